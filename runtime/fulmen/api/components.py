@@ -233,6 +233,23 @@ class Spout(Component):
         """
         return ""
 
+    def traceparents(
+        self,
+        msg_ids: Sequence[MessageId],  # noqa: ARG002 (for those below)
+    ) -> Mapping[int, str]:
+        """What messages say of traces that they are part of, as the W3C header `traceparent`.
+
+        It is asked before messages are sent, only if messages are traced (`context.is_traced`), and
+        perhaps more than once for the same ones.
+
+        Args:
+            msg_ids: Those of the messages.
+
+        Returns:
+            The place of an id in `msg_ids` -> the header, of those messages that have one.
+        """
+        return {}
+
     def unread_parts(self) -> Sequence[str] | None:
         """The parts of the source, by the names of `part_of`, that it has not read to their ends.
 

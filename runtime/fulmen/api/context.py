@@ -57,6 +57,7 @@ class TopologyContext:
         sources: The (component, stream) pairs that this component subscribes to.
         max_spout_pending: How many trees a task of a spout may have pending, as the topology says;
             None: any number.
+        is_traced: Whether what becomes of single messages is traced.
         options: The component's own `config` as its class's `config_model`; None: it has none.
         batch: The batch that is being run. Always the same object, whose attributes change.
         timers: The timers of this task of a bolt.
@@ -73,6 +74,7 @@ class TopologyContext:
     streams: Mapping[str, Mapping[str, Stream]] = field(default_factory=dict)
     sources: tuple[tuple[str, str], ...] = ()
     max_spout_pending: int | None = None
+    is_traced: bool = False
     options: Any = None
     batch: Batch = field(default_factory=Batch)
     timers: Timers = field(default_factory=Timers, compare=False)

@@ -101,19 +101,23 @@ class Rows(Sequence[Any]):
     Attributes:
         fields: The names of a tuple's values, in their order.
         failed: Reasons of the rows that were failed, by their positions.
+        traceparents: In `encode`, for rows of messages that are traced: position -> the W3C header
+            `traceparent`, by which others can go on with the trace.
     """
 
-    __slots__ = ("_items", "_roots", "failed", "fields")
+    __slots__ = ("_items", "_roots", "failed", "fields", "traceparents")
 
     def __init__(
         self,
         fields: tuple[str, ...],
         items: Sequence[Any],
         roots: Callable[[int], tuple[int, ...]] | None = None,
+        traceparents: Mapping[int, str] | None = None,
     ) -> None:
         self.fields = fields
         self._items, self._roots = items, roots
         self.failed: dict[int, str] = {}
+        self.traceparents = traceparents or {}
 
     def __len__(self) -> int:
         return len(self._items)

@@ -20,7 +20,7 @@ HASHED = (
         (
             "runtime",
             "pyproject.toml",
-            ["driver", "avro", "kafka", "postgres", "rabbitmq", "redis", "sketches"],
+            ["driver", "avro", "kafka", "postgres", "rabbitmq", "redis", "sketches", "traces"],
         ),
         ("operator", "operator/pyproject.toml", []),
     ],

@@ -1,5 +1,6 @@
 """One run of a topology on this machine, from its start to its summary."""
 
+import os
 import time
 import traceback
 from datetime import datetime
@@ -29,6 +30,7 @@ from fulmen.engine.totals.totals import Totals
 from fulmen.errors import PASSED_ON, FulmenError, error_text
 from fulmen.secrets import masked
 from fulmen.topology.resource.spec import Topology
+from fulmen.tracing import tracer_of
 
 
 class Watcher:
@@ -102,7 +104,15 @@ class LocalRun:
         self._display = make_display(topology.name, self._meter, self._phase_now)
         watcher = Watcher(topology, self._meter, self._display, log)
         self.taps = Taps()
-        self._driver = Driver(prepared.runnable, jobs, prepared.checkpoint, watcher, taps=self.taps)
+        self._tracer = tracer_of(os.environ, topology.name, watcher.note)
+        self._driver = Driver(
+            prepared.runnable,
+            jobs,
+            prepared.checkpoint,
+            watcher,
+            taps=self.taps,
+            tracer=self._tracer,
+        )
         self._jobs = jobs
         self._running: RunningTopology | None = None
 
@@ -162,6 +172,8 @@ class LocalRun:
                 self._jobs.close()
             else:
                 self._running.close()
+            if self._tracer is not None:
+                self._tracer.close()
 
     def _phase_now(self) -> RunPhase:
         is_told = self._signals.asked or not self._stop.when_drained

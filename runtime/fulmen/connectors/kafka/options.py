@@ -17,6 +17,8 @@ KeyFormat = Annotated[
 ]
 Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
 
+TRACEPARENT = "traceparent"
+"""The header that says which trace a message is part of."""
 ATTEMPT = "tx"
 """The first field of transactional spouts."""
 

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, ClassVar
 
 from confluent_kafka import (
@@ -35,7 +36,7 @@ from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import Group
-from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run
+from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run, traceparents_of
 from fulmen.connectors.kafka.reading.rereading import Rereading
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
@@ -48,6 +49,8 @@ from fulmen.connectors.kafka.reading.topic import (
 )
 from fulmen.connectors.kafka.reading.troubles import Troubles
 
+MOST_TRACES = 10_000
+"""Of so many messages it is kept which traces they are part of: more than are emitted at once."""
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""
 
@@ -69,7 +72,7 @@ class KafkaSpout(Spout):
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
         *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_collector"),
-        *("_context", "_lag_at", "_behind", "_fetched", "_ends", "_begun"),
+        *("_context", "_lag_at", "_behind", "_fetched", "_ends", "_begun", "_traceparents"),
     )
 
     def __init__(self) -> None:
@@ -94,6 +97,7 @@ class KafkaSpout(Spout):
         self._reader = Reader(self._options)
         self._ready: deque[Run] = deque()
         self._fetched: list[Message] = []
+        self._traceparents: dict[Any, str] = {}  # of the last messages, by their ids
         self._troubles = Troubles(self._brokers, self._report)
         own = f"fulmen-{context.topology}-{context.component}"
         self._group = Group(self._brokers, self._options, own, self._troubles)
@@ -211,6 +215,12 @@ class KafkaSpout(Spout):
         except ServiceUnavailable as error:
             self._troubles.tell("format", str(error))
             return False
+        if self._context.is_traced:
+            self._traceparents |= traceparents_of(self._fetched)
+            for msg_id in list(
+                islice(self._traceparents, max(0, len(self._traceparents) - MOST_TRACES))
+            ):
+                del self._traceparents[msg_id]
         self._fetched = []
         self._troubles.over("format")
         return bool(self._ready)
@@ -335,6 +345,11 @@ class KafkaSpout(Spout):
     @override
     def part_of(self, msg_id: Any) -> str:
         return str(msg_id[0])
+
+    @override
+    def traceparents(self, msg_ids: Sequence[Any]) -> Mapping[int, str]:
+        known = self._traceparents
+        return {i: known[one] for i, one in enumerate(msg_ids) if one in known} if known else {}
 
     @override
     def unread_parts(self) -> Sequence[str]:

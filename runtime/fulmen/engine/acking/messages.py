@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.acking.root_ids import (
-    _SHIFT,
-)
+from fulmen.engine.acking.root_ids import SEQUENCE_BITS
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
 
 LONGEST_REASON = 500
+_KIND = np.uint64(SEQUENCE_BITS - 1)
+"""Root ids without the bits of their sequence: those of one kind are likely to lie close together.
+One bit is whether a tree is traced."""
 Times = npt.NDArray[np.float64]
 EMPTY_TIMES: Times = np.empty(0, np.float64)
 
@@ -42,10 +43,10 @@ def combine(
         counts = np.bincount(place, weights).astype(np.int64, copy=False)
         present = np.flatnonzero(counts)
         return low + present.astype(np.uint64), sums[present], counts[present]
-    origins = roots >> _SHIFT
-    if (origins != origins[0]).any():  # one by one: the numbers of each are likely to lie close
-        used = np.flatnonzero(np.bincount(origins.astype(np.int64)))  # np.unique would sort
-        masks = [origins == origin for origin in used.astype(np.uint64)]  # else 4 times slower
+    kinds = roots >> _KIND
+    if (kinds != kinds[0]).any():  # one by one
+        used = np.flatnonzero(np.bincount(kinds.astype(np.int64)))  # np.unique would sort
+        masks = [kinds == kind for kind in used.astype(np.uint64)]  # else 4 times slower
         parts = [
             combine(roots[m], values[m], None if weights is None else weights[m]) for m in masks
         ]

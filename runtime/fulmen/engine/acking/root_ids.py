@@ -1,4 +1,8 @@
-"""Root ids: which task a tuple tree began at, and which of its emits that was."""
+"""Root ids: which task a tuple tree began at, which of its emits that was, and if it is traced.
+
+That it is traced is part of its root id, so all who deal with its tuples know it, wherever they
+are, and tuples have nothing more to carry.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,14 @@ import numpy.typing as npt
 from fulmen.engine.tuples.chunk import Ids
 
 SEQUENCE_BITS = 48
-"""A root id is its origin (a task's number), then 48 bits of that task's own sequence."""
+"""A root id is its origin (a task's number), then 48 bits that the task gives: whether the tree is
+traced, and 47 bits of the task's own sequence. A million a second are enough for four years."""
+TRACED_BIT = 1 << (SEQUENCE_BITS - 1)
+TRACED = np.uint64(TRACED_BIT)
 ORIGINS = 1 << 16
 """So many there can be."""
 _SHIFT = np.uint64(SEQUENCE_BITS)
-_SEQUENCE = np.uint64((1 << SEQUENCE_BITS) - 1)
+_SEQUENCE = np.uint64(TRACED_BIT - 1)
 
 
 def root_ids(origin: int, first: int, n: int) -> Ids:
@@ -51,7 +58,10 @@ def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
         return ranges
     origins = roots >> _SHIFT
     for origin in np.unique(origins).tolist():
-        numbers = (roots[origins == origin] & _SEQUENCE).astype(np.int64)
+        of_one = roots[origins == origin]
+        numbers = (of_one & _SEQUENCE).astype(np.int64)
+        if of_one[-1] & TRACED:  # these come last
+            numbers.sort()
         cut = np.flatnonzero(np.diff(numbers) != 1) + 1
         first = numbers[np.concatenate(([0], cut))]
         end = numbers[np.concatenate((cut - 1, [len(numbers) - 1]))] + 1
@@ -61,5 +71,21 @@ def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
 
 def with_sequences(failed: Iterable[tuple[int, str]]) -> list[tuple[int, int, str]]:
     """Root ids with reasons, as origins and sequence numbers with reasons."""
-    mask = (1 << SEQUENCE_BITS) - 1
+    mask = TRACED_BIT - 1
     return [(root >> SEQUENCE_BITS, root & mask, reason) for root, reason in failed]
+
+
+def traced_among(roots: Ids) -> Ids:
+    """Those of trees that are traced."""
+    found: Ids = roots[(roots & TRACED) != 0]
+    return found
+
+
+def traced_root(origin: int, sequence: int) -> int:
+    """The root id of a tree that is traced."""
+    return origin << SEQUENCE_BITS | TRACED_BIT | sequence
+
+
+def without_traced(root: int) -> int:
+    """The same root id whether or not the tree is traced."""
+    return root & ~TRACED_BIT

@@ -21,7 +21,7 @@ from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
 from fulmen.engine.driver.committer import Committer, Outage
-from fulmen.engine.driver.observer import Observer, Silent
+from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
@@ -66,6 +66,7 @@ class Driver:
         generator: Makes random generators, for what the driver does of the workers' work.
         limits: Sizes and pauses of the engine.
         taps: Those who look at tuples.
+        tracer: Is told of traced trees; None: none is traced.
     """
 
     runnable: Runnable
@@ -79,6 +80,7 @@ class Driver:
     generator: Callable[[], np.random.Generator] = np.random.default_rng
     limits: EngineLimits = LIMITS
     taps: Taps = field(default_factory=Taps)
+    tracer: Tracer | None = None
 
     def start(self) -> RunningTopology:
         """Claim the checkpoint, plan, and have the jobs start. If that fails, they are closed.
@@ -100,7 +102,16 @@ class Driver:
         log = CommitLog.open(store, name, who, limits=limits.log)
         log.claim()
         committer = Committer(log, note, self.steady, self.sleep, self.wall, limits.check_seconds)
-        planner = Planner(self.runnable, self.checkpoint, store, self.jobs, committer, note, limits)
+        planner = Planner(
+            self.runnable,
+            self.checkpoint,
+            store,
+            self.jobs,
+            committer,
+            note,
+            limits,
+            sampling=None if self.tracer is None else self.tracer.sampling,
+        )
         return RunningTopology(self, store, committer, planner)
 
     def unstarted_totals(self) -> Totals:
@@ -148,7 +159,7 @@ class RunningTopology:
         self.runnable, self.jobs, self.checkpoint = driver.runnable, driver.jobs, driver.checkpoint
         self.store, self.committer, self.log = store, committer, committer.log
         self.planner = planner
-        self.observer = driver.observer
+        self.observer, self._tracer = driver.observer, driver.tracer
         self.steady, self.sleep, self._wall = driver.steady, driver.sleep, driver.wall
         self._generator, self._rng = driver.generator, driver.generator()
         self._limits = driver.limits
@@ -366,14 +377,19 @@ class RunningTopology:
             ran = run_attempt(self._job, self.placed, self.store, header, cuts, self._rng)
         except (Unavailable, JobFailed, Unreachable) as e:
             self.recovery.after_error(coordinator, header, e)
-            self._transactions.check(coordinator)
+            self._came_to_nothing(header)
             return False
         if ran.void is not None:
             self.recovery.after_void(coordinator, header, ran.void)
-            self._transactions.check(coordinator)
+            self._came_to_nothing(header)
             return False
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
+
+    def _came_to_nothing(self, header: Header) -> None:
+        self._transactions.check(self.coordinator)
+        if self._tracer is not None:
+            self._tracer.attempt_failed(header.number, self.recovery.reason, self._wall())
 
     def _job(self, header: Header) -> Sequence[bytes]:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
@@ -421,7 +437,7 @@ class RunningTopology:
             done = replace(done, commits=True)
         outage = self.committer.commit(done, migration.rest)
         self.planner.migrated()
-        now = self.steady()
+        now, wall = self.steady(), self._wall()
         written = self.log.bytes_written - written
         self.coordinator.committed(done, commit_work_seconds(now - ended - outage, written))
         self.recovery.succeeded(self.coordinator)
@@ -434,11 +450,13 @@ class RunningTopology:
         )
         self._ended = now
         self._transactions.tell(done.transactions)
-        wall = self._wall()
         self._taps.committed(done.summaries, done.header.number, wall)
         for error in self.totals.add(done, self.coordinator.pending, wall, spent):
             self.observer.error(error)
         self.observer.batch(self.totals, done)
+        if self._tracer is not None:
+            moments = Moments(wall - (now - started), wall - (now - ended), wall)
+            self._tracer.batch(done, moments)
         if done.commits and done.header.number % self._limits.collect_every == 0:
             self.committer.collect()
 

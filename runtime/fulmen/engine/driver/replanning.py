@@ -16,6 +16,7 @@ from fulmen.engine.driver.migration import Migration, layout_of, migrate
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
+from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tasks.kinds import has_partitions
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
@@ -71,6 +72,7 @@ class Planner:
         committer: Writes to the checkpoint.
         note: Is told what a person should know.
         limits: Sizes and pauses of the engine.
+        sampling: Which trees are traced; None: none.
 
     Attributes:
         topology: What runs: that of `runnable`, until there is a change of it.
@@ -79,7 +81,7 @@ class Planner:
         migration: What the next commit has to change in the checkpoint's shape.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all that it uses)
         self,
         runnable: Runnable,
         checkpoint: str,
@@ -88,6 +90,8 @@ class Planner:
         committer: Committer,
         note: Callable[[str], None],
         limits: EngineLimits = LIMITS,
+        *,
+        sampling: Sampling | None = None,
     ) -> None:
         self._runnable = runnable
         self._checkpoint = checkpoint
@@ -96,6 +100,7 @@ class Planner:
         self._committer = committer
         self._note = note
         self._limits = limits
+        self._sampling = sampling
         self.topology = runnable.topology
         plan = self._plan()
         self.migration = self._migrate(plan)
@@ -114,7 +119,8 @@ class Planner:
         placed = place(
             self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
         )
-        return replace(placed, keys_by_text=self.migration.layout.keys_by_text)
+        keys_by_text = self.migration.layout.keys_by_text
+        return replace(placed, keys_by_text=keys_by_text, sampling=self._sampling)
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""

@@ -33,6 +33,7 @@ from fulmen.engine.protocol.statistics import (
     TaskSums,
     add_task,
 )
+from fulmen.engine.protocol.trace_notes import TraceNotes
 from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots, Roots, TapSampler
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
@@ -60,6 +61,7 @@ class Outbox:
         untimed: Task -> why the first one of its tuples has no usable event time.
         combined: What combines tuples before they leave, by the number of the subscription.
         taps: Takes some of what is emitted, for people; None: nobody looks.
+        traces: What is noted of traced trees; None: none is traced.
     """
 
     taps: TapSampler | None = None
@@ -80,6 +82,7 @@ class Outbox:
         self.event_times: dict[tuple[int, str], int] = {}
         self.untimed: dict[int, str] = {}
         self.combined: Mapping[int, CombinedTuples] = {}
+        self.traces = None if placed.sampling is None else TraceNotes()
         self._placed = placed
         self._stage = stage
         self._rng = rng

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fulmen.engine.acking.root_ids import traced_among
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Lineage, Positions, Tasks
@@ -123,12 +124,14 @@ class Parcels:
         targets = np.concatenate([p.targets for p in pieces])
         sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])
         lineage = Lineage.concat([(p.lineage, len(p.targets)) for p in pieces])
+        parents = self._parents_of(lineage)
+        whole = wire.Parcel(number, targets, sources, lineage, parents=parents)
         encoded = [values for values in picked if isinstance(values, EncodedRows)]
         if len(encoded) == len(picked):
             together = EncodedRows.concat(encoded)
-            parcels = [wire.Parcel(number, targets, sources, lineage, encoded=together)]
+            parcels = [replace(whole, encoded=together)]
         else:  # Arrow: one batch each, since their schemas may differ
-            whole, parcels, start = wire.Parcel(number, targets, sources, lineage), [], 0
+            parcels, start = [], 0
             for values in picked:
                 end = start + len(values)
                 cut = wire.part(whole, start, end)
@@ -146,6 +149,13 @@ class Parcels:
                 left = self._without_unpicklable(parcel)
                 packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left.targets) else []
             self._rows += [(worker, row) for row in packed]
+
+    def _parents_of(self, lineage: Lineage | None) -> Mapping[int, Any]:
+        """What messages have come with, whose tuples these are: those that are traced."""
+        sampling = self._placed.sampling
+        if sampling is None or lineage is None:
+            return {}
+        return sampling.parents.among(traced_among(lineage.roots).tolist())
 
     def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
         """The tuples of a parcel that can leave their worker. The trees of the others fail."""

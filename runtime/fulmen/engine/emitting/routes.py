@@ -128,4 +128,5 @@ def context_of(placed: PlacedTopology, task: int, configuration: Configuration) 
         streams=placed.streams,
         sources=tuple((s.source, s.stream) for s in placed.subscriptions if s.target == component),
         max_spout_pending=placed.topology.spec.max_spout_pending,
+        is_traced=placed.sampling is not None,
     )

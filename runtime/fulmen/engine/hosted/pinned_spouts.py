@@ -186,7 +186,7 @@ class PinnedSpouts:
         task.describe(summary)
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
         summary.failures = list(outbox.failures)
-        summary.event_times = outbox.event_times
+        summary.event_times, summary.traces = outbox.event_times, outbox.traces or None
         if outbox.taps is not None:
             summary.tapped = outbox.taps.end([task])
         task.warn_untimed(outbox.untimed.get(task.task))

@@ -15,6 +15,7 @@ from fulmen.api.combiner import COMBINED
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
+from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.plan import Plan
 from fulmen.topology.resource.event_time import EventTime
@@ -80,6 +81,7 @@ class PlacedTopology:
             was begun when they were.
         shows_emits: Whether summaries tell every tuple that was emitted. For tests.
         limits: Sizes and pauses of the engine.
+        sampling: Which trees are traced; None: none.
     """
 
     run: str
@@ -93,6 +95,7 @@ class PlacedTopology:
     keys_by_text: bool = False
     shows_emits: bool = False
     limits: EngineLimits = LIMITS
+    sampling: Sampling | None = None
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

@@ -14,6 +14,7 @@ from fulmen.engine.protocol.failure_reasons import FailureCount
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
 from fulmen.engine.protocol.taps import Tapped
+from fulmen.engine.protocol.trace_notes import TraceNotes
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked
@@ -132,6 +133,7 @@ class Summary:
             without an end.
         timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
         tapped: What there is for the taps that are open; None: none is.
+        traces: What was noted of traced trees; None: nothing.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -174,6 +176,7 @@ class Summary:
     to_read: dict[int, Sequence[str]] = field(default_factory=dict)
     timers: dict[int, PendingTimers] = field(default_factory=dict)
     tapped: Tapped | None = None
+    traces: TraceNotes | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def take(self, task: int, signals: Signals) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fulmen.api.declarer import Stream
 from fulmen.api.tuples import Tuple
-from fulmen.engine.acking.root_ids import root_ids
+from fulmen.engine.acking.root_ids import TRACED, root_ids, without_traced
 from fulmen.engine.protocol.placed_topology import RESERVED, PlacedTopology
 from fulmen.engine.protocol.taps import Tapped, TappedTuple, TapRequest
 from fulmen.engine.taps.condition import condition_of
@@ -30,7 +30,7 @@ class Roots(Protocol):
     """Which trees each of some emitted tuples is part of."""
 
     def of(self, i: int) -> tuple[int, ...]:
-        """The root ids of emit number `i`."""
+        """The root ids of emit number `i`, as of trees that are not traced."""
 
     def among(self, roots: Sequence[int], n: int) -> Sequence[int]:
         """The numbers of emits, of `n`, that are part of one of these trees."""
@@ -44,13 +44,13 @@ class LineageRoots:
 
     def of(self, i: int) -> tuple[int, ...]:
         """See `Roots`."""
-        return () if self._lineage is None else self._lineage.of(i)[0]
+        return () if self._lineage is None else _shown(self._lineage.of(i)[0])
 
     def among(self, roots: Sequence[int], n: int) -> Sequence[int]:  # noqa: ARG002 (others need it)
         """See `Roots`."""
         if self._lineage is None:
             return ()
-        is_in = np.isin(self._lineage.roots, np.array(roots, np.uint64))
+        is_in = np.isin(self._lineage.roots & ~TRACED, np.array(roots, np.uint64))
         if self._lineage.offsets is None:
             return [*map(int, np.flatnonzero(is_in))]
         counts = np.diff(self._lineage.offsets)
@@ -68,12 +68,16 @@ class AnchorRoots:
         """See `Roots`."""
         found: dict[int, None] = {}
         for anchor in self._anchors[i]:
-            found |= dict.fromkeys(anchor._origin.lineage(anchor._position)[0])
+            found |= dict.fromkeys(_shown(anchor._origin.lineage(anchor._position)[0]))
         return tuple(found)
 
     def among(self, roots: Sequence[int], n: int) -> Sequence[int]:
         """See `Roots`."""
         return [i for i in range(n) if not set(roots).isdisjoint(self.of(i))]
+
+
+def _shown(roots: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(without_traced, roots))
 
 
 class Spout(Protocol):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.statistics import DEAD_LETTERED, REPLAYED
+from fulmen.engine.protocol.trace_notes import TraceNotes
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state.failed_messages import FailedMessages
 from fulmen.engine.tasks.task_base import TaskBase
+from fulmen.engine.tasks.traced_roots import Came, marked, note_begun
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError
@@ -38,6 +41,7 @@ class RootTask(TaskBase):
     origin: int
     sequence: int
     failed_messages: FailedMessages
+    _came: Mapping[int, Came] = MappingProxyType({})
 
     @abstractmethod
     def remember(self, ids: Sequence[Any]) -> None:
@@ -73,7 +77,8 @@ class RootTask(TaskBase):
     def send_roots(self, emits: Emits, outbox: Outbox) -> None:
         """Send emits on one stream: those with a message id are the roots of trees."""
         while len(emits.rows):
-            ids, roots, parents, mask = self.roots(emits)
+            notes = outbox.traces
+            ids, roots, parents, mask = self.roots(emits, notes)
             routes = self.routes[emits.stream]
             try:
                 parts = None if routes.times is None else self.parts(emits.msg_ids)
@@ -84,8 +89,10 @@ class RootTask(TaskBase):
                 emits = self.refuse(e, e.emission, emits, outbox)
                 continue
             if len(roots):
-                born = np.full(len(roots), self.now())
-                outbox.messages.inits.append((roots, xors[mask], born))
+                born = self.now()
+                outbox.messages.inits.append((roots, xors[mask], np.full(len(roots), born)))
+                if notes is not None:
+                    self.begin_traces(notes, ids, roots, emits.stream, born)
             self.remember(ids)
             return
 
@@ -93,13 +100,42 @@ class RootTask(TaskBase):
         """The message ids of these that are some."""
         return [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
 
-    def roots(self, emits: Emits) -> tuple[Sequence[Any], Ids, Lineage | None, Any]:
-        """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
+    def came_with(self, ids: Sequence[Any]) -> Mapping[int, Came]:  # noqa: ARG002 (for spouts)
+        """What messages came with, by their numbers among these ids; only if trees are traced."""
+        return {}
+
+    def begin_traces(
+        self,
+        notes: TraceNotes,
+        ids: Sequence[Any],  # noqa: ARG002 (for spouts)
+        roots: Ids,
+        stream: str,
+        born: float,
+    ) -> None:
+        """Note the trees that have begun and are traced."""
+        known, sampling = len(notes.begun), self.placed.sampling
+        note_begun(notes, roots, (self.component, self.task, stream), born, self._came)
+        new = notes.begun[known:]
+        if sampling is not None:
+            sampling.parents.add({b.root: b.parent for b in new if b.parent is not None})
+
+    def roots(
+        self, emits: Emits, notes: TraceNotes | None = None
+    ) -> tuple[Sequence[Any], Ids, Lineage | None, Any]:
+        """The message ids, their roots, the lineage of the emits, and which of them are tracked.
+
+        Args:
+            emits: What is emitted.
+            notes: Where it is noted which of the trees are traced. None: none of them is.
+        """
         msg_ids = emits.msg_ids
         if not self.placed.acking or msg_ids is None:
             return [], EMPTY_IDS, None, slice(None)
         ids = self.tracked(msg_ids)
         roots = root_ids(self.origin, self.sequence, len(ids))
+        if notes is not None and self.placed.sampling is not None and len(ids):
+            self._came = self.came_with(ids)
+            roots = marked(roots, self._came, self.placed.sampling, notes.room)
         if len(ids) == len(msg_ids):
             return ids, roots, Lineage(roots, roots), slice(None)
         mask = np.array([msg_id is not None for msg_id in msg_ids])

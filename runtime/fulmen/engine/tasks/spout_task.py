@@ -12,6 +12,7 @@ from fulmen.api.arrow import ArrowSpout
 from fulmen.api.components import Spout, overrides
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
@@ -22,6 +23,7 @@ from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.header import Header, Poison
 from fulmen.engine.protocol.statistics import DROPPED
 from fulmen.engine.protocol.summary import Resting, Summary
+from fulmen.engine.protocol.trace_notes import TraceNotes
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
@@ -34,6 +36,7 @@ from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_answer, refuse_unrun
 from fulmen.engine.tasks.root_task import RootTask
 from fulmen.engine.tasks.task_base import ComponentFailed
+from fulmen.engine.tasks.traced_roots import Came, TracedMessages
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -78,6 +81,7 @@ class SpoutTask(RootTask):
         self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
         self.failed_messages = FailedMessages.restore(journals, self.ids)
         self.ids.restored(self.pending.msg_ids(), self.failed_messages.msg_ids())
+        self._traced = TracedMessages()
         self._clock = 0.0
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self._empty = EmptyCalls()
@@ -418,6 +422,26 @@ class SpoutTask(RootTask):
             "part_of",
             lambda: [WHOLE_TASK if i is None else str(part_of(i)) for i in msg_ids],
         )
+
+    @override
+    def came_with(self, ids: Sequence[Any]) -> Mapping[int, Came]:
+        given: Mapping[int, str] = {}
+        if overrides(self.instance, "traceparents"):
+            given = self.guarded("traceparents", lambda: dict(self.instance.traceparents(ids)))
+        return dict(self._traced.came_with(ids, self.failed_messages, given))
+
+    @override
+    def begin_traces(
+        self, notes: TraceNotes, ids: Sequence[Any], roots: Ids, stream: str, born: float
+    ) -> None:
+        known = len(notes.begun)
+        super().begin_traces(notes, ids, roots, stream, born)
+        sampling = self.placed.sampling
+        assert sampling is not None
+        first = without_traced(int(roots[0]))
+        for begun in notes.begun[known:]:
+            msg_id = ids[without_traced(begun.root) - first]
+            self._traced.add(msg_id, sampling.context_of(begun.root, begun.parent))
 
     @override
     def remember(self, ids: Sequence[Any]) -> None:

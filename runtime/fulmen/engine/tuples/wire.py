@@ -41,6 +41,7 @@ class Parcel:
         batch: The values, if they are Arrow.
         encoded: The values, if they are Python objects on their way out.
         unreadable: Which values could not be unpickled, and why: column -> position -> reason.
+        parents: Root -> the place in a trace that the message came with, of those that did.
     """
 
     subscription: int
@@ -51,6 +52,7 @@ class Parcel:
     batch: pa.RecordBatch | None = None
     encoded: EncodedRows | None = None
     unreadable: Mapping[int, Reasons] = field(default_factory=dict)
+    parents: Mapping[int, Any] = field(default_factory=dict)
 
 
 def pack_tuples(parcel: Parcel, row_tuples: int = ROW_TUPLES) -> Iterator[bytes]:
@@ -110,6 +112,7 @@ def part(parcel: Parcel, a: int, b: int) -> Parcel:
         parcel.rows[a:b] if parcel.rows is not None else None,
         parcel.batch.slice(a, b - a) if parcel.batch is not None else None,
         parcel.encoded.part(a, b) if parcel.encoded is not None else None,
+        parents=parcel.parents,
     )
 
 
@@ -129,6 +132,7 @@ def select(parcel: Parcel, index: Positions) -> Parcel:
         taken,
         parcel.batch.take(index) if parcel.batch is not None else None,
         parcel.encoded.take(index) if parcel.encoded is not None else None,
+        parents=parcel.parents,
     )
 
 
@@ -160,6 +164,7 @@ def _pack(parcel: Parcel) -> bytes:
             container,
             codes,
             others,
+            parcel.parents,
         ),
         5,
     )
@@ -170,8 +175,8 @@ def unpack_tuples(row: bytes) -> Parcel:
     """What `pack_tuples` packed."""
     (length,) = _LENGTH.unpack_from(row, 1)
     start = 1 + _LENGTH.size
-    (number, n, targets, sources, roots, edges, offsets, container, codes, others) = pickle.loads(
-        memoryview(row)[start : start + length]
+    (number, n, targets, sources, roots, edges, offsets, container, codes, others, parents) = (
+        pickle.loads(memoryview(row)[start : start + length])
     )
     lineage = None
     if roots is not None:
@@ -190,9 +195,11 @@ def unpack_tuples(row: bytes) -> Parcel:
     if container is None:
         with pa.ipc.open_stream(arrow) as reader:
             batch = reader.read_next_batch()
-        return Parcel(number, task_ids, source_ids, lineage, batch=batch)
+        return Parcel(number, task_ids, source_ids, lineage, batch=batch, parents=parents)
     rows, unreadable = from_bytes(codes, container, n, others, arrow)
-    return Parcel(number, task_ids, source_ids, lineage, rows=rows, unreadable=unreadable)
+    return Parcel(
+        number, task_ids, source_ids, lineage, rows=rows, unreadable=unreadable, parents=parents
+    )
 
 
 def pack(kind: bytes, value: Any) -> bytes:

@@ -244,7 +244,7 @@ class StageTasks:
         summary.counts, summary.times = outbox.counts, outbox.times
         summary.failures = list(outbox.failures)
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
-        summary.event_times = outbox.event_times
+        summary.event_times, summary.traces = outbox.event_times, outbox.traces or None
         if outbox.taps is not None:
             summary.tapped = outbox.taps.end(self._spouts.values())
         if outbox.emits:
@@ -308,6 +308,8 @@ class StageTasks:
             raise VoidBatch(row)
         if kind == wire.TUPLES:
             parcel = wire.unpack_tuples(row)
+            if parcel.parents and self.placed.sampling is not None:
+                self.placed.sampling.parents.add(parcel.parents)
             subscription = self.placed.sent[parcel.subscription]
             if subscription.target in self._bolts:
                 if parcel.unreadable:

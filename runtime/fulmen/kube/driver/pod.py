@@ -56,6 +56,7 @@ from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.metrics import Access, MetricsServer
 from fulmen.topology.code.packages import import_path
 from fulmen.topology.validation.check import Runnable
+from fulmen.tracing import tracer_of
 
 FIRST_WORKER_SECONDS = 1800.0
 """At least: images are pulled, nodes are added. The operator says what is being waited for."""
@@ -159,7 +160,11 @@ class DriverPod:
             checkpoint,
         )
         self._jobs = self._spark(runnable)
-        driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log, taps=self._taps)
+        observer = self._event_log
+        tracer = tracer_of(os.environ, topology.name, observer.note)
+        driver = Driver(
+            runnable, self._jobs, checkpoint, observer=observer, taps=self._taps, tracer=tracer
+        )
         running = self._running = driver.start()
         try:
             self._instructions.follow(self._revision)
@@ -175,6 +180,8 @@ class DriverPod:
         finally:
             self._ended.set()
             running.close()
+            if tracer is not None:
+                tracer.close()
 
     def _spark(self, runnable: Runnable) -> SparkJobs:
         """Spark with workers in pods, or in this one; started by the first batch."""

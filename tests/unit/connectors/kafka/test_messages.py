@@ -3,9 +3,12 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from fulmen.api.sinks import Rows
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.reading.messages import Reader
+from fulmen.connectors.kafka.reading.messages import Reader, traceparents_of
+from fulmen.connectors.kafka.writing.producing import Row
+from fulmen.connectors.kafka.writing.sink import with_traces
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 
@@ -110,3 +113,31 @@ def test_how_often_a_consumer_looks_whether_to_fetch_more_can_be_set(monkeypatch
     monkeypatch.setattr("fulmen.connectors.kafka.client.Consumer", made.append)
     Brokers(KafkaSpoutOptions.model_validate(LEAST | {"properties": given})).consumer("g")
     assert made[0]["fetch.queue.backoff.ms"] == used
+
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_the_traces_of_messages_are_known_by_the_ids_of_those_that_say_so():
+    other = [("h", b"1"), ("traceparent", None)]
+    found = traceparents_of(
+        [
+            message(b"a", 0, headers=[("traceparent", PARENT.encode()), ("h", b"1")]),
+            message(b"b", 1, headers=other),
+            message(b"c", 2),
+            message(b"d", 3, headers=[("traceparent", b"\xff")]),
+        ]
+    )
+    assert found == {(2, 0): PARENT, (2, 3): "\xff"}
+
+
+def test_a_message_that_is_traced_says_so_in_place_of_what_it_has_said_of_another_trace():
+    rows = Rows(("a",), [[1], [2], [3]], traceparents={0: PARENT, 1: PARENT, 2: PARENT})
+    rows.fail(1, "no")
+    headers = [("traceparent", b"old"), ("h", b"1")]
+    items = [Row("orders", b"1", headers=headers), None, Row("orders", b"3")]
+    first, refused, last = with_traces(items, rows)
+    assert first == Row("orders", b"1", headers=[("h", b"1"), ("traceparent", PARENT.encode())])
+    assert refused is None
+    assert last.headers == [("traceparent", PARENT.encode())]
+    assert headers == [("traceparent", b"old"), ("h", b"1")], "the tuple's own value was changed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import AvroKeyOptions, Format, Malformed
-from fulmen.connectors.kafka.options import KafkaSpoutOptions
+from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSpoutOptions
 
 MessageId = tuple[int, int]
 """Partition and offset."""
@@ -137,3 +137,14 @@ def _milliseconds(message: Message) -> int | None:
 
 def _headers(message: Message) -> list[Any]:
     return list(message.headers() or [])
+
+
+def traceparents_of(messages: Sequence[Message]) -> Mapping[Any, str]:
+    """What messages say of traces that they are part of, by the ids of those that do."""
+    found = {}
+    for message in messages:
+        value = dict(message.headers() or ()).get(TRACEPARENT)
+        if value is not None:
+            text = value if isinstance(value, str) else value.decode("latin-1")
+            found[message.partition(), message.offset()] = text
+    return found

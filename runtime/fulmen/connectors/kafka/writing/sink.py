@@ -21,7 +21,7 @@ from fulmen.connectors.formats import (
     encode_each,
 )
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.options import KafkaSinkOptions
+from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import (
     Delivery,
     Limits,
@@ -78,7 +78,8 @@ class KafkaSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        return encode_each(rows, self._encoder_of(rows.fields).encode)
+        found = encode_each(rows, self._encoder_of(rows.fields).encode)
+        return with_traces(found, rows) if rows.traceparents else found
 
     def _encoder_of(self, fields: tuple[str, ...]) -> _Encoder:
         if fields not in self._encoders:
@@ -150,6 +151,17 @@ class KafkaSink(Sink):
     def cleanup(self) -> None:
         self._drop()
         self._transactions.drop()
+
+
+def with_traces(items: Sequence[Row], rows: Rows) -> Sequence[Row]:
+    """The messages, of which those that are traced say so in place of what they have said of it."""
+    found = list(items)
+    for i, traceparent in rows.traceparents.items():
+        if i not in rows.failed:
+            others = [pair for pair in found[i].headers or () if pair[0] != TRACEPARENT]
+            mark = TRACEPARENT, traceparent.encode()
+            found[i] = found[i]._replace(headers=[*others, mark])
+    return found
 
 
 class _Encoder:

@@ -45,6 +45,7 @@ from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed
+from fulmen.engine.tasks.traced_tuples import note_executed, note_late
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.python_values import shown_rows
@@ -112,8 +113,13 @@ class BoltTask(ResultTask, TimedTask):
     def execute(self, chunk: Chunk) -> None:
         """The loop over the tuples of a chunk."""
 
-    def send(self, chunk: Chunk, outbox: Outbox) -> None:
+    def send(self, chunk: Chunk, outbox: Outbox, took: float | None = None) -> None:
         """Send what was emitted, acked and failed while `run` dealt with `chunk`.
+
+        Args:
+            chunk: The tuples.
+            outbox: What takes all that.
+            took: How long they had to wait for it. Default: as long as it took for them alone.
 
         Raises:
             ComponentFailed: `onError: crash`, and the bolt raised.
@@ -140,6 +146,9 @@ class BoltTask(ResultTask, TimedTask):
                 failed=len(self.failed),
                 seconds=self.seconds,
             )
+            if outbox.traces is not None:
+                took = self.seconds if took is None else took
+                note_executed(outbox.traces, self.component, chunk, took, self.failed)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
         self.collector.release()
@@ -446,8 +455,10 @@ class AnchoringBoltTask(BoltTask):
             elif roots:
                 ids = np.array(edges, np.uint64) ^ np.uint64(xor)
                 outbox.messages.acks.append((np.array(roots, np.uint64), ids, None))
+            ended = chunk.began + self.seconds
+            if outbox.traces is not None:
+                note_late(outbox.traces, self.component, roots, ended, reason)
             if reason is None:
-                ended = chunk.began + self.seconds
                 took = ended - (tup._origin.began_at(0) or ended)
                 add_chunk(outbox.times, self.component, name, max(0.0, took), 0, 1)
 

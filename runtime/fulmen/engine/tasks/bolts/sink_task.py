@@ -23,6 +23,7 @@ from fulmen.api.components import FailedException, ReportedFailedException
 from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.calls import CALLS
@@ -32,6 +33,7 @@ from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
+from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of
 from fulmen.topology.code.sinks import no_guarantee
@@ -200,7 +202,7 @@ class SinkTask(BoltTask):
         """Write the rows of a batch, or keep them for the commit. Returns which failed, and why."""
         if not chunks:
             return []
-        rows = Rows(chunks[0].fields, _values(chunks))
+        rows = Rows(chunks[0].fields, _values(chunks), traceparents=self._traceparents(chunks))
         items = self._encode(rows)
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
@@ -211,6 +213,18 @@ class SinkTask(BoltTask):
             for position, reason in refused.items():
                 rows.failed[position if left is None else left[position]] = reason
         return list(_by_chunk(chunks, rows.failed))
+
+    def _traceparents(self, chunks: Sequence[Chunk]) -> Mapping[int, str]:
+        sampling, found, first = self.placed.sampling, {}, 0
+        if sampling is None:
+            return {}
+        for chunk in chunks:
+            for i, root in traced_rows(chunk):
+                parent, number = sampling.parents.get(root), self.context.batch.number
+                context = sampling.context_in(root, self.component, number, parent)
+                found[first + i] = context.traceparent
+            first += len(chunk)
+        return found
 
     def _keep(self, fields: tuple[str, ...], kept: Sequence[Any]) -> Sequence[Any]:
         """Make rows a part of the commit. Raises if they can't be pickled."""
@@ -261,20 +275,20 @@ class SinkTask(BoltTask):
         return bytes(self.rng.integers(0, 256, 12, "u1").tolist()).hex()
 
     @override
-    def send(self, chunk: Chunk, outbox: Outbox) -> None:
+    def send(self, chunk: Chunk, outbox: Outbox, took: float | None = None) -> None:
         """Acks leave when the rows are written, or kept for the commit: at the batch's end."""
         if chunk.stream != END_STREAM:
             return
         seconds, written, self._written = self.seconds, self._written, []
         if written:  # then the time is theirs
             self.seconds = 0.0
-        super().send(chunk, outbox)
+        super().send(chunk, outbox, took)
         count = sum(len(one) for one, _ in written)
         for one, failed in written:
             self.seconds = seconds * len(one) / count
             one.pace = seconds / count
             self.failed = sorted(failed.items())
-            super().send(one, outbox)
+            super().send(one, outbox, seconds)
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:
@@ -325,7 +339,7 @@ def _roots_of(
     def roots(i: int) -> tuple[int, ...]:
         i = i if places is None else places[i]
         at = bisect_right(firsts, i) - 1
-        return chunks[at].lineage(i - firsts[at])[0]
+        return tuple(map(without_traced, chunks[at].lineage(i - firsts[at])[0]))
 
     return roots
 

@@ -1,0 +1,84 @@
+"""What OpenTelemetry's standard environment variables say of traces. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fulmen.errors import FulmenError
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+SAMPLER, RATIO = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+HTTP = "http/protobuf"
+_PARENT_BASED = "parentbased_"
+_SAMPLERS = ("always_on", "always_off", "traceidratio")
+
+
+@dataclass(frozen=True)
+class TraceSettings:
+    """What is traced, and under which name.
+
+    Attributes:
+        ratio: The share of messages that begin a trace.
+        follows_parents: Whether a message that came with a trace is traced exactly if that is
+            recorded.
+        service: The name of the service; None: OpenTelemetry's SDK takes it from the environment.
+    """
+
+    ratio: float
+    follows_parents: bool
+    service: str | None
+
+    @staticmethod
+    def of(environ: Mapping[str, str], topology: str) -> TraceSettings | None:
+        """What the variables say; None: nothing is traced.
+
+        Args:
+            environ: The environment.
+            topology: The name of the topology, which the service has if it is given none.
+
+        Raises:
+            FulmenError: One of them has a value that can't be used.
+        """
+        if not any(environ.get(name) for name in ENDPOINTS):
+            return None
+        if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+            return None
+        exporters = environ.get("OTEL_TRACES_EXPORTER") or "otlp"
+        if exporters == "none":
+            return None
+        if exporters != "otlp":
+            raise FulmenError(f"OTEL_TRACES_EXPORTER must be otlp or none, not {exporters!r}")
+        protocol = next(filter(None, map(environ.get, PROTOCOLS)), HTTP)
+        if protocol != HTTP:
+            raise FulmenError(f"{PROTOCOLS[1]} must be {HTTP}, not {protocol!r}; its port is 4318")
+        name = environ.get(SAMPLER) or f"{_PARENT_BASED}always_on"
+        kind = name.removeprefix(_PARENT_BASED)
+        if kind not in _SAMPLERS:
+            known = [*_SAMPLERS, *(f"{_PARENT_BASED}{kind}" for kind in _SAMPLERS)]
+            raise FulmenError(f"{SAMPLER} must be one of {', '.join(known)}, not {name!r}")
+        ratio = {"always_on": 1.0, "always_off": 0.0}.get(kind)
+        if ratio is None:
+            ratio = _ratio(environ.get(RATIO) or "1")
+        follows_parents = name.startswith(_PARENT_BASED)
+        if not ratio and not follows_parents:
+            return None
+        return TraceSettings(ratio, follows_parents, None if _is_named(environ) else topology)
+
+
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise FulmenError(f"{RATIO} must be a number from 0 to 1, not {text!r}")
+    return ratio
+
+
+def _is_named(environ: Mapping[str, str]) -> bool:
+    """Whether the environment names the service."""
+    attributes = environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")
+    names = [pair.partition("=")[0].strip() for pair in attributes]
+    return bool(environ.get("OTEL_SERVICE_NAME")) or "service.name" in names

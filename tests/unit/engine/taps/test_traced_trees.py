@@ -1,0 +1,20 @@
+import numpy as np
+import pytest
+
+from fulmen.api.tuples import Tuple
+from fulmen.engine.acking.root_ids import traced_root, without_traced
+from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots
+from fulmen.engine.tuples.chunk import Chunk, Lineage
+
+ROOTS = np.array([traced_root(1, 2), without_traced(traced_root(1, 3))], np.uint64)
+LINEAGE = Lineage(ROOTS, ROOTS)
+CHUNK = Chunk("a", "default", ("x",), 1, LINEAGE, [[1], [2]])
+
+
+@pytest.mark.parametrize(
+    "roots", [LineageRoots(LINEAGE), AnchorRoots([(Tuple((), CHUNK, i),) for i in range(2)])]
+)
+def test_a_tap_finds_a_tree_whether_or_not_it_is_traced(roots):
+    wanted = [without_traced(root) for root in ROOTS.tolist()]
+    assert [list(roots.among([root], 2)) for root in wanted] == [[0], [1]]
+    assert [roots.of(i) for i in range(2)] == [(root,) for root in wanted]
