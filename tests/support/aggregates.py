@@ -67,7 +67,7 @@ TUMBLING = {"type": "tumbling", "size": "10ms"}
 SESSION = {"type": "session", "gap": "10ms"}
 
 EXTRAS = [(), (), (), (), (PAUSE,), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
-EXAMPLES = settings.default.max_examples // 5
+EXAMPLES = settings.default.max_examples // 4
 EVENTS = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(-9, 9), st.integers(-100, 300)), max_size=14
 )

@@ -132,7 +132,7 @@ def test_mistakes_are_all_found_before_anything_runs(change, said):
 # ---- oracles
 
 EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
-EXAMPLES = settings.default.max_examples // 10
+EXAMPLES = settings.default.max_examples // 4
 EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-30, 60)), max_size=12)
 SQL = """
     WITH RECURSIVE

@@ -293,7 +293,7 @@ def test_mistakes_are_all_found_before_anything_runs(cls, config, said):
 # ---- DuckDB says the same
 
 EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
-EXAMPLES = settings.default.max_examples // 10
+EXAMPLES = settings.default.max_examples // 4
 EVENTS = st.lists(
     st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(-20, 40)), max_size=14
 )

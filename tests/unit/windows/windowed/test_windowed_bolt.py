@@ -241,7 +241,7 @@ def test_methods_that_a_windowed_bolt_can_not_have(name, method, said):
 # ---- DuckDB says the same
 
 EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
-EXAMPLES = settings.default.max_examples // 10
+EXAMPLES = settings.default.max_examples // 4
 EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-30, 60)), max_size=12)
 ENDS = "SELECT unnest(generate_series(-105, 105, 7)) e"
 CASES = {
