@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
 from typing import Any
 
 from typing_extensions import override
@@ -12,8 +13,58 @@ from fulmen.api.context import TopologyContext
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import IntervalJoinOptions, signed_milliseconds
 
-Places = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-"""Of a key: time and number of each row, by their times, of the left and of the right side."""
+ROWS, MATCHED = "rows", "matched"
+"""Begin the keys of the state."""
+FORGET, ALONE = "forget", "alone"
+"""Begin the keys of timers."""
+LEAST_GRID = 1000
+PARTS = 16
+"""A row stays for so much of the time that it may be matched longer than it has to, or for
+`LEAST_GRID` milliseconds: so rows can be forgotten together."""
+
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """A row that may still be matched.
+
+    Attributes:
+        key: Its key.
+        time: Its event time.
+        number: One of its own.
+        row: What of it is emitted.
+        has_ended: Whether it has had a match, or was emitted without one.
+        due: When it is forgotten.
+        place: Its key in the state, if it has one of its own.
+    """
+
+    key: Key
+    time: int
+    number: int
+    row: Row
+    has_ended: bool
+    due: int = 0
+    place: tuple[Key, int, int] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Bucket:
+    """Rows of a side that are forgotten together.
+
+    Attributes:
+        rows: All of them.
+        brought: Those of this batch.
+        ended: The numbers of those of earlier batches that have ended in this one.
+        written: The keys of the state that are about them.
+    """
+
+    rows: list[Waiting] = field(default_factory=list)
+    brought: list[Waiting] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    written: list[Any] = field(default_factory=list)
+
+
+OfKey = tuple[list[tuple[int, int, Waiting]], list[tuple[int, int, Waiting]]]
+"""Time, number and row, by their times, of the left and of the right side."""
 
 
 class IntervalJoin(Join):
@@ -23,10 +74,24 @@ class IntervalJoin(Join):
     that has had none is emitted then.
     """
 
-    # State: (key, side, n) -> time, row and whether it has had a match. Memory: where rows are.
+    # State: (ROWS, side, due, n) -> what a batch has brought of a side that is forgotten at the
+    # time `due`; (MATCHED, side, due, n) -> numbers of such rows that have had a match since then.
+    # Memory: the same by key. Timers: (FORGET, side, due); (ALONE, side, time), when rows that
+    # have had no match by then are emitted.
+    # Older checkpoints have (key, side, number) -> time, row and whether it has had a match, and a
+    # timer with that key.
 
     config_model = IntervalJoinOptions
-    transient = (*Join.transient, "_within", "_places", "_next")
+    transient = (
+        *Join.transient,
+        "_within",
+        "_grids",
+        "_by_key",
+        "_buckets",
+        "_alone",
+        "_next",
+        "_first",
+    )
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
@@ -34,16 +99,51 @@ class IntervalJoin(Join):
         options: IntervalJoinOptions = context.options
         lower, upper = signed_milliseconds(options.lower), signed_milliseconds(options.upper)
         self._within = (lower, upper), (-upper, -lower)
-        self._places: dict[Key, Places] | None = None
-        self._next = 0
+        self._grids = [max(LEAST_GRID, last // PARTS) for _, last in self._within]
+        self._by_key: dict[Key, OfKey] = {}
+        self._buckets: dict[tuple[int, int], Bucket] = {}
+        self._alone: dict[tuple[int, int], list[Waiting]] = {}
+        self._next = 0  # number of a row, or of what a batch writes
+        self._restore()
+        self._first = self._next  # of those that are of this batch
 
-    def _restored(self) -> dict[Key, Places]:
-        if self._places is None:
-            self._places = {}
-            for (key, side, number), (time, _, _) in self.state.items():
-                insort(self._places.setdefault(key, ([], []))[side], (time, number))
-                self._next = max(self._next, number + 1)
-        return self._places
+    def _restore(self) -> None:
+        ended = {
+            number
+            for place, numbers in self.state.items()
+            if place[0] == MATCHED
+            for number in numbers
+        }
+        for place, value in self.state.items():
+            if place[0] not in (ROWS, MATCHED):
+                key, side, number = place
+                time, row, has_ended = value
+                self._keep(side, Waiting(key, time, number, row, has_ended, place=place))
+                continue
+            what, side, due, n = place
+            bucket = self._buckets.setdefault((side, due), Bucket())
+            bucket.written.append(place)
+            self._next = max(self._next, n + 1)
+            for number, key, time, row, has_ended in value if what == ROWS else ():
+                one = Waiting(key, time, number, row, has_ended or number in ended, due)
+                bucket.rows.append(one)
+                self._keep(side, one)
+                self._emit_alone_later(side, one)
+
+    def _keep(self, side: int, one: Waiting) -> None:
+        """Have a row in memory."""
+        insort(self._by_key.setdefault(one.key, ([], []))[side], (one.time, one.number, one))
+        self._next = max(self._next, one.number + 1)
+
+    def _emit_alone_later(self, side: int, one: Waiting) -> None:
+        """Have a row emitted that will have had no match, if that is wanted."""
+        if not self._outer[side] or one.has_ended:
+            return
+        at = one.time + self._within[side][1] + 1
+        some = self._alone.setdefault((side, at), [])
+        if not some:
+            self._context.timers.set((ALONE, side, at), at)
+        some.append(one)
 
     @override
     def add(
@@ -51,44 +151,86 @@ class IntervalJoin(Join):
     ) -> bool:
         if self.is_late(time):
             return False
-        places = self._restored().setdefault(key, ([], []))
         first, last = (time + shift for shift in self._within[side])
-        others = places[1 - side]
-        begin = bisect_left(others, first, key=_time)
-        matches = others[begin : bisect_right(others, last, key=_time)]
-        for _, number in matches:
-            place = (key, 1 - side, number)
-            other_time, other, was_matched = self.state[place]
-            self.matched(side, row, other, collector)
-            if not was_matched and self._outer[1 - side]:
-                self.state[place] = (other_time, other, True)
+        others = self._by_key[key][1 - side] if key in self._by_key else []
+        matches = others[bisect_left(others, (first,)) : bisect_left(others, (last + 1,))]
+        for _, _, other in matches:
+            self.matched(side, row, other.row, collector)
+            if not other.has_ended and self._outer[1 - side]:
+                self._end(1 - side, other)
         if self.is_late(last):  # no match of it can come
             if not matches:
                 self.unmatched(side, row, collector)
-            self._forget_if_empty(key)
             return True
-        place = (key, side, self._next)
-        self.state[place] = (time, row, bool(matches))
-        insort(places[side], (time, self._next))
-        self._context.timers.set(place, last + 1)
-        self._next += 1
+        due = last + 1 + -(last + 1) % self._grids[side]
+        one = Waiting(key, time, self._next, row, bool(matches), due)
+        self._keep(side, one)
+        self._emit_alone_later(side, one)
+        bucket = self._buckets.get((side, due))
+        if bucket is None:
+            bucket = self._buckets[side, due] = Bucket()
+            self._context.timers.set((FORGET, side, due), due)
+        bucket.rows.append(one)
+        bucket.brought.append(one)
         return True
+
+    def _end(self, side: int, one: Waiting) -> None:
+        """A row need not be emitted without a match any more."""
+        one.has_ended = True
+        if one.place is not None:
+            self.state[one.place] = (one.time, one.row, True)
+        elif one.number < self._first:
+            self._buckets[side, one.due].ended.append(one.number)
+
+    @override
+    def end_batch(self, collector: BasicOutputCollector) -> None:
+        for (side, due), bucket in self._buckets.items():
+            if bucket.brought:
+                rows = [(o.number, o.key, o.time, o.row, o.has_ended) for o in bucket.brought]
+                self._write(bucket, (ROWS, side, due), rows)
+            if bucket.ended:
+                self._write(bucket, (MATCHED, side, due), bucket.ended)
+            bucket.brought, bucket.ended = [], []
+        self._first = self._next
+
+    def _write(self, bucket: Bucket, of: tuple[str, int, int], value: list[Any]) -> None:
+        place = (*of, self._next)
+        self._next += 1
+        self.state[place] = value
+        bucket.written.append(place)
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        of_key, side, number = key
-        rows = self._restored()[of_key][side]
-        time, row, was_matched = self.state.pop(key)
-        del rows[bisect_left(rows, (time, number))]
-        self._forget_if_empty(of_key)
-        if not was_matched:
-            self.unmatched(side, row, collector)
+        what, side, time = key
+        if what == ALONE:
+            rows = self._alone.pop((side, time), [])
+            self._emit_alone(side, rows, collector)
+        elif what == FORGET:
+            self._forget(side, time, collector)
+        else:
+            [one] = [one for _, _, one in self._by_key[what][side] if one.place == key]
+            self._emit_alone(side, [one], collector)
+            del self.state[key]
+            self._take_out(side, {what}, {id(one)})
 
-    def _forget_if_empty(self, key: Key) -> None:
-        places = self._restored()
-        if not places[key][LEFT] and not places[key][RIGHT]:
-            del places[key]
+    def _emit_alone(self, side: int, rows: list[Waiting], collector: BasicOutputCollector) -> None:
+        for one in rows:
+            if not one.has_ended:
+                self.unmatched(side, one.row, collector)
+                self._end(side, one)
 
+    def _forget(self, side: int, due: int, collector: BasicOutputCollector) -> None:
+        bucket = self._buckets[side, due]
+        self._emit_alone(side, bucket.rows, collector)
+        del self._buckets[side, due]
+        for place in bucket.written:
+            del self.state[place]
+        self._take_out(side, {one.key for one in bucket.rows}, set(map(id, bucket.rows)))
 
-def _time(place: tuple[int, int]) -> int:
-    return place[0]
+    def _take_out(self, side: int, keys: set[Key], rows: set[int]) -> None:
+        """Forget rows of a side in memory: those with these identities, which have these keys."""
+        for key in keys:
+            both = self._by_key[key]
+            both[side][:] = [entry for entry in both[side] if id(entry[2]) not in rows]
+            if not both[LEFT] and not both[RIGHT]:
+                del self._by_key[key]

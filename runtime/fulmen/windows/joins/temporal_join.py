@@ -14,7 +14,11 @@ from fulmen.windows.joins.options import TemporalJoinOptions
 
 Version = tuple[int, Row]
 """From when on a row is valid, and the row."""
-VERSIONS = "versions"
+VERSIONS, ROWS = "versions", "rows"
+GRID = 1000
+"""Left rows whose times are in the same second are kept, and forgotten, together."""
+EMIT, FORGET = "emit", "forget"
+"""Begin the keys of timers."""
 
 
 class TemporalJoin(Join):
@@ -28,15 +32,32 @@ class TemporalJoin(Join):
     comes after it, and changes nothing that was emitted; the metric `late` counts it.
     """
 
-    # State: (key, n) -> time and row of a left tuple; (key, "versions") -> the rows by their times.
+    # State: (ROWS, due, n) -> key, time and row of the left tuples of a batch that are forgotten at
+    # `due`; (key, VERSIONS) -> the right rows by their times. Timers: (EMIT, at), which tells as
+    # well that those of that time were not emitted yet; (FORGET, due); (key, VERSIONS).
+    # Older checkpoints have (key, n) -> time and row of a left tuple, and a timer with that key.
 
     config_model = TemporalJoinOptions
-    transient = (*Join.transient, "_next")
+    transient = (*Join.transient, "_waiting", "_brought", "_written", "_changed", "_next")
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
-        self._next: int | None = None
+        self._waiting: dict[int, list[tuple[Key, Row]]] = {}
+        """The left tuples, by when they are emitted."""
+        self._brought: dict[int, list[tuple[Key, int, Row]]] = {}
+        self._written: dict[int, list[Any]] = {}
+        """The keys of the state, by when they are forgotten."""
+        self._changed: set[Key] = set()
+        """The keys whose right rows have changed in this batch."""
+        self._next = 0
+        for place in sorted((p for p in self.state if p[0] == ROWS), key=lambda place: place[2]):
+            _, due, n = place
+            self._written.setdefault(due, []).append(place)
+            self._next = n + 1
+            for key, time, row in self.state[place]:
+                if context.timers.get((EMIT, time + 1)) is not None:
+                    self._waiting.setdefault(time + 1, []).append((key, row))
 
     @override
     def add(
@@ -50,27 +71,47 @@ class TemporalJoin(Join):
             return True
         if is_late:
             return False
-        if self._next is None:
-            self._next = 1 + max((n for _, n in self.state if n != VERSIONS), default=-1)
-        self.state[key, self._next] = (time, row)
-        self._context.timers.set((key, self._next), time + 1)
-        self._next += 1
+        timers, at = self._context.timers, time + 1
+        waiting = self._waiting.get(at)
+        if waiting is None:
+            waiting = self._waiting[at] = []
+            timers.set((EMIT, at), at)
+        waiting.append((key, row))
+        due = at + -at % GRID
+        if due not in self._brought:
+            self._brought[due] = []
+            timers.set((FORGET, due), due)
+        self._brought[due].append((key, time, row))
         return True
 
     def _add_version(self, key: Key, time: int, row: Row) -> None:
-        versions: list[Version] = list(self.state.get((key, VERSIONS), ()))
+        versions: list[Version] | None = self.state.get((key, VERSIONS))
+        if versions is None:
+            versions = self.state[key, VERSIONS] = []
         at = bisect_left(versions, time, key=_time)
         is_there = at < len(versions) and versions[at][0] == time
         versions[at : at + is_there] = [(time, row)]
+        self._changed.add(key)
+
+    @override
+    def end_batch(self, collector: BasicOutputCollector) -> None:
         watermark = self._context.batch.watermark
-        self._keep(key, versions, watermark)
+        for key in self._changed:
+            self._keep(key, self.state[key, VERSIONS], watermark)
+        self._changed = set()
+        for due, rows in self._brought.items():
+            place = ROWS, due, self._next
+            self._next += 1
+            self.state[place] = rows
+            self._written.setdefault(due, []).append(place)
+        self._brought = {}
 
     def _keep(self, key: Key, versions: list[Version], watermark: int | None) -> None:
         """Keep what is valid before the watermark and later."""
+        first = 0
         if watermark is not None:
-            valid = bisect_right(versions, watermark - 1, key=_time)
-            versions = versions[max(0, valid - 1) :]
-        self.state[key, VERSIONS] = versions
+            first = max(0, bisect_right(versions, watermark - 1, key=_time) - 1)
+        versions = self.state[key, VERSIONS] = versions[first:]
         if len(versions) > 1:
             self._context.timers.set((key, VERSIONS), versions[1][0] + 1)
         else:
@@ -78,12 +119,23 @@ class TemporalJoin(Join):
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        of_key, what = key
-        versions: list[Version] = self.state.get((of_key, VERSIONS), [])
-        if what == VERSIONS:
-            self._keep(of_key, versions, int(at))
-            return
-        time, row = self.state.pop(key)
+        what, of = key
+        if of == VERSIONS:
+            self._keep(what, self.state.get((what, VERSIONS), []), int(at))
+        elif what == EMIT:
+            for of_key, row in self._waiting.pop(of, ()):
+                self._emit(of_key, of - 1, row, collector)
+        elif what == FORGET:
+            self._brought.pop(of, None)
+            for place in self._written.pop(of, ()):
+                del self.state[place]
+        else:
+            time, row = self.state.pop(key)
+            self._emit(what, time, row, collector)
+
+    def _emit(self, key: Key, time: int, row: Row, collector: BasicOutputCollector) -> None:
+        """Emit a left row with the right one of its time."""
+        versions: list[Version] = self.state.get((key, VERSIONS), [])
         found = bisect_right(versions, time, key=_time)
         if found:
             self.matched(LEFT, row, versions[found - 1][1], collector)

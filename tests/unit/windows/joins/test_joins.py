@@ -191,6 +191,68 @@ def test_rows_that_wait_are_all_there_after_a_crash(cls, config):
     assert sorted(rows) == [("x", 1, 3), ("x", 2, 3)]
 
 
+class TupleByTuple(IntervalJoin):
+    """Keeps rows as they were kept once: an entry and a timer for each. It joins nothing."""
+
+    def add(self, side, key, time, row, collector):
+        place = (key, side, len(self.state))
+        self.state[place] = (time, row, False)
+        self._context.timers.set(place, time + self._within[side][1] + 1)
+        return True
+
+
+class EachLeftTuple(TemporalJoin):
+    """The same of a temporal join."""
+
+    def add(self, side, key, time, row, collector):
+        if side:
+            return super().add(side, key, time, row, collector)
+        place = (key, len(self.state))
+        self.state[place] = (time, row)
+        self._context.timers.set(place, time + 1)
+        return True
+
+
+@pytest.mark.parametrize(
+    ("cls", "old", "config"),
+    [
+        (IntervalJoin, TupleByTuple, {**INTERVAL, "type": "full"}),
+        (TemporalJoin, EachLeftTuple, {**CONFIG, "type": "left"}),
+    ],
+)
+def test_rows_that_waited_before_joins_wrote_batches_are_joined(cls, old, config):
+    before = [("a", f"k{n}", n, n) for n in range(9)] + [
+        ("b", f"k{n}", n, n) for n in range(20, 25)
+    ]
+    after = [("b", "k5", 25, 4), ("b", "k5", 26, 40), PAUSE, ("a", "k21", 27, 30), ABORT, PAUSE]
+    items = [*before, PAUSE, *after, ("a", "k0", 28, 50)]
+    wanted, _ = joined(cls, items, config, lag="1s")
+    begun = run(topology(old, items, config, lag="1s"), batches=1)
+    found = run(topology(cls, items, config, lag="1s"), checkpoint=begun)
+    rows = [tuple(row[:3]) for row in found.collected("sink")]
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
+    assert [key for key in found.state("join") if "versions" not in key] == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "config", "entries"),
+    [(IntervalJoin, {**INTERVAL, "type": "full"}, 2), (TemporalJoin, CONFIG, 2)],
+)
+def test_a_batch_writes_its_rows_together(cls, config, entries):
+    items = [("a", "k", n, n % 20) for n in range(30)] + [("b", "k", n, n) for n in range(30)]
+    result = run(topology(cls, [*items, PAUSE], config, lag="1s", tasks=1), batches=1)
+    assert result.report["trees"]["acked"] >= len(items)
+    assert len(result.state("join")) == entries
+
+
+def test_a_row_that_had_its_match_or_was_emitted_alone_is_not_emitted_again_after_a_crash():
+    items = [("a", "x", 1, 5), ("a", "z", 2, 50), PAUSE, ("b", "y", 3, 50), PAUSE]
+    items += [("b", "z", 4, 55), ("b", "y", 5, 55), PAUSE, ("b", "y", 6, 60), PAUSE, ABORT, PAUSE]
+    rows, late = joined(IntervalJoin, [*items, ("b", "y", 7, 60)], {**INTERVAL, "type": "left"})
+    assert sorted(rows, key=str) == [("x", 1, None), ("z", 2, 4)]
+    assert late == []
+
+
 class FailsFirst(CollectBolt):
     def execute(self, tup, collector):
         self.state["calls"] = self.state.get("calls", 0) + 1
