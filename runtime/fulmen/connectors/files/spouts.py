@@ -40,7 +40,7 @@ class FileSpout(FilesSpout):
 
     config_model = FileSpoutOptions
     transient: ClassVar[Sequence[str]] = (
-        *FilesSpout.transient, "_records", "_kept", "_second",
+        *FilesSpout.transient, "_records", "_kept", "_second", "_is_over",
     )  # fmt: skip
     options: FileSpoutOptions
 
@@ -76,15 +76,16 @@ class FileSpout(FilesSpout):
             some = self._next_records(number)
         except _NOT_GZIP as error:
             return self._corrupt(number, error)
-        if not some:
+        if some:
+            self.emitted(number, some[0].start, some[-1].end, len(some))
+        raw = self.content(number).raw
+        size = None if raw is None else raw.tell()  # more may be appended after the end was seen
+        if some:
+            self._emit(number, some)
+        if self._is_over:
             self._records = None
-            raw = self.content(number).raw
-            # more may have been appended since the end was seen
-            self.end_file(is_done=self._is_whole, size=None if raw is None else raw.tell())
-            return False
-        self.emitted(number, some[0].start, some[-1].end, len(some))
-        self._emit(number, some)
-        return True
+            self.end_file(is_done=self._is_whole, size=size)
+        return bool(some)
 
     def _next_records(self, number: int) -> list[Record]:
         """As many as there is room for, or as are enough; none: there are no more for now.
@@ -93,7 +94,7 @@ class FileSpout(FilesSpout):
             EOFError, zlib.error, BadGzipFile: The next one can't be unpacked.
         """
         some: list[Record] = []
-        room, size = self.collector.room, 0
+        room, size, self._is_over = self.collector.room, 0, False
         try:
             for record in self._read(number):
                 is_header = record.start == 0 and self.options.header
@@ -105,6 +106,8 @@ class FileSpout(FilesSpout):
                 size += len(record.data)
                 if len(some) >= room or size >= _BYTES_AT_ONCE:
                     break
+            else:
+                self._is_over = True
         except _NOT_GZIP:
             if not some:
                 raise
@@ -291,7 +294,9 @@ class ParquetSpout(FilesSpout, ArrowSpout):
 
     config_model = ParquetSpoutOptions
     unit = "row"
-    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches", "_kept", "_recent")
+    transient: ClassVar[Sequence[str]] = (
+        *FilesSpout.transient, "_batches", "_kept", "_recent", "_most",
+    )  # fmt: skip
     options: ParquetSpoutOptions
 
     @override
@@ -336,6 +341,9 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         first = self.emitted(number, start, start + rows, rows)
         self._recent.put(first, batch, batch.nbytes)
         self.collector.emit(batch, msg_ids=range(first, first + rows))
+        if start + rows == self._most:  # so that nobody takes it for half read
+            self._batches = None
+            self.end_file(is_done=True)
         return True
 
     def _file(self, number: int) -> pq.ParquetFile:
@@ -354,6 +362,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
 
     def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
         file, columns = self._file(number), list(self.options.fields)
+        self._most = file.metadata.num_rows
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if skip >= rows:

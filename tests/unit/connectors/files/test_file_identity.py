@@ -7,6 +7,7 @@ removed one is.
 import gzip
 import io
 import os
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -270,3 +271,18 @@ def test_a_file_that_no_pattern_matches_is_not_read_for_the_inode_of_an_emptied_
     file.rename(tmp_path / "1.other")
     assert life.batch() == []
     assert life.collector.reported == []
+
+
+def test_a_file_that_is_removed_when_its_last_row_was_emitted_has_lost_nothing(tmp_path, kind):
+    put(tmp_path / f"1.{kind}", kind, range(10))
+    life = lives(tmp_path, kind)
+    life.collector.room = 1000
+    life.spout.next_tuple()
+    emitted = life.collector.take()
+    assert len(emitted) == 10
+    life.commit(SimpleNamespace(emitted=emitted, acks=(), fails=()))
+    life.start()
+    (tmp_path / f"1.{kind}").unlink()
+    life.finish()
+    assert numbers(life.values()) == list(range(10))
+    assert not [text for text in life.collector.reported if "the rest is lost" in text]
