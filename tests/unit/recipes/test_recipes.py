@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -61,3 +62,16 @@ def test_a_query_in_sqlite_becomes_compressed_csv(folder):
             assert header == ["origin", "at", "gust"]
             found += map(tuple, rows)
     assert found == list(recipes.gusts(folder))
+
+
+def test_what_recipes_print_is_printed_on_the_terminal_and_not_in_the_log_of_spark():
+    pages = [path.stem for path in recipes.FOLDER.glob("*.md") if path.stem != "index"]
+    runs = [line for page in pages for line, _ in recipes.commands(page) if "fulmen run" in line]
+    text = "".join(path.read_text() for path in recipes.FOLDER.glob("*.md"))
+    files = re.findall(r"```yaml\n# (\S+\.yaml)\n(.*?)```", text, re.DOTALL)
+    printing = {
+        name for name, content in files if "connectors.console." in content.split("bolts:")[-1]
+    }
+    own = [line for line in runs if any(f" {name} " in line for name in printing)]
+    assert len(own) >= 3
+    assert [line for line in own if "--in-process" not in line] == []
