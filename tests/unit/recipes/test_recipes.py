@@ -69,9 +69,8 @@ def test_what_recipes_print_is_printed_on_the_terminal_and_not_in_the_log_of_spa
     runs = [line for page in pages for line, _ in recipes.commands(page) if "fulmen run" in line]
     text = "".join(path.read_text() for path in recipes.FOLDER.glob("*.md"))
     files = re.findall(r"```yaml\n# (\S+\.yaml)\n(.*?)```", text, re.DOTALL)
-    printing = {
-        name for name, content in files if "connectors.console." in content.split("bolts:")[-1]
-    }
+    sinks = ((name, content.partition("bolts:")[2]) for name, content in files)
+    printing = {name for name, bolts in sinks if "connectors.console." in bolts}
     own = [line for line in runs if any(f" {name} " in line for name in printing)]
     assert len(own) >= 3
     assert [line for line in own if "--in-process" not in line] == []
