@@ -148,6 +148,11 @@ class Join(BasicBolt):
         self.unmatched(side, row, collector)
         return True
 
+    def is_before(self, time: int) -> bool:
+        """Whether the watermark is below a time, or not known."""
+        watermark = self._context.batch.watermark
+        return watermark is None or watermark < time
+
     def is_late(self, time: int) -> bool:
         """Whether a time is below the watermark."""
         watermark = self._context.batch.watermark

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from fulmen.api.event_time import milliseconds
 from fulmen.connectors.options import Options
+from fulmen.errors import EventTimeError
 from fulmen.windows.options import (
     FIXED,
     CalendarWindow,
@@ -148,3 +149,22 @@ class TemporalJoinOptions(TableJoinOptions):
 
 class LookupJoinOptions(TableJoinOptions):
     """The `config` of a `LookupJoin`."""
+
+    wait_for: str | int | None = None
+    """Left tuples are held until the watermark of what the join receives has come to this time, so
+    that the table is there: text in ISO 8601, or a number in `unit`. Default: none is held."""
+    hold_at_most: Annotated[int, Field(ge=1)] = 100_000
+    """How many left tuples a task holds. More of them fail, and come again later."""
+
+    @property
+    def waits_until(self) -> int | None:
+        """`wait_for` in milliseconds since 1970."""
+        return None if self.wait_for is None else self.reader().read(self.wait_for)
+
+    def _wrong(self) -> list[str]:
+        found = super()._wrong()
+        try:
+            _ = self.waits_until
+        except EventTimeError as error:
+            found.append(f"waitFor: {error}")
+        return found
