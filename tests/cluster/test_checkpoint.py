@@ -70,8 +70,8 @@ def apply(kube, s3, name=NAME, *assignments):
         source = {"secretKeyRef": {"name": SECRET, "key": variable}}
         env.append({"name": variable, "valueFrom": source})
     config = "spec.spouts[sentences].config"
-    settings = (f"{config}.count={SENTENCES}", f"{config}.rate=100", f"metadata.name={name}")
-    topology = yaml.safe_load(manifest(FILE, *settings, *assignments))
+    settings = ("spec.workers=1", f"{config}.count={SENTENCES}", f"{config}.rate=100")
+    topology = yaml.safe_load(manifest(FILE, f"metadata.name={name}", *settings, *assignments))
     topology["spec"]["checkpoint"] = {"uri": s3.uri(NAME)}
     topology["spec"]["code"] = code_in(s3)
     for pod in ("driver", "worker"):
@@ -130,7 +130,7 @@ def test_every_word_is_counted_exactly_once_although_the_driver_is_killed(topolo
     pod = driver(topology)
     before, name = report_in(pod), pod["metadata"]["name"]
     topology.delete("pod", name, "--grace-period=0", "--force")
-    after = goes_on(topology, before["batch"], but=name)
+    after = goes_on(topology, before["batch"], workers=1, but=name)
     assert report_in(after)["epoch"] > before["epoch"]
     assert all_counted(s3) == expected(SENTENCES)
 

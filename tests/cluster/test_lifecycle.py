@@ -22,7 +22,9 @@ from support.numbered import (
     fulmen,
     goes_on,
     manifest,
+    patch,
     report_in,
+    wait_for_state,
 )
 from support.spark_topologies import NOTHING_PENDING
 
@@ -36,22 +38,6 @@ pytestmark = pytest.mark.timeout(900)
 def topology(operator, kube):
     apply(kube, SENTENCES, 60)
     return kube
-
-
-def patch(kube, **spec):
-    """Change the spec."""
-    kube.patch("topology", NAME, {"spec": spec})
-
-
-def wait_for_state(kube, state):
-    """Wait until the topology is in that state, and Ready, by its newest spec."""
-    return kube.wait(
-        "topology",
-        NAME,
-        lambda found: is_ready(found) and found["status"]["state"] == state,
-        300,
-        state,
-    )
 
 
 def emits_nothing(kube, pod):
@@ -212,86 +198,24 @@ def test_more_executors(topology):
     assert driver_name(topology) == pod
 
 
-def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
-    pod, before = driver_name(topology), topology.get("topology", NAME)["spec"]["code"]
-    patch(topology, code=inline("import nonsense_that_is_not_there"))
+def test_an_image_of_workers_alone_that_is_not_there_replaces_nothing(topology):
+    pod = driver_name(topology)
+    patch(
+        topology,
+        worker={"image": "missing:1", "imagePullPolicy": "Never"},
+        startTimeoutSeconds=5,
+    )
     refused = topology.wait(
         "topology",
         NAME,
-        lambda found: condition(found, "SpecAccepted").get("status") == "False",
-        180,
+        lambda found: condition(found, "SpecAccepted").get("reason") == "ErrImageNeverPull",
+        120,
         "refused",
     )
-    said = condition(refused, "SpecAccepted")["message"]
-    assert "No module named 'nonsense_that_is_not_there'" in said
+    assert '"missing:1" is not present' in condition(refused, "SpecAccepted")["message"]
     goes_on(topology, topology.report(pod)["batch"])
     assert driver_name(topology) == pod
-    patch(topology, code={"files": None, **before})
-    wait_for_state(topology, "Active")
-
-
-def inline(text):
-    """A change of the code to that text."""
-    elsewhere = dict.fromkeys(("configMap", "configMaps", "sha256"))
-    return {**elsewhere, "files": {FILE.with_suffix(".py").name: text}}
-
-
-@pytest.mark.parametrize(
-    ("change", "reason", "words"),
-    [
-        pytest.param(
-            {"driver": {"podTemplate": {"spec": {"nonsense": 1}}}},
-            "PodRefused",
-            'unknown field "spec.nonsense"',
-            id="pod-refused",
-        ),
-        pytest.param(
-            {"driver": {"env": [{"name": "PYTHONHOME", "value": "/nowhere"}]}},
-            "PreflightFailed",
-            "no Python frame",
-            id="preflight-failed",
-        ),
-        pytest.param(
-            {
-                "code": inline("import time\ntime.sleep(900)"),
-                "startTimeoutSeconds": 5,
-            },
-            "PreflightTimeout",
-            "has not ended (after 5 s)",
-            id="preflight-timeout",
-        ),
-        pytest.param(
-            {
-                "worker": {"image": "missing:1", "imagePullPolicy": "Never"},
-                "startTimeoutSeconds": 5,
-            },
-            "ErrImageNeverPull",
-            '"missing:1" is not present',
-            id="image-of-workers-alone",
-        ),
-    ],
-)
-def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words):
-    pod = driver_name(topology)
-    code = topology.get("topology", NAME)["spec"]["code"]
-    patch(topology, **change)
-    refused = topology.wait(
-        "topology",
-        NAME,
-        lambda found: condition(found, "SpecAccepted").get("reason") == reason,
-        120,
-        reason,
-    )
-    assert words in condition(refused, "SpecAccepted")["message"]
-    goes_on(topology, topology.report(pod)["batch"])
-    assert driver_name(topology) == pod
-    as_before = {
-        "driver": {"podTemplate": None, "env": None},
-        "worker": {"image": None, "imagePullPolicy": None},
-        "startTimeoutSeconds": None,
-        "code": {"files": None, **code},
-    }
-    patch(topology, **as_before)
+    patch(topology, worker={"image": None, "imagePullPolicy": None}, startTimeoutSeconds=None)
     wait_for_state(topology, "Active")
 
 
@@ -342,34 +266,6 @@ def test_better_code_that_is_applied_replaces_the_driver(topology, tmp_path):
         shown = topology.exec(pod, "sh", "-c", show)
         assert "\n# better\n" in shown
         assert "3000000 model/weights" in shown
-
-
-CODE = FILE.with_suffix(".py").read_text()
-RAISES = CODE.replace(
-    "    def execute",
-    "    def prepare(self, *_):\n        raise RuntimeError('not today')\n\n    def execute",
-)
-"""It passes all checks that open nothing."""
-
-
-def test_code_that_fails_when_it_runs_gives_way_to_the_last_that_worked(topology):
-    good = topology.get("topology", NAME)["spec"]["code"]
-    last = topology.report(driver_name(topology))["batch"]
-    patch(topology, code=inline(RAISES))
-    found = topology.wait(
-        "topology",
-        NAME,
-        lambda found: condition(found, "SpecAccepted").get("reason") == "RolledBack",
-        300,
-        "rolled back",
-    )
-    assert "not today" in condition(found, "SpecAccepted")["message"]
-    goes_on(topology, last)
-    topology.wait(
-        "topology", NAME, lambda found: condition(found, "Ready")["status"] == "True", 180, "Ready"
-    )
-    patch(topology, code={"files": None, **good})
-    wait_for_state(topology, "Active")
 
 
 def test_killed_without_an_operator_and_made_again_it_carries_on(topology, tmp_path):

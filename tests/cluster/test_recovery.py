@@ -12,6 +12,7 @@ from support.kube import condition, eventually, is_ready, samples, total
 from support.numbered import (
     NAME,
     PODS,
+    SINGLE_POD,
     all_counted,
     apply,
     driver,
@@ -33,68 +34,8 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def topology(operator, kube):
-    apply(kube, SENTENCES, 40)
+    apply(kube, SENTENCES, 40, *SINGLE_POD)
     return kube
-
-
-def test_while_all_is_well_it_costs_the_api_server_at_most_ten_calls_a_minute(topology, requests):
-    topology.wait("topology", NAME, is_placed, 180, "placed")
-    goes_on(topology, 1)
-    later = requests.from_now_on()
-    eventually(later.seconds, lambda seconds: seconds > 70, 120, "more than a minute of requests")
-    calls, minutes = later.count(topology.namespace, *AGENTS), later.seconds() / 60
-    assert calls["pods", "patch"] >= 2, "the driver did not report"
-    assert calls.total() <= 10 * minutes, calls
-
-
-def is_placed(found):
-    return is_ready(found) and condition(found, "Placed").get("status") == "True"
-
-
-def test_a_python_process_is_killed(topology):
-    before = report_in(driver(topology))
-    worker = before["workers"][0]["pod"]
-    assert kills.kill_process(topology, worker, kills.PYTHON)
-    after = goes_on(topology, before["batch"])
-    assert report_in(after)["workers"] == before["workers"]
-
-
-def test_a_worker_pod_is_deleted_at_once(topology):
-    before = report_in(driver(topology))
-    lost = before["workers"][1]
-    topology.delete("pod", lost["pod"], "--grace-period=0", "--force")
-    topology.wait(
-        "pod",
-        driver_name(topology),
-        lambda pod: (
-            lost["pod"] not in [worker["pod"] for worker in report_in(pod)["workers"]]
-            and [worker["executors"] for worker in report_in(pod)["workers"]]
-            == [worker["executors"] for worker in before["workers"]]
-            and all(worker["pod"] for worker in report_in(pod)["workers"])
-        ),
-        120,
-        "hosted by another pod",
-    )
-    goes_on(topology, before["batch"])
-
-
-def test_workers_that_find_no_node_any_more(topology):
-    """Their driver stays, says so, and goes on when there is a node again."""
-    before = topology.get("topology", NAME)["status"]
-    topology.patch("topology", NAME, {"spec": {"startTimeoutSeconds": 5}})
-    node = topology.get("pod", before["driverPod"])["spec"]["nodeName"]
-    topology.run("cordon", node)
-    try:
-        topology.delete_all("pods", PODS + "worker", "--now")
-        for kind in ("Placed", "Ready"):
-            assert "unschedulable" in wait_for(topology, NAME, kind, "Unschedulable")
-        event = told(topology, NAME, "Unschedulable")
-        assert seconds_between(unscheduled(topology, NAME, "worker"), event) <= TOLD_SECONDS
-    finally:
-        topology.run("uncordon", node)
-        topology.patch("topology", NAME, {"spec": {"startTimeoutSeconds": None}})
-    found = topology.wait("topology", NAME, is_ready, 300, "Ready")
-    assert found["status"]["attempt"] == before["attempt"]
 
 
 def test_the_driver_is_killed(topology):
@@ -181,6 +122,149 @@ def owner_of(thing):
     return owner["uid"]
 
 
+def test_a_node_stops_answering_and_comes_back(topology, kubelet):
+    """Its containers run on. The next driver is made, fences the last one, and goes on from it."""
+    pod = driver(topology)
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    with kubelet():
+        topology.wait("node", node, does_not_answer, 240, "lost")
+        # Kubernetes does so itself, unless it has lost all nodes: then it evicts nothing any more.
+        topology.run("taint", "node", node, f"{UNREACHABLE}:NoExecute", "--overwrite")
+        replaced = topology.wait_any(
+            "pods",
+            PODS + "driver",
+            lambda found: attempt_of(found) > attempt_of(pod),
+            240,
+            "replaced by another driver",
+        )
+        assert replaced["status"]["phase"] == "Pending"
+        before = report_in(topology.get("pod", name))
+    goes_on(topology, before["batch"], but=name)
+
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+"""A taint, which is gone when the node answers again."""
+
+
+def does_not_answer(node):
+    conditions = node["status"]["conditions"]
+    return any(c["type"] == "Ready" and c["status"] == "Unknown" for c in conditions)
+
+
+def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
+    """It can't commit any more, and ends. The next one takes over from both."""
+    pod = driver(topology)
+    before, name = report_in(pod), pod["metadata"]["name"]
+    for process in ("python3", "java"):
+        topology.exec(name, "pkill", "-STOP", process)
+    topology.apply(double(pod))
+    look = ("python3", "-m", "fulmen.checkpoint", "file:///checkpoint")
+    eventually(
+        lambda: topology.exec("double", *look),
+        lambda text: "made by 'double, " in text,
+        60,
+        "taken over by the other",
+    )
+    for process in ("java", "python3"):
+        topology.exec(name, "pkill", "-CONT", process)
+    topology.wait("pod", name, is_fenced, 120, "fenced by the other")
+    topology.delete("pod", "double", "--grace-period=0", "--force")
+    goes_on(topology, before["batch"], but=name)
+
+
+def double(pod):
+    """Another driver of the same topology, of which the operator knows nothing."""
+    spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
+    spec["volumes"] = [v for v in spec["volumes"] if "projected" not in v]
+    kept = {volume["name"] for volume in spec["volumes"]}
+    container = dict(spec["containers"][0])
+    container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] in kept]
+    container["env"] = [
+        {"name": "FULMEN_ATTEMPT", "value": "99"} if e["name"] == "FULMEN_ATTEMPT" else e
+        for e in container["env"]
+    ]
+    metadata = {"name": "double", "labels": {"double": "yes"}}
+    spec["containers"] = [container]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def is_fenced(pod):
+    """Whether the driver in this pod has ended because of another."""
+    for status in pod["status"].get("containerStatuses", ()):
+        ended = status["state"].get("terminated")
+        if ended is not None:
+            assert ended["exitCode"] == 4, ended
+            return json.loads(ended["message"])["reason"] == "Fenced"
+    return False
+
+
+def test_workers_get_pods_of_their_own(topology):
+    """What follows is about them, too."""
+    before, name = report_in(driver(topology)), driver_name(topology)
+    apply(topology, SENTENCES, 40)
+    goes_on(topology, before["batch"], but=name)
+    topology.wait("topology", NAME, is_placed, 180, "placed")
+
+
+def is_placed(found):
+    return is_ready(found) and condition(found, "Placed").get("status") == "True"
+
+
+def test_while_all_is_well_it_costs_the_api_server_at_most_ten_calls_a_minute(topology, requests):
+    goes_on(topology, 1)
+    later = requests.from_now_on()
+    eventually(later.seconds, lambda seconds: seconds > 70, 120, "more than a minute of requests")
+    calls, minutes = later.count(topology.namespace, *AGENTS), later.seconds() / 60
+    assert calls["pods", "patch"] >= 2, "the driver did not report"
+    assert calls.total() <= 10 * minutes, calls
+
+
+def test_a_python_process_is_killed(topology):
+    before = report_in(driver(topology))
+    worker = before["workers"][0]["pod"]
+    assert kills.kill_process(topology, worker, kills.PYTHON)
+    after = goes_on(topology, before["batch"])
+    assert report_in(after)["workers"] == before["workers"]
+
+
+def test_a_worker_pod_is_deleted_at_once(topology):
+    before = report_in(driver(topology))
+    lost = before["workers"][1]
+    topology.delete("pod", lost["pod"], "--grace-period=0", "--force")
+    topology.wait(
+        "pod",
+        driver_name(topology),
+        lambda pod: (
+            lost["pod"] not in [worker["pod"] for worker in report_in(pod)["workers"]]
+            and [worker["executors"] for worker in report_in(pod)["workers"]]
+            == [worker["executors"] for worker in before["workers"]]
+            and all(worker["pod"] for worker in report_in(pod)["workers"])
+        ),
+        120,
+        "hosted by another pod",
+    )
+    goes_on(topology, before["batch"])
+
+
+def test_workers_that_find_no_node_any_more(topology):
+    """Their driver stays, says so, and goes on when there is a node again."""
+    before = topology.get("topology", NAME)["status"]
+    topology.patch("topology", NAME, {"spec": {"startTimeoutSeconds": 5}})
+    node = topology.get("pod", before["driverPod"])["spec"]["nodeName"]
+    topology.run("cordon", node)
+    try:
+        topology.delete_all("pods", PODS + "worker", "--now")
+        for kind in ("Placed", "Ready"):
+            assert "unschedulable" in wait_for(topology, NAME, kind, "Unschedulable")
+        event = told(topology, NAME, "Unschedulable")
+        assert seconds_between(unscheduled(topology, NAME, "worker"), event) <= TOLD_SECONDS
+    finally:
+        topology.run("uncordon", node)
+        topology.patch("topology", NAME, {"spec": {"startTimeoutSeconds": None}})
+    found = topology.wait("topology", NAME, is_ready, 300, "Ready")
+    assert found["status"]["attempt"] == before["attempt"]
+
+
 def test_the_api_server_is_away_for_a_minute(topology, operator, api_server):
     """Batches are committed all the while. Nothing is started anew, during it or after it."""
     pod, operators_pods = driver(topology), operators.pods()
@@ -236,35 +320,6 @@ def budget(worker):
     return {**kind, "metadata": metadata, "spec": spec}
 
 
-def test_a_node_stops_answering_and_comes_back(topology, kubelet):
-    """Its containers run on. The next driver is made, fences the last one, and goes on from it."""
-    pod = driver(topology)
-    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
-    with kubelet():
-        topology.wait("node", node, does_not_answer, 240, "lost")
-        # Kubernetes does so itself, unless it has lost all nodes: then it evicts nothing any more.
-        topology.run("taint", "node", node, f"{UNREACHABLE}:NoExecute", "--overwrite")
-        replaced = topology.wait_any(
-            "pods",
-            PODS + "driver",
-            lambda found: attempt_of(found) > attempt_of(pod),
-            240,
-            "replaced by another driver",
-        )
-        assert replaced["status"]["phase"] == "Pending"
-        before = report_in(topology.get("pod", name))
-    goes_on(topology, before["batch"], but=name)
-
-
-UNREACHABLE = "node.kubernetes.io/unreachable"
-"""A taint, which is gone when the node answers again."""
-
-
-def does_not_answer(node):
-    conditions = node["status"]["conditions"]
-    return any(c["type"] == "Ready" and c["status"] == "Unknown" for c in conditions)
-
-
 def attempt_of(pod):
     return int(pod["metadata"]["labels"][ATTEMPT_LABEL])
 
@@ -294,53 +349,6 @@ def pods_of(kube):
         for part in ("driver", "worker")
         for pod in kube.list("pods", f"{PODS}{part},{ATTEMPT_LABEL}={attempt}")
     }
-
-
-def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
-    """It can't commit any more, and ends. The next one takes over from both."""
-    pod = driver(topology)
-    before, name = report_in(pod), pod["metadata"]["name"]
-    for process in ("python3", "java"):
-        topology.exec(name, "pkill", "-STOP", process)
-    topology.apply(double(pod))
-    look = ("python3", "-m", "fulmen.checkpoint", "file:///checkpoint")
-    eventually(
-        lambda: topology.exec("double", *look),
-        lambda text: "made by 'double, " in text,
-        60,
-        "taken over by the other",
-    )
-    for process in ("java", "python3"):
-        topology.exec(name, "pkill", "-CONT", process)
-    topology.wait("pod", name, is_fenced, 120, "fenced by the other")
-    topology.delete("pod", "double", "--grace-period=0", "--force")
-    goes_on(topology, before["batch"], but=name)
-
-
-def double(pod):
-    """Another driver of the same topology, of which the operator knows nothing."""
-    spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
-    spec["volumes"] = [v for v in spec["volumes"] if "projected" not in v]
-    kept = {volume["name"] for volume in spec["volumes"]}
-    container = dict(spec["containers"][0])
-    container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] in kept]
-    container["env"] = [
-        {"name": "FULMEN_ATTEMPT", "value": "99"} if e["name"] == "FULMEN_ATTEMPT" else e
-        for e in container["env"]
-    ]
-    metadata = {"name": "double", "labels": {"double": "yes"}}
-    spec["containers"] = [container]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def is_fenced(pod):
-    """Whether the driver in this pod has ended because of another."""
-    for status in pod["status"].get("containerStatuses", ()):
-        ended = status["state"].get("terminated")
-        if ended is not None:
-            assert ended["exitCode"] == 4, ended
-            return json.loads(ended["message"])["reason"] == "Fenced"
-    return False
 
 
 def test_every_word_is_counted_exactly_once(topology):

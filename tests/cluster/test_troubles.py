@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from support.kube import condition, is_ready, total
-from support.numbered import FILE, manifest
+from support.numbered import FILE, SINGLE_POD, manifest
 from support.troubles import (
     TOLD_SECONDS,
     apply,
@@ -36,7 +36,7 @@ def test_a_class_that_is_not_there(kube, remove):
 
 def test_an_exception_on_import_is_mended_by_better_code(kube, remove):
     remove("bad-import")
-    good = manifest(FILE, "metadata.name=bad-import", "spec.workers=1")
+    good = manifest(FILE, "metadata.name=bad-import", *SINGLE_POD)
     kube.apply(good.replace("import re\n", "import re\n        raise OSError('no such luck')\n"))
     message = wait_for(kube, "bad-import", "SpecAccepted", "InvalidSpec")
     assert "OSError: no such luck (numbered.py, line" in message
@@ -203,7 +203,7 @@ NEEDS_A_SERVICE = """
 def test_a_service_that_a_bolt_needs_is_away(kube, remove):
     """It is named with the bolt that needs it; when it answers, the topology goes on."""
     remove("no-service")
-    text = manifest(FILE, "metadata.name=no-service", "spec.workers=1")
+    text = manifest(FILE, "metadata.name=no-service", *SINGLE_POD)
     assert text.count(OUTPUTS) == 1
     code = text.replace(OUTPUTS, OUTPUTS + NEEDS_A_SERVICE)
     kube.apply(code)
@@ -215,10 +215,8 @@ def test_a_service_that_a_bolt_needs_is_away(kube, remove):
     told_message = told(kube, "no-service", "ServiceUnavailable")["message"]
     assert told_message.endswith("'split' waits for Redis at cache:6379: connection refused")
     driver = driver_name_of(kube, "no-service")
-    labels = "fulmen.dev/topology=no-service,app.kubernetes.io/component="
     assert total(kube.metrics(driver), "fulmen_service_away_seconds", component="split") >= 5
-    for pod in kube.list("pods", f"{labels}worker"):
-        kube.exec(pod["metadata"]["name"], "touch", "/tmp/service-answers")
+    kube.exec(driver, "touch", "/tmp/service-answers")
     kube.wait("topology", "no-service", is_ready, 180, "Ready")
     assert not [name for name, _ in kube.metrics(driver) if "service_away" in name]
 

@@ -23,8 +23,9 @@ BUILD_SECONDS = 1200
 
 
 def build():
-    """Build both, and load them."""
+    """Build all of them, and load them."""
     build_one("operator", OPERATOR)
+    build_one("operator", NEXT_OPERATOR)
     build_one("runtime", BUILT)
     build_one("tested", RUNTIME, TESTED)
 

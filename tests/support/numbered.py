@@ -15,6 +15,8 @@ FULMEN = Path(sys.executable).with_name("fulmen")
 TASKS = 2
 PODS = f"fulmen.dev/topology={NAME},app.kubernetes.io/component="
 START_SECONDS = 300
+SINGLE_POD = ("spec.deployment=single-pod", "spec.slots=2", "spec.worker=")
+"""Settings with which driver and workers share a pod and its JVM: a start takes half the CPU."""
 
 
 def fulmen(kube, command, *args):
@@ -32,12 +34,34 @@ def manifest(file, *assignments, option="--inline"):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def apply(kube, count, rate, file=FILE):
+def apply(kube, count, rate, *settings, file=FILE):
     """Apply it, and the ConfigMap with its code, and wait until it is Ready."""
     config = "spec.spouts[sentences].config"
-    settings = (f"{config}.count={count}", f"{config}.rate={rate}")
+    settings = (f"{config}.count={count}", f"{config}.rate={rate}", *settings)
     kube.apply(manifest(file, *settings, option="--config-map"))
     kube.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+
+
+def patch(kube, **spec):
+    """Change the spec."""
+    kube.patch("topology", NAME, {"spec": spec})
+
+
+def hurry(kube):
+    """Have the running topology emit what is left as fast as it can."""
+    faster = [{"op": "replace", "path": "/spec/spouts/0/config/rate", "value": 4000}]
+    kube.run("patch", "topology", NAME, "--type=json", "-p", json.dumps(faster))
+
+
+def wait_for_state(kube, state):
+    """Wait until the topology is in that state, and Ready, by its newest spec."""
+    return kube.wait(
+        "topology",
+        NAME,
+        lambda found: is_ready(found) and found["status"]["state"] == state,
+        300,
+        state,
+    )
 
 
 def expected(count):

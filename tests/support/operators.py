@@ -17,7 +17,7 @@ HELM = Path(sys.executable).with_name("helm")
 
 
 def build_and_install():
-    """Both images, and the operator of just this one."""
+    """All images, and the operator of just this one."""
     cluster_images.build()
     install()
     restart()
@@ -44,7 +44,6 @@ def install(*values):
 @contextmanager
 def another(*values):
     """One of another image and other values of the chart runs; it is upgraded to this one then."""
-    cluster_images.build_one("operator", cluster_images.NEXT_OPERATOR)
     install(f"image={cluster_images.NEXT_OPERATOR}", *values)
     try:
         yield
