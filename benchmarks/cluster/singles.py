@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import time
 from collections.abc import Iterable
@@ -23,7 +22,15 @@ from benchmarks.running import word_count
 NAMESPACE = "fulmen-singles-benchmark"
 START_SECONDS = 600
 MIB = 1024 * 1024
-CGROUP = "cat /sys/fs/cgroup/memory.current /sys/fs/cgroup/memory.peak /sys/fs/cgroup/cpu.stat"
+CGROUP = """cd /sys/fs/cgroup
+if [ -e memory.current ]; then
+    cat memory.current memory.peak
+    sed -n "s/usage_usec \\(.*\\)/\\1000/p" cpu.stat
+else
+    cat memory/memory.usage_in_bytes memory/memory.max_usage_in_bytes cpuacct/cpuacct.usage
+fi
+"""
+"""Bytes now and at most, and nanoseconds of CPU: as both versions of cgroups tell them."""
 
 
 def topology(name: str, code: dict[str, str]) -> dict[str, Any]:
@@ -67,10 +74,8 @@ def start(names: Iterable[str]) -> dict[str, float]:
 def used(pod: str) -> tuple[float, float, float, float]:
     """MiB now and at most, seconds of CPU, and when that was read."""
     text = kubectl("exec", pod, "--", "sh", "-c", CGROUP, namespace=NAMESPACE)
-    current, peak, cpu = text.split(maxsplit=2)
-    usage = re.search(r"usage_usec (\d+)", cpu)
-    assert usage is not None
-    return int(current) / MIB, int(peak) / MIB, int(usage[1]) / 1e6, time.monotonic()
+    current, peak, nanoseconds = map(int, text.split())
+    return current / MIB, peak / MIB, nanoseconds / 1e9, time.monotonic()
 
 
 def at_rest(pods: list[str], seconds: int) -> list[dict[str, float]]:

@@ -276,13 +276,6 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "tasks_of": tasks_of,
         "tasks": [task(n) for n in range(1, 5)] if tasks_of else [],
         "worker_counts": {"wanted": 3, "present": 2},
-        "autoscale": {
-            "workers": 3,
-            "since": "2026-11-20T10:00:00Z",
-            "last_change": "spec.workers is 3",
-            "reason": "TooFew",
-            "message": LONG if is_long else "batches take long",
-        },
         "workers": [worker(n, is_long, size) for n in range(3)],
         "batches": batches(size, is_long),
         "errors": [error(n, name_of(0, is_long), is_long) for n in range(4)],
@@ -317,6 +310,17 @@ look();
 """The page in windows of several widths."""
 
 
+def autoscale(is_long):
+    """What the server adds to it."""
+    return {
+        "workers": 3,
+        "since": "2026-11-20T10:00:00Z",
+        "last_change": "spec.workers is 3",
+        "reason": "TooFew",
+        "message": LONG if is_long else "batches take long",
+    }
+
+
 @contextmanager
 def served(act="measured", widths=(), **options):
     """The address of the page with such a topology; its element `told` has what `act` returned.
@@ -338,6 +342,7 @@ def served(act="measured", widths=(), **options):
                 asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
                 step, of = int(asked.get("step", 1)), asked.get("tasks", "")
                 shown = topology_json(**options, tasks_of=of, step=step)
+                shown["autoscale"] = autoscale(options.get("is_long", False))
                 self.answer(json.dumps(shown).encode(), "application/json")
             elif url.path in ("/", "/page"):
                 body = frames if widths and url.path == "/" else html
