@@ -41,6 +41,7 @@ class Changing(Watcher):
         begins: When the first change is asked for.
         changed: When each change was asked for.
         times: When each batch was committed.
+        of_batches: The latencies of each.
     """
 
     stop: Stop = field(default_factory=Stop)
@@ -48,12 +49,15 @@ class Changing(Watcher):
     begins: float = 0.0
     changed: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    of_batches: list[list[np.ndarray]] = field(default_factory=list)
 
     def batch(self, totals: Totals, done: Done) -> None:
         """One batch counted."""
+        known = len(self.latencies)
         super().batch(totals, done)
         now = time.time()
         self.times.append(now)
+        self.of_batches.append(self.latencies[known:])
         if now < self.begins + len(self.changed) * BETWEEN_SECONDS:
             return
         if len(self.changed) == CHANGES:
@@ -70,7 +74,7 @@ class Changing(Watcher):
         moments = [change, *(self.times[n] for n in chosen)]
         return {
             "pause": max(np.diff(moments)),
-            "latencies": np.concatenate([self.latencies[n] for n in chosen]),
+            "latencies": np.concatenate([part for n in chosen for part in self.of_batches[n]]),
         }
 
 
