@@ -87,14 +87,24 @@ def note(template: str, text: str, values: Mapping[str, str]) -> FromEnvironment
         text: The same with the values.
         values: The values by the names of their variables.
     """
-    global _known  # one process has one environment
     made = FromEnvironment(text)
     made.template = template
+    _keep(values.items(), {template: made})
+    return made
+
+
+def hide(name: str, texts: Iterable[str]) -> None:
+    """From now on, texts that an environment variable has are not shown, but its name."""
+    _keep([(name, text) for text in texts], {})
+
+
+def _keep(values: Iterable[tuple[str, str]], texts: Mapping[str, FromEnvironment]) -> None:
+    global _known  # one process has one environment
     with _lock:
         shown = dict(_known.shown)
-        for name, value in values.items():
+        for name, value in values:
             shown |= dict.fromkeys(_variants(value), f"${{{name}}}")
-        texts = {**_known.texts, template: made}
+        texts = {**_known.texts, **texts}
         if shown.keys() == _known.shown.keys():
             _known = _Known(shown, _known.pattern, _known.needles, texts)
         else:
@@ -102,7 +112,6 @@ def note(template: str, text: str, values: Mapping[str, str]) -> FromEnvironment
             _known = _Known(shown, _pattern(shown), needles, texts)
             _mask_entries()
             _mask_uncaught()
-    return made
 
 
 def restored(template: str) -> str:

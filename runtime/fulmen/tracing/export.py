@@ -32,6 +32,8 @@ from typing_extensions import override
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.observer import Moments
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
+from fulmen.errors import error_text
+from fulmen.secrets import masked
 from fulmen.tracing.following import Followed, Following
 from fulmen.tracing.settings import TraceSettings
 from fulmen.tracing.spans import Span, spans_of
@@ -67,19 +69,31 @@ class OtlpTracer:
         self.sampling = Sampling(settings.ratio, secrets.randbits(64), settings.follows_parents)
         self._following = Following()
         self._ids = _GivenIds()
+        self._complaints = _Complaints(note)
+        self._complaints.listen()
+        try:
+            self._provider = self._provider_of(settings, topology, exporter)
+        except BaseException:
+            self._complaints.end()
+            raise
+        finally:
+            self._complaints.made()
+        self._tracer = self._provider.get_tracer("fulmen")
+
+    def _provider_of(
+        self, settings: TraceSettings, topology: str, exporter: SpanExporter | None
+    ) -> TracerProvider:
         about = {"fulmen.topology": topology}
         if settings.service is not None:
             about[SERVICE_NAME] = settings.service
-        self._provider = TracerProvider(
+        provider = TracerProvider(
             sampler=ALWAYS_ON,  # what is to be sampled is decided
             resource=Resource.create(about),
             id_generator=self._ids,
             shutdown_on_exit=False,
         )
-        self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
-        self._tracer = self._provider.get_tracer("fulmen")
-        self._complaints = _Complaints(note)
-        self._complaints.listen()
+        provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
+        return provider
 
     def batch(self, done: Done, moments: Moments) -> None:
         """A batch counted."""
@@ -163,6 +177,7 @@ class _Complaints(logging.Handler):
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._note = note
+        self._at_first: list[str] | None = []
         self._last: str | None = None
         self._told = float("-inf")
 
@@ -171,6 +186,12 @@ class _Complaints(logging.Handler):
         logger = logging.getLogger("opentelemetry")
         logger.addHandler(self)
         logger.propagate = False
+
+    def made(self) -> None:
+        """Tell all about the settings: the SDK's objects are made."""
+        texts, self._at_first = self._at_first or [], None
+        for text in dict.fromkeys(texts):
+            self._note(f"traces: {text}")
 
     def end(self) -> None:
         """Tell the last one, and keep no more."""
@@ -181,7 +202,13 @@ class _Complaints(logging.Handler):
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
-        self._last = record.getMessage()
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text = f"{text} ({error_text(record.exc_info[1])})"
+        if self._at_first is not None:
+            self._at_first.append(masked(text))
+        else:
+            self._last = masked(text)
 
     def tell(self, at: float) -> None:
         """Tell the last one, if none was told for a minute."""

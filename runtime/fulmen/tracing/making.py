@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from fulmen.errors import FulmenError
-from fulmen.tracing.settings import TraceSettings
+from fulmen.errors import FulmenError, error_text
+from fulmen.secrets import hide, masked
+from fulmen.tracing.settings import TraceSettings, secrets_in
 
 if TYPE_CHECKING:
     from fulmen.tracing.export import OtlpTracer
@@ -26,17 +27,25 @@ def tracer_of(
     """
     try:
         settings = TraceSettings.of(environ, topology)
-        return None if settings is None else _made(settings, topology, note)
-    except (FulmenError, ValueError) as error:  # the latter of the SDK, about its own variables
-        note(f"nothing is traced: {error}")
+        return None if settings is None else _made(environ, settings, topology, note)
+    except Exception as error:  # noqa: BLE001 (the SDK raises several kinds about its variables)
+        said = str(error) if isinstance(error, FulmenError | ValueError) else error_text(error)
+        note(f"nothing is traced: {masked(said)}")
         return None
 
 
-def _made(settings: TraceSettings, topology: str, note: Callable[[str], None]) -> OtlpTracer:
+def _made(
+    environ: Mapping[str, str],
+    settings: TraceSettings,
+    topology: str,
+    note: Callable[[str], None],
+) -> OtlpTracer:
     try:
         from fulmen.tracing.export import OtlpTracer  # importing the SDK takes long
     except ImportError as error:
         raise FulmenError(
             f"it needs OpenTelemetry's SDK: pip install 'fulmen[traces]' ({error})"
         ) from None
+    for name, text in secrets_in(environ):
+        hide(name, [text])
     return OtlpTracer(settings, topology, note)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fulmen.errors import FulmenError
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 SAMPLER, RATIO = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 HTTP = "http/protobuf"
@@ -82,3 +85,24 @@ def _is_named(environ: Mapping[str, str]) -> bool:
     attributes = environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")
     names = [pair.partition("=")[0].strip() for pair in attributes]
     return bool(environ.get("OTEL_SERVICE_NAME")) or "service.name" in names
+
+
+def secrets_in(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Names of variables, and what they have that is not to be shown: the SDK complains aloud.
+
+    That is the values of headers, whether or not they are written as the SDK can read them, and of
+    addresses the password and what is behind a question mark.
+    """
+    for name in HEADERS:
+        for header in environ.get(name, "").split(","):
+            value = re.split("[=:]", header, maxsplit=1)[-1].strip()
+            for text in (value, unquote(value)):
+                yield from ((name, part) for part in (text, *text.split()[1:]))  # Bearer TOKEN
+    for name in ENDPOINTS:
+        try:
+            url = urlsplit(environ.get(name, ""))
+            password = url.password
+        except ValueError:  # which the SDK says
+            continue
+        found = [password, *(value for _, value in parse_qsl(url.query))]
+        yield from ((name, text) for text in found if text)

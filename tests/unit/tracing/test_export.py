@@ -9,9 +9,14 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from fulmen import FailedException, Sink
+from fulmen import FailedException, Sink, secrets
+from fulmen.engine.acking.root_ids import traced_root
 from fulmen.engine.driver.driver import Driver, Silent, Stop
 from fulmen.engine.protocol.sampling import TraceContext
+from fulmen.engine.protocol.trace_notes import LONGEST_REASON, TraceNotes
+from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.tasks.traced_roots import Came, TracedMessages
+from fulmen.engine.tasks.traced_tuples import note_late
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.engine.worker.worker import Worker
 from fulmen.testing import ListSpout
@@ -189,6 +194,9 @@ PARENTS += [None, TraceContext(99, 5, False).traceparent]
 WRITTEN = []
 
 
+CONTEXT = TraceContext(70, 5)
+
+
 class Writing(Sink):
     def encode(self, rows):
         return [(row[0], rows.traceparents.get(i)) for i, row in enumerate(rows)]
@@ -257,4 +265,49 @@ def test_what_the_exporter_complains_of_is_told_once_and_stops_nothing():
     running.step()
     tracer.close()
     running.close()
-    assert notes == ["traces: Exception while exporting Span."]
+    assert notes == ["traces: Exception while exporting Span. (OSError: no route to the collector)"]
+
+
+@pytest.fixture
+def a_secret(monkeypatch):
+    monkeypatch.setattr(secrets, "_known", secrets._Known())
+    secrets.note("${PASSWORD}", "open-sesame", {"PASSWORD": "open-sesame"})
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_why_a_tuple_failed_is_told_without_secrets_and_not_at_length(is_late, a_secret):
+    said = "open-sesame is wrong" + "!" * 1000
+    notes = TraceNotes()
+    if is_late:
+        note_late(notes, "keep", [traced_root(1, 7)], 100.0, said)
+    else:
+        notes.executed("keep", [traced_root(1, 7)], 99.0, 100.0, 1, {traced_root(1, 7): said})
+    (ran,) = notes.ran.values()
+    assert ran.failed.startswith("${PASSWORD} is wrong!")
+    assert len(ran.failed) == LONGEST_REASON
+
+
+class Id:
+    """Can't be compared any more once it was remembered."""
+
+    def __init__(self):
+        self.is_broken = False
+
+    def __hash__(self):
+        if self.is_broken:
+            raise OSError("no hash today")
+        return 7
+
+
+def test_traces_that_are_no_headers_and_ids_that_can_not_be_compared_stop_nothing():
+    class Failed(FailedMessages):
+        def among(self, msg_ids):
+            return [*range(len(msg_ids))]
+
+    msg_id, failed = Id(), Failed()
+    failed.tried = {msg_id: (1, "why")}
+    msg_id.is_broken = True
+    headers = {0: b"00", 1: None, 2: 7, -1: CONTEXT.traceparent, 9: CONTEXT.traceparent}
+    headers |= {"x": CONTEXT.traceparent, 3: CONTEXT.traceparent}
+    came = TracedMessages().came_with([msg_id] * 4, failed, headers)
+    assert dict(came) == {3: Came(CONTEXT)}

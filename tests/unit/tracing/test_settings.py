@@ -1,8 +1,11 @@
+import logging
+
 import pytest
 
+from fulmen import secrets
 from fulmen.errors import FulmenError
 from fulmen.tracing.making import tracer_of
-from fulmen.tracing.settings import TraceSettings
+from fulmen.tracing.settings import TraceSettings, secrets_in
 
 URL = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
 
@@ -75,3 +78,47 @@ def test_what_can_not_be_used_is_told_and_nothing_is_traced(more, message):
     notes = []
     assert tracer_of({**URL, **more}, "words", notes.append) is None
     assert message in notes[0]
+
+
+@pytest.fixture
+def no_secrets(monkeypatch):
+    monkeypatch.setattr(secrets, "_known", secrets._Known())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization: Bearer open-sesame"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "open-sesame"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "team=red,key=open-sesame"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20open-sesame"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:open-sesame@collector/"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://collector/v1?token=open-sesame"),
+    ],
+)
+def test_headers_and_passwords_of_the_collector_are_not_shown(name, value, no_secrets):
+    for variable, text in secrets_in({name: value}):
+        secrets.hide(variable, [text])
+    assert "sesame" not in secrets.masked(f"wrong: {value}, that is Bearer open-sesame")
+    assert secrets.masked("http://collector/v1 is away") == "http://collector/v1 is away"
+
+
+def test_what_the_sdk_says_of_a_header_has_no_secret_and_is_told(
+    monkeypatch, no_secrets, capfd, caplog
+):
+    header = "Authorization: Bearer open-sesame"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", header)
+    notes = []
+    tracer = tracer_of({**URL, "OTEL_EXPORTER_OTLP_HEADERS": header}, "words", notes.append)
+    tracer.close()
+    assert notes[0].startswith("traces: Header format invalid!")
+    assert "sesame" not in "".join([*notes, *capfd.readouterr(), caplog.text])
+
+
+def test_whatever_the_sdk_raises_about_its_variables_is_no_reason_not_to_run(monkeypatch):
+    name = "OTEL_PYTHON_EXPORTER_OTLP_HTTP_TRACES_CREDENTIAL_PROVIDER"
+    monkeypatch.setenv(name, "nobody")
+    notes = []
+    assert tracer_of(URL, "words", notes.append) is None
+    assert notes[0].startswith("nothing is traced: RuntimeError: Requested component 'nobody'")
+    assert logging.getLogger("opentelemetry").propagate

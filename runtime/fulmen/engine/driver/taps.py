@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,6 +21,7 @@ from fulmen.engine.protocol.placed_topology import RESERVED, CurrentTopology, Pl
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.taps import TappedTuple, TapRequest
 from fulmen.engine.taps.condition import ConditionError, condition_of
+from fulmen.engine.taps.kept_lines import KeptLines
 from fulmen.engine.taps.sampler import fields_of
 from fulmen.errors import FulmenError
 from fulmen.topology.problems import did_you_mean
@@ -31,8 +31,6 @@ from fulmen.topology.resource.tap import Tap
 MOST_TAPS = 8
 MOST_TUPLES, MOST_OF_A_TREE = 20, 200
 """Tuples of a batch that a tap is given, of each stage on each worker."""
-MOST_KEPT = 2000
-"""Tuples that wait for somebody to take them; the oldest ones are dropped."""
 MOST_TREES = 64
 """Trees that may become the next one: the first of each spout task."""
 NEXT = "next"
@@ -181,7 +179,7 @@ class OpenTap:
         self._is_found = wanted.tree != NEXT
         self._left = wanted.limit
         self._new = threading.Condition()
-        self._lines: deque[bytes] = deque(maxlen=MOST_KEPT)
+        self._lines = KeptLines()
         self._others = 0
         self._why_ended: str | None = None
 
@@ -220,8 +218,7 @@ class OpenTap:
             if self._wanted.limit:
                 lines = lines[: self._left]
                 self._left -= len(lines)
-            self._others += others + max(0, len(self._lines) + len(lines) - MOST_KEPT)
-            self._lines += lines
+            self._others += others + self._lines.add(lines)
             if self._wanted.limit and not self._left:
                 self._why_ended = ""
             self._new.notify_all()
@@ -262,8 +259,7 @@ class OpenTap:
             with self._new:
                 if not self._lines and not self._others and self._why_ended is None:
                     self._new.wait(wait_seconds)
-                lines, others, why = [*self._lines], self._others, self._why_ended
-                self._lines.clear()
+                lines, others, why = self._lines.take(), self._others, self._why_ended
                 self._others = 0
             yield from lines
             if others:

@@ -38,8 +38,10 @@ class TraceContext(NamedTuple):
     is_sampled: bool = True
 
     @staticmethod
-    def parsed(traceparent: str) -> TraceContext | None:
+    def parsed(traceparent: object) -> TraceContext | None:
         """What the W3C header `traceparent` says; None: nothing that can be used."""
+        if not isinstance(traceparent, str):  # it comes from an author's code
+            return None
         found = _TRACEPARENT.fullmatch(traceparent.strip())
         if found is None:
             return None

@@ -112,11 +112,12 @@ class TraceNotes:
         for root in roots:
             counts[root] = counts.get(root, 0) + 1
         for root, n in counts.items():
-            why = masked(failed[root])[:LONGEST_REASON] if root in failed else ""
+            why = failed.get(root, "")
             self.add(root, component, Ran(began, ended, n, max(0, size - n), failed=why))
 
     def add(self, root: int, component: str, ran: Ran) -> None:
         """A component did something with tuples of a tree."""
+        ran.failed = masked(ran.failed)[:LONGEST_REASON]
         known = self.ran.get((root, component))
         if known is not None:
             known.add(ran)

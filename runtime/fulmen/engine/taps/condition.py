@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -19,6 +20,9 @@ from fulmen.connectors.formats import DEFAULT
 from fulmen.errors import FulmenError
 
 LONGEST = 1000
+DEEPEST = 40
+"""Levels of parts within parts. What the driver could read, and a worker with more calls on its
+stack could not, would fail batches."""
 Row = Mapping[str, Any]
 Value = Callable[[Row], Any]
 
@@ -104,9 +108,22 @@ class _Reader:
     def __init__(self) -> None:
         self.fields: set[str] = set()
         self.names: set[str] = set()
+        self._depth = 0
 
     def value(self, node: ast.expr) -> Value:
         """What a part of a condition is, of a row."""
+        with self._below():
+            return self._value(node)
+
+    @contextmanager
+    def _below(self) -> Iterator[None]:
+        if self._depth == DEEPEST:
+            raise _Unknown(f"it is nested more than {DEEPEST} levels deep")
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def _value(self, node: ast.expr) -> Value:
         match node:
             case ast.BoolOp(op=op, values=values):
                 parts = [self._safely(self.value(one)) for one in values]
@@ -157,6 +174,10 @@ class _Reader:
 
     def _path(self, node: ast.expr) -> Value:
         """A field, or a member of its value."""
+        with self._below():
+            return self._path_of(node)
+
+    def _path_of(self, node: ast.expr) -> Value:
         match node:
             case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Constant(value=str() as name)):
                 return self._field(name)

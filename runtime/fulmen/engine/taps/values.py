@@ -77,9 +77,15 @@ class Mask:
         found = dict(zip(fields, values, strict=False))
         if stream in _FIELDS_OF_ANOTHER_STREAM:
             inner, of = found.get("values"), names(str(found.get("stream")))
-            if isinstance(inner, list | tuple) and len(inner) == len(of):
-                found["values"] = dict(zip(of, inner, strict=True))
+            if isinstance(inner, list | tuple):
+                found["values"] = self._named(of, inner)
         return found
+
+    def _named(self, fields: Sequence[str], values: Sequence[Any]) -> Any:
+        """Values by field. Whose fields are not known, as of an earlier version, may be masked."""
+        if len(fields) == len(values):
+            return dict(zip(fields, values, strict=True))
+        return MASKED if self._names else values
 
     def dumps(self, found: Mapping[str, Any]) -> bytes:
         """The values of a tuple as JSON."""
@@ -113,7 +119,10 @@ class Mask:
         if type(value) in _PLAIN:
             return _without_secrets(value)
         if isinstance(value, np.ndarray):
-            value = value[: most.items].tolist() if value.ndim else value.item()
+            value = _of_array(value, most)
+        if (names := _names_of(value)) is not None:
+            pairs = zip(names, value, strict=True)
+            value = [MASKED if name in self._names else inner for name, inner in pairs]
         if isinstance(value, Mapping):
             return self._mapping(value, most, depth)
         if isinstance(value, Sequence | Set | deque):
@@ -141,6 +150,20 @@ class Mask:
         if len(value) > most.items:
             found.append(f"… {len(value) - most.items:,} more")
         return found
+
+
+def _of_array(value: Any, most: Most) -> Any:
+    if value.dtype.names is not None:  # records, which would lose their names
+        return [*value[: most.items]] if value.ndim else value[()]
+    return value[: most.items].tolist() if value.ndim else value.item()
+
+
+def _names_of(value: Any) -> Sequence[str] | None:
+    """Of the elements, if they have names: those of a named tuple, or of a record of NumPy."""
+    if isinstance(value, np.void):
+        return value.dtype.names
+    names = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
+    return names if isinstance(names, tuple) else None
 
 
 def _unshown(value: Any) -> str:

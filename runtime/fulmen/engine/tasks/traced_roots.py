@@ -108,11 +108,12 @@ class TracedMessages:
             failed: Those that have failed before.
             traceparents: Place -> what the message says of a trace, of those that do.
         """
-        for i, text in traceparents.items():
-            if (parent := TraceContext.parsed(text)) is not None:
+        parents = {i: TraceContext.parsed(text) for i, text in traceparents.items()}
+        for i, parent in parents.items():
+            if parent is not None and i in range(len(ids)):
                 yield i, Came(parent)
         for i in failed.among(ids):
-            failures, reason = failed.tried[ids[i]]
-            before = self._contexts.get(ids[i])
-            parent = before or TraceContext.parsed(traceparents.get(i, ""))
-            yield i, Came(parent, failures, reason, before is not None)
+            with suppress(Exception):  # an author's __hash__ or ==
+                failures, reason = failed.tried[ids[i]]
+                before = self._contexts.get(ids[i])
+                yield i, Came(before or parents.get(i), failures, reason, before is not None)

@@ -11,7 +11,7 @@ from fulmen import ArrowBolt, BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.engine.acking.root_ids import root_of, tree_id
 from fulmen.engine.driver import taps as taps_module
 from fulmen.engine.driver.taps import TapRefused, Wanted
-from fulmen.engine.taps import sampler
+from fulmen.engine.taps import kept_lines, sampler
 from fulmen.errors import JobFailed
 from fulmen.testing import ListSpout, ManualClock
 from fulmen.topology.resource.tap import Tap
@@ -272,8 +272,7 @@ def test_no_batch_fails_because_somebody_looks_at_it(running, monkeypatch):
 
 def test_what_nobody_takes_is_dropped_and_counted(running, monkeypatch):
     with running._taps.open(Wanted("orders")) as tap:
-        tap._lines = type(tap._lines)(maxlen=5)
-        monkeypatch.setattr(taps_module, "MOST_KEPT", 5)
+        monkeypatch.setattr(kept_lines, "MOST_KEPT", 5)
         running.step()
         *tuples, others = lines_of(tap)
     assert len(tuples) == 5

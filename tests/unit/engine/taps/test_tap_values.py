@@ -5,6 +5,7 @@ import datetime as dt
 import enum
 import json
 from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -93,6 +94,40 @@ def test_fields_and_members_of_a_masked_name_are_not_shown():
     }
     assert mask.field("email", "ann@x.org", TO_COMPARE) == "***"
     assert mask.field("user", row["user"], TO_COMPARE) == {"name": "ann", "email": "***"}
+
+
+class Card(NamedTuple):
+    number: int
+    email: str
+
+
+RECORDS = np.array([(7, ("ann@x.org",))], [("card", "i8"), ("user", [("email", "U9")])])
+
+
+@pytest.mark.parametrize(
+    ("value", "as_json"),
+    [
+        (Card(7, "ann@x.org"), [7, "***"]),
+        ([{"of": Card(7, "ann@x.org")}], [{"of": [7, "***"]}]),
+        (RECORDS, [["***", ["***"]]]),
+        (RECORDS.reshape(1, 1), [[["***", ["***"]]]]),
+        (RECORDS[0], ["***", ["***"]]),
+        (RECORDS[["user"]], [[["***"]]]),
+        (RECORDS.reshape(()), ["***", ["***"]]),
+    ],
+)
+def test_elements_of_a_masked_name_are_not_shown(value, as_json):
+    assert shown(value, Mask(["email", "card"])) == as_json
+    assert "***" not in str(shown(value))
+
+
+def test_values_of_a_dead_letter_whose_fields_are_not_known_are_shown_only_without_a_mask():
+    def row(mask):
+        values = ["default", [7, "ann@x.org"], "why"]
+        found = mask.tuple("__dead_letters", ("stream", "values", "reason"), values, lambda _: ())
+        return json.loads(mask.dumps(found))["values"]
+
+    assert (row(Mask(["email"])), row(NOTHING)) == ("***", [7, "ann@x.org"])
 
 
 def test_dead_letters_and_late_tuples_are_masked_by_the_fields_of_their_own_stream():
