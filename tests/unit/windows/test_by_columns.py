@@ -156,6 +156,10 @@ def test_windows_of_what_comes_as_arrow_are_those_of_rows(life, draw):
     }
     if window["type"] != "count":
         more = [{}, {}, {"allowedLateness": "20ms"}, {"emitEvery": "1s"}]
+        more += [
+            {"allowedLateness": "20ms", "emit": "final"},
+            {"emitEvery": "300ms", "retract": True},
+        ]
         conf |= draw.draw(st.sampled_from(more))
     by_rows, _ = outcome(Aggregate, conf, life, by_columns=False)
     by_columns, _ = outcome(Aggregate, conf, life, by_columns=True)

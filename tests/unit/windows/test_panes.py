@@ -2,14 +2,17 @@
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fulmen.api.tuples import Held, Tuple
 from fulmen.errors import ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, run
 from fulmen.windows import Aggregate, Aggregation
 from support.aggregates import (
+    COUNT,
     EVENTS,
     EXAMPLES,
     EXTRAS,
@@ -114,6 +117,50 @@ def test_what_is_taken_back_is_as_it_was_whatever_has_come_since(window):
     bolt.advance(seconds=2)
     rows = [(one.values[3], one.values[-1]) for one in bolt.emitted]
     assert rows[1:] == [([1], True), ([1, 2], False)]
+
+
+def test_what_comes_as_arrow_takes_back_what_was_emitted_before_it():
+    options = {"time": "at", "unit": "ms", "key": ["user"], "emitEvery": "1s", "retract": True}
+    conf = {**options, "window": TUMBLING, "aggregates": {"sum": "sum(amount)"}}
+    bolt = BoltHarness(Aggregate, fields=FIELDS, conf=conf)
+    source = Held("source", "default", FIELDS, 1)
+    for amount in (1, 2):
+        batch = pa.RecordBatch.from_pylist([dict(zip(FIELDS, ("a", amount, 0), strict=True))])
+        assert bolt.bolt.execute_batch(Tuple((), source, 0), batch) == []
+        bolt.end_batch()
+        bolt.advance(seconds=2)
+    rows = [(one.values[3], one.values[-1]) for one in bolt.emitted]
+    assert rows == [(1, False), (1, True), (3, False)]
+
+
+OPEN = [("a", 1, 0), PAUSE, PAUSE, PAUSE]
+OVER = [("a", 2, 1), PAUSE, ("n", 1, 15), PAUSE, ("n", 1, 16), PAUSE, ("n", 1, 60), PAUSE]
+"""What comes to a window before and after a restart, until long after its end."""
+
+
+@pytest.mark.parametrize(
+    ("window", "aggregates"), [(TUMBLING, SUMS), (TUMBLING, COUNT), (SESSION, SUMS)]
+)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"emit": "final"}, {"emit": "final", "allowedLateness": "20ms"}),
+        ({}, {"emit": "final", "allowedLateness": "20ms"}),
+        ({"emitEvery": "100ms"}, {}),
+        ({"emitEvery": "100ms"}, {"emit": "final"}),
+        ({"emit": "final", "allowedLateness": "20ms"}, {"emit": "final"}),
+    ],
+)
+def test_a_window_is_emitted_once_if_that_is_wanted_from_a_restart_on(
+    window, aggregates, before, after
+):
+    items, more = [*OPEN, *OVER], {"aggregates": aggregates}
+    first = run(topology(items, window, **more, **before), batches=2)
+    second = run(topology(items, window, **more, **after), checkpoint=first, batch_seconds=0.3)
+    assert second.errors == []
+    assert [row[3:] for row in second.collected("sink") if row[0] == "a"] == [
+        [2, 3][: len(aggregates)]
+    ]
 
 
 @pytest.mark.parametrize(

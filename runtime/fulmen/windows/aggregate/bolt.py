@@ -20,7 +20,7 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
-from fulmen.windows.aggregate.kept import Aggregates, ArrowRows, Places, Windows
+from fulmen.windows.aggregate.kept import EARLY, Aggregates, ArrowRows, Places, Windows
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation
@@ -299,4 +299,5 @@ class Aggregate(ChunkBolt):
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        self._windows.on_timer(key, int(at), collector)
+        if key[0] != EARLY or self._options.emit_every is not None:  # else it is of a run before
+            self._windows.on_timer(key, int(at), collector)

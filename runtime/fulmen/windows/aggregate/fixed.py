@@ -156,8 +156,7 @@ class FixedWindows(Windows):
             columns[i] = adder.add(columns[i], part)
         for plain, values in zip(part.keys.values, zip(*columns, strict=True), strict=True):
             *added, status = values
-            status = status and (status[0], False, True)
-            self._put(part.span, plain, [*added, status])
+            self._put(part.span, plain, [*added, _changed(status)])
         self.emit_later(part.span)
 
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:
@@ -201,6 +200,8 @@ class FixedWindows(Windows):
         is_over = at >= span[1] + self._lateness
         if not is_over:
             self._timers.set(span, span[1] + self._lateness)
+            if self._is_final:  # as allowedLateness was shorter when the timer was set
+                return
         try:
             self._emit_all(span, ON_TIME_PANE, collector)
         finally:
