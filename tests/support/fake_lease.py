@@ -13,7 +13,7 @@ class LeaseServer:
     """What all of them share.
 
     Attributes:
-        lease: The Lease; None: there is none.
+        lease: The Lease, which an operator has given back; None: there is none.
         events: What was told.
     """
 
@@ -21,6 +21,7 @@ class LeaseServer:
         self.lease = None
         self.events = []
         self._version = 0
+        self._written({"metadata": {"name": NAME}, "spec": {"leaseTransitions": 3}}, {})
 
     def carry_out(self, method, path, body):
         match method, path:
@@ -48,7 +49,8 @@ class LeaseServer:
     def _written(self, body, old):
         self._version += 1
         spec = {key: value for key, value in {**old, **body["spec"]}.items() if value is not None}
-        metadata = {**body["metadata"], "resourceVersion": str(self._version)}
+        uid = f"uid-{self._version}" if self.lease is None else self.lease["metadata"]["uid"]
+        metadata = {**body["metadata"], "uid": uid, "resourceVersion": str(self._version)}
         self.lease = {**body, "metadata": metadata, "spec": spec}
         return self.lease
 

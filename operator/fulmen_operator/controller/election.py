@@ -62,7 +62,7 @@ class Election:
                 has_answers = await self._turn()
                 await self._begin_or_end_term()
                 if has_answers and self._term is None:
-                    self._say(f"stands by: {self._candidate.holder or 'nobody'} leads")
+                    self._say(self._why_not())
                 await asyncio.sleep(TURN_SECONDS if has_answers else RETRY_SECONDS)
         finally:
             await self._end_term()
@@ -78,6 +78,12 @@ class Election:
                 self._say(f"does not get the lease: {error}", logging.WARNING)
             return False
         return True
+
+    def _why_not(self) -> str:
+        holder = self._candidate.holder
+        if holder == self._name:
+            return f"leads in {WAIT_SECONDS} s: its lease is new, and another one may still write"
+        return f"stands by: {holder or 'nobody'} leads"
 
     async def _begin_or_end_term(self) -> None:
         if self._term is not None and self._term.done():

@@ -7,6 +7,9 @@ wait for longer than it leads. Each compares times of its own clock only, so it 
 clocks say. A process that is stopped, an API server that is away, a request or an answer that is
 late or lost: all of these make others wait longer, and let nobody lead for longer.
 
+A lease may be deleted without its holder knowing it, and operators of versions before this one have
+none. So whoever has made a lease waits for as long as others do before it leads.
+
 Kubernetes' Python client has an election of its own, `kubernetes.aio.leaderelection`. Its leader
 counts from the answer, by a clock that can be set, and nothing keeps it from writing when its time
 is over; it never gives a lease back.
@@ -56,12 +59,14 @@ class _Seen:
 
     Attributes:
         version: Its resourceVersion; None: there was none.
+        uid: Its uid: another one, if it was deleted and made anew; None: there was none.
         holder: Who had it; empty: nobody.
         transitions: How often it has had another holder.
         free_at: When it may be taken, by the candidate's own clock, if it does not change.
     """
 
     version: str | None
+    uid: str | None
     holder: str
     transitions: int
     free_at: float
@@ -79,6 +84,7 @@ class Candidate:
         self._seen: _Seen | None = None
         self._is_sure = False  # that the lease is as it was seen last: nobody else may write it
         self._until = -math.inf
+        self._not_before = -math.inf
 
     @property
     def holder(self) -> str:
@@ -87,7 +93,7 @@ class Candidate:
 
     def left(self, now: float) -> float:
         """For how many seconds this candidate may write; 0: it may not."""
-        return max(0.0, self._until - now)
+        return 0.0 if now < self._not_before else max(0.0, self._until - now)
 
     def turn(self, clock: Callable[[], float]) -> Generator[Request, Object | None, None]:
         """One try to get or to keep the lease. Yields requests, and is sent their answers.
@@ -106,32 +112,27 @@ class Candidate:
         self._until = asked + LEAD_SECONDS
 
     def give_back(self, clock: Callable[[], float]) -> Generator[Request, Object | None, None]:
-        """Lead no more, and say so, so that others need not wait. As `turn` otherwise."""
+        """Lead no more, and say so, so that others need not wait. As `turn` otherwise.
+
+        Who waits itself says nothing: others have to wait as well.
+        """
         self._until = -math.inf
         if not self._is_sure:
             self._saw((yield Look()), clock())
         self._is_sure = False
         seen = self._seen
-        if seen is not None and seen.holder == self._name:
+        if seen is not None and seen.holder == self._name and clock() >= self._not_before:
             yield Claim(seen.version, "", seen.transitions, is_new=False)
 
     def _saw(self, lease: Object | None, now: float) -> None:
         version = None if lease is None else str(lease["metadata"]["resourceVersion"])
         if self._seen is None or version != self._seen.version:
-            self._seen = self._taken_in(lease, version, now)
+            before, self._seen = self._seen, _taken_in(lease, version, now)
+            is_another = before is None or self._seen.uid != before.uid
+            if is_another and self._seen.holder == self._name:
+                self._not_before = now + WAIT_SECONDS
         if self._seen.holder != self._name:
             self._until = -math.inf
-
-    def _taken_in(self, lease: Object | None, version: str | None, now: float) -> _Seen:
-        if lease is None:
-            # One that was there, and was deleted, had a holder that may not know it yet.
-            free_at = -math.inf if self._seen is None else now + WAIT_SECONDS
-            return _Seen(version, "", 0, free_at)
-        spec: dict[str, Any] = lease.get("spec") or {}
-        holder = str(spec.get("holderIdentity") or "")
-        seconds = max(WAIT_SECONDS, int(spec.get("leaseDurationSeconds") or 0))
-        free_at = now + seconds if holder else -math.inf
-        return _Seen(version, holder, int(spec.get("leaseTransitions") or 0), free_at)
 
     def _claim(self, now: float) -> Claim | None:
         seen = self._seen
@@ -142,3 +143,14 @@ class Candidate:
             return None
         transitions = seen.transitions + (seen.version is not None)
         return Claim(seen.version, self._name, transitions, is_new=True)
+
+
+def _taken_in(lease: Object | None, version: str | None, now: float) -> _Seen:
+    if lease is None:
+        return _Seen(version, None, "", 0, -math.inf)
+    spec: dict[str, Any] = lease.get("spec") or {}
+    holder = str(spec.get("holderIdentity") or "")
+    seconds = max(WAIT_SECONDS, int(spec.get("leaseDurationSeconds") or 0))
+    free_at = now + seconds if holder else -math.inf
+    transitions = int(spec.get("leaseTransitions") or 0)
+    return _Seen(version, str(lease["metadata"]["uid"]), holder, transitions, free_at)

@@ -92,6 +92,21 @@ async def test_one_leads_and_says_so_and_one_stands_by(caplog):
 
 
 @in_virtual_time
+async def test_the_first_of_all_makes_the_lease_and_leads_when_nobody_else_can_write(caplog):
+    server = LeaseServer()
+    server.lease = None
+    began, first = virtual_time.clock(), Operator(server, "first")
+    await asyncio.sleep(15)
+    assert [what for what, _ in first.said] == ["begins"]
+    assert WAIT_SECONDS <= first.said[0][1] - began <= WAIT_SECONDS + TURN_SECONDS + 0.1
+    assert [record.message for record in caplog.records] == [
+        "first leads in 10 s: its lease is new, and another one may still write",
+        "first leads now",
+    ]
+    await first.stop()
+
+
+@in_virtual_time
 async def test_one_that_ends_lets_the_other_lead_at_once(caplog):
     async with two() as (server, first, second):
         before = virtual_time.clock()
@@ -100,7 +115,7 @@ async def test_one_that_ends_lets_the_other_lead_at_once(caplog):
         assert server.holder is None
         await asyncio.sleep(TURN_SECONDS + 1)
         assert second.said[0][1] <= before + TURN_SECONDS + 0.1
-        assert server.lease["spec"]["leaseTransitions"] == 1
+        assert server.lease["spec"]["leaseTransitions"] == 5
 
 
 @in_virtual_time

@@ -20,12 +20,18 @@ class Server:
 
     version: int | None = None
     spec: dict = field(default_factory=dict)
+    uid: int = 0
+    last: int = 0
+
+    def delete(self):
+        self.version, self.spec = None, {}
 
     def carry_out(self, request):
         if isinstance(request, Claim):
             if request.version != (None if self.version is None else str(self.version)):
                 raise Refused
-            self.version = (self.version or 0) + 1
+            self.uid += self.version is None
+            self.version = self.last = max(self.version or 0, self.last) + 1
             self.spec = {"leaseTransitions": request.transitions, "leaseDurationSeconds": 10}
             if request.holder:
                 self.spec["holderIdentity"] = request.holder
@@ -34,7 +40,8 @@ class Server:
     def lease(self):
         if self.version is None:
             return None
-        return {"metadata": {"resourceVersion": str(self.version)}, "spec": self.spec}
+        metadata = {"uid": str(self.uid), "resourceVersion": str(self.version)}
+        return {"metadata": metadata, "spec": self.spec}
 
 
 def play(turn, server):
@@ -59,28 +66,33 @@ def clock():
     return Clock()
 
 
+def given_back():
+    """A lease that nobody has any more."""
+    return Server(7, {"leaseTransitions": 3}, 1, 7)
+
+
 def test_the_first_one_leads_at_once_and_the_other_waits(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), Candidate("first"), Candidate("second")
     for candidate in (first, second):
         play(candidate.turn(clock), server)
     assert (first.left(clock.now), second.left(clock.now)) == (LEAD_SECONDS, 0)
     assert second.holder == "first"
-    assert server.spec["leaseTransitions"] == 0
+    assert server.spec["leaseTransitions"] == 4
 
 
 def test_a_leader_renews_by_one_request(clock):
-    server, leader = Server(), Candidate("leader")
+    server, leader = given_back(), Candidate("leader")
     play(leader.turn(clock), server)
     clock.now += 5
     turn = leader.turn(clock)
-    assert next(turn) == Claim("1", "leader", 0, is_new=False)
+    assert next(turn) == Claim("8", "leader", 4, is_new=False)
     with pytest.raises(StopIteration):
-        turn.send(server.carry_out(Claim("1", "leader", 0, is_new=False)))
+        turn.send(server.carry_out(Claim("8", "leader", 4, is_new=False)))
     assert leader.left(clock.now) == LEAD_SECONDS
 
 
 def test_its_time_counts_from_when_it_asked(clock):
-    server, leader = Server(), Candidate("leader")
+    server, leader = given_back(), Candidate("leader")
     turn = leader.turn(clock)
     claim = turn.send(server.carry_out(next(turn)))
     clock.now += 3
@@ -90,7 +102,7 @@ def test_its_time_counts_from_when_it_asked(clock):
 
 
 def test_another_leads_when_nothing_was_heard_for_so_long(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), Candidate("first"), Candidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     clock.now += WAIT_SECONDS - 0.1
@@ -99,11 +111,11 @@ def test_another_leads_when_nothing_was_heard_for_so_long(clock):
     clock.now += 0.1
     play(second.turn(clock), server)
     assert second.left(clock.now) == LEAD_SECONDS
-    assert server.spec["leaseTransitions"] == 1
+    assert server.spec["leaseTransitions"] == 5
 
 
 def test_one_that_wakes_finds_another_leader(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), Candidate("first"), Candidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     clock.now += 60
@@ -116,7 +128,7 @@ def test_one_that_wakes_finds_another_leader(clock):
 
 
 def test_what_is_given_back_is_another_ones_at_once(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), Candidate("first"), Candidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     server.carry_out(next(first.turn(clock)))  # a renewal of which it does not hear any more
@@ -127,7 +139,7 @@ def test_what_is_given_back_is_another_ones_at_once(clock):
 
 
 def test_who_does_not_have_it_gives_nothing_back(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), Candidate("first"), Candidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     play(second.give_back(clock), server)
@@ -135,24 +147,33 @@ def test_who_does_not_have_it_gives_nothing_back(clock):
     assert server.spec["holderIdentity"] == "first"
 
 
-def test_a_lease_that_was_deleted_is_waited_for_since_its_holder_may_not_know(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+@pytest.mark.parametrize("has_seen_it", [True, False])
+def test_who_makes_a_lease_waits_since_there_may_be_a_leader_that_does_not_know(clock, has_seen_it):
+    server, first, second = given_back(), Candidate("first"), Candidate("second")
     play(first.turn(clock), server)
-    play(second.turn(clock), server)
-    server.version = None
-    play(second.turn(clock), server)
-    assert (second.left(clock.now), server.version) == (0, None)
-    clock.now += WAIT_SECONDS
+    if has_seen_it:
+        play(second.turn(clock), server)
+    server.delete()
+    for _ in range(WAIT_SECONDS):
+        play(second.turn(clock), server)
+        assert (second.left(clock.now), second.holder) == (0, "second")
+        clock.now += 1
     play(second.turn(clock), server)
     assert second.left(clock.now) == LEAD_SECONDS
 
 
-def test_who_sees_another_holder_leads_no_more(clock):
-    server, first, third = Server(), Candidate("first"), Candidate("third")
+def test_one_that_has_made_a_lease_and_waits_gives_nothing_back(clock):
+    server, first = Server(), Candidate("first")
     play(first.turn(clock), server)
-    server.version, server.spec = None, {}  # somebody deletes it, and one begins that never saw it
+    play(first.give_back(clock), server)
+    assert server.spec["holderIdentity"] == "first"
+
+
+def test_who_sees_another_holder_leads_no_more(clock):
+    server, first, third = given_back(), Candidate("first"), Candidate("third")
+    play(first.turn(clock), server)
+    server.delete()
     play(third.turn(clock), server)
-    server.version += 1
     with pytest.raises(Refused):
         play(first.turn(clock), server)
     play(first.turn(clock), server)
@@ -161,7 +182,8 @@ def test_who_sees_another_holder_leads_no_more(clock):
 
 def test_who_waits_longer_by_its_own_rule_is_waited_for(clock):
     """An operator of another version may renew more rarely."""
-    server, second = Server(7, {"holderIdentity": "x", "leaseDurationSeconds": 30}), Candidate("b")
+    server, second = given_back(), Candidate("b")
+    server.spec = {"holderIdentity": "x", "leaseDurationSeconds": 30}
     play(second.turn(clock), server)
     clock.now += 29
     play(second.turn(clock), server)
@@ -249,6 +271,8 @@ class World:
         match what:
             case "pass":
                 self.now += seconds
+            case "delete":
+                self.server.delete()
             case "turn" | "give_back":
                 self.begin(process, what)
             case "arrive":
@@ -268,7 +292,10 @@ class World:
 
 RATE = st.floats(1, WAIT_SECONDS / LEAD_SECONDS * 0.999)
 EVENTS = st.sampled_from(
-    ["all", "all", "pass", "pass", "turn", "arrive", "hear", "give up", "give_back", "begin anew"]
+    [
+        *("all", "all", "pass", "pass", "turn", "arrive", "hear"),
+        *("give up", "give_back", "begin anew", "delete"),
+    ]
 )
 SECONDS = st.sampled_from([0.01, 1.0, 3.0, 4.9, 5.0, 6.9, 7.0, 9.9, 10.0, 14.3])
 
