@@ -28,7 +28,7 @@ from fulmen_operator.settings import Settings
 from support import operators
 from support.charts import template
 from support.kube import eventually
-from support.s3 import free_port
+from support.ports import free_port
 
 WATCHED_ONLY = {(KINDS[kind].plural, "watch") for kind in WATCHED} - {
     ("pods", "watch"),

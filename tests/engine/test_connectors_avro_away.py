@@ -20,8 +20,8 @@ from support.avro_topics import (
 from support.cut_proxy import cut_proxy
 from support.example_lives import ExampleLife
 from support.login_gate import login_gate
+from support.ports import free_port
 from support.rabbitmq_server import PASSWORD, USER
-from support.s3 import free_port
 from support.sink_lives import prepared
 from support.source_life import SourceLife
 from support.spark_runs import wait_until

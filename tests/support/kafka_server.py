@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from fulmen.engine.jvm.java import find_java
 from support.cut_proxy import CutProxy
-from support.s3 import free_port
+from support.ports import free_port
 from support.spark_runs import wait_until
 
 VERSION = "4.1.1"

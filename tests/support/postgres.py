@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from support.s3 import free_port
+from support.ports import free_port
 from support.spark_runs import is_alive, wait_until
 
 USER, PASSWORD = "fulmen", "s3cret/word"

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from support.s3 import free_port
+from support.ports import free_port
 from support.spark_runs import wait_until
 
 

@@ -6,19 +6,18 @@ that use it are skipped and say so (in CI that is a failure).
 """
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pika
 import pytest
 from pika.exceptions import AMQPError
 
+from support.ports import free_port
 from support.spark_runs import wait_until
 
 USER, PASSWORD = "fulmen", "s3cret/word"
@@ -35,7 +34,7 @@ class RabbitServer:
     """
 
     def __init__(self, folder):
-        self.port, self._dist_port, self._epmd_port = (quiet_port() for _ in range(3))
+        self.port, self._dist_port, self._epmd_port = (free_port() for _ in range(3))
         self._folder, self._process = folder, None
         (folder / "env.conf").touch()
         (folder / "plugins").write_text("[].")
@@ -147,20 +146,6 @@ class RabbitServer:
             self.kill()
         self._epmd.kill()
         self._epmd.wait()
-
-
-def quiet_port():
-    """A port that nobody listens on, nor gets for a connection.
-
-    A client that tries again and again to connect to a server that is down is given one port after
-    another by the system: at some time the server's own, if that is one of these.
-    """
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.SystemRandom().randrange(10_000, lowest)
-        with closing(socket.socket()) as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def look_for_binary():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.s3 import free_port
+from support.ports import free_port
 from support.spark_runs import wait_until
 
 PASSWORD = "s3cret/word"

@@ -19,7 +19,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from fulmen.engine.jvm.java import find_java
 from support.kafka_server import folder_of_servers
-from support.s3 import free_port
+from support.ports import free_port
 from support.spark_runs import wait_until
 
 VERSION = "2.6.13.Final"

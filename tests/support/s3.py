@@ -16,13 +16,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+
+from support.ports import free_port
 
 _DENIED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 ACCESS_KEY, SECRET_KEY = "fulmen-test", "fulmen-test-secret"
@@ -116,14 +118,6 @@ class KillableS3:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    """A port that nobody listens on."""
-    with closing(socket.socket()) as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_until_it_answers(url: str, process: subprocess.Popen, log: Path) -> None:
