@@ -1,7 +1,7 @@
 """Reads all that belongs to a topology, and carries out what was decided about it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final
 
@@ -75,12 +75,13 @@ class Access:
         """Everything about a topology; None if it is gone."""
         topology = self._store.get("Topology", key.namespace, key.name)
         if topology is None:
-            self._others = {place: o for place, o in self._others.items() if place[0] != key}
+            self._hold_only(key, ())
             return None
         spec = topology.get("spec") or {}
         code = spec.get("code") or {}
         sources = [code["configMap"]] if code.get("configMap") else code.get("configMaps") or ()
         named = (spec.get("checkpoint") or {}).get("persistentVolumeClaim")
+        self._hold_only(key, [(CLAIM, named), *(("ConfigMap", name) for name in sources)])
         children = {
             (kind, name_of(item)): item
             for kind in LISTED
@@ -116,6 +117,11 @@ class Access:
         if known is None or "data" not in known:
             known = await self._look("ConfigMap", key.namespace, name)
         return known if known is not None and belongs(known, topology) else None
+
+    def _hold_only(self, key: Key, wanted: Collection[tuple[str, str | None]]) -> None:
+        """Let go of all other objects that a topology has named: each version of code is large."""
+        held = self._others.items()
+        self._others = {at: o for at, o in held if at[0] != key or at[1:] in wanted}
 
     async def _other(self, key: Key, topology: Object, kind: str, name: str) -> Object | None:
         """An object that the user names. Its like are not watched: there may be many, and large."""
