@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import subprocess
 import tarfile
 
 import pytest
@@ -21,6 +22,7 @@ from fulmen.errors import (
 from fulmen.kube.container.preparation import code_folder, known_tasks, prepare, topology_of
 from fulmen.kube.contract import DRIVER, WORKER, Candidate, Revision
 from fulmen.kube.preflight import preflight
+from support.pages import ROOT
 
 CODE = """
 from fulmen import Spout
@@ -106,6 +108,36 @@ def test_a_packed_project_in_parts_is_put_together(tmp_path):
     into = tmp_path / "into"
     assert code_folder(folder, into) == into
     assert (into / "a.py").read_bytes() == random.Random(1).randbytes(9999)
+
+
+def unpacked_by_a_worker(folder, into):
+    """What the entrypoint of the image does."""
+    script = (ROOT / "runtime/fulmen/kube/entrypoint").read_text()
+    _, _, part = script.partition("# Code that is an archive")
+    part = part.partition("# Code that is in a store")[0].partition("\n")[2]
+    part = part.replace("/opt/fulmen/code", str(folder)).replace("/var/fulmen/code", str(into))
+    subprocess.run(["bash", "-euc", part], check=True)
+
+
+def unpacked_by_a_driver(folder, into):
+    assert code_folder(folder, into) == into
+
+
+@pytest.mark.parametrize("unpack", [unpacked_by_a_worker, unpacked_by_a_driver])
+@pytest.mark.parametrize("others", [[], ["code.tar.gz.sha256", "code.tar.gz.sig"]])
+@pytest.mark.parametrize("is_in_parts", [False, True])
+def test_what_is_beside_an_archive_is_no_part_of_it(tmp_path, unpack, others, is_in_parts):
+    folder = packed(tmp_path, ("a.py", CODE.encode(), tarfile.REGTYPE))
+    if is_in_parts:
+        whole = folder / "code.tar.gz"
+        content = whole.read_bytes()
+        whole.unlink()
+        (folder / "code.tar.gz.1").write_bytes(content[:50])
+        (folder / "code.tar.gz.2").write_bytes(content[50:])
+    for name in others:
+        (folder / name).write_text("something else")
+    unpack(folder, tmp_path / "into")
+    assert (tmp_path / "into" / "a.py").read_text() == CODE
 
 
 @pytest.mark.parametrize(

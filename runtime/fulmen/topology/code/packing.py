@@ -153,7 +153,8 @@ def unpacked(folder: Path, into: Path) -> Path:
         CodeError: It is no archive, has more than files and folders, or too many bytes.
         FulmenError: There is no room for it.
     """
-    parts = sorted(folder.glob(f"{ARCHIVE_NAME}*"))
+    whole = folder / ARCHIVE_NAME  # beside which there may be others, such as its checksum
+    parts = [whole] if whole.exists() else sorted(folder.glob(f"{ARCHIVE_NAME}.[0-9]"))
     if not parts:
         return folder
     unpack(parts, into)
