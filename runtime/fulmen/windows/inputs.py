@@ -12,7 +12,7 @@ from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
-from fulmen.api.signals import Counter
+from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import EventTimeError, repr_of
 from fulmen.windows.spans import Span, Spans, datetime_of
@@ -30,6 +30,14 @@ def late_counter(context: TopologyContext) -> Counter:
     The page and `fulmen top` know it by its name.
     """
     return context.counter("late", "Tuples that came too late.")
+
+
+def open_windows_gauge(context: TopologyContext) -> Gauge:
+    """What says how many windows are kept. The page knows it by its name."""
+    return context.gauge(
+        "open_windows",
+        "Windows that are kept. Of sessions, by count and of WindowedBolt: keys that have some.",
+    )
 
 
 def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:

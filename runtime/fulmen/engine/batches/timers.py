@@ -34,7 +34,7 @@ class NextTimers:
 
     def is_due(self, header: Header, plan: Plan) -> bool:
         """Whether one is due in a batch."""
-        for task, (at, by_clock, _) in self.by_task():
+        for task, (at, by_clock, *_) in self.by_task():
             watermark = header.watermarks.get(plan.component_of(task), (None, None))[0]
             if at is not None and watermark is not None and at <= watermark:
                 return True
@@ -44,6 +44,6 @@ class NextTimers:
 
     def seconds_until(self, clock: float) -> Iterator[float]:
         """How long it is to the next timers of the batch clock."""
-        for _, (_, by_clock, _) in self.by_task():
-            if by_clock is not None:
-                yield max(0.0, by_clock - clock)
+        for _, timers in self.by_task():
+            if timers.clock is not None:
+                yield max(0.0, timers.clock - clock)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fulmen.api.signals import Lag, Sample, Signals
+from fulmen.api.timers import OwnWindows
 from fulmen.checkpoint import Update
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.failure_reasons import FailureCount
@@ -75,11 +76,13 @@ class PendingTimers(NamedTuple):
         event: When the next one of event time is due, in milliseconds; None: there is none.
         clock: The same by the batch clock, in seconds.
         number: How many there are.
+        windows: What windows with a watermark of their own wait for.
     """
 
     event: int | None
     clock: float | None
     number: int = 0
+    windows: OwnWindows | None = None
 
 
 @dataclass

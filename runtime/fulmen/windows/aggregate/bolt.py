@@ -30,6 +30,7 @@ from fulmen.windows.inputs import (
     key_of,
     missing_fields,
     needless_ttl,
+    open_windows_gauge,
     plain_types,
     time_of,
     times_of,
@@ -40,7 +41,6 @@ from fulmen.windows.wanted import wanted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -144,7 +144,7 @@ class Aggregate(ChunkBolt):
         self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
         windows = self._windows if self._looks_at_none() else None
         self._counts = windows if isinstance(windows, PlainCounts) else None
-        self._open_windows = context.gauge("open_windows", OPEN_WINDOWS)
+        self._open_windows = open_windows_gauge(context)
         self._sources: dict[tuple[str, str], Source] = {}
         self._forget_origin()
 

@@ -13,14 +13,14 @@ from fulmen.api.collector import OutputCollector
 from fulmen.api.components import Bolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.timers import AT_THE_END, OwnWindows
 from fulmen.api.tuples import HELD, Held, Tuple
-from fulmen.windows.inputs import key_of, late_counter, time_of
+from fulmen.windows.inputs import key_of, late_counter, open_windows_gauge, time_of
 from fulmen.windows.windowed.options import LengthAndSlide, WindowedOptions
 from fulmen.windows.windowed.queues import NEVER, Entry, Firing, Marks, Queue
 
 END = ("end",)
 """The timer that is due when event time has come to its end."""
-END_TIME = 253_402_300_799_999  # the last millisecond of the year 9999
 TIME = ("time",)
 """The key of what is known of event time: the watermark, and the newest time of each stream."""
 Key = tuple[Any, ...]
@@ -71,6 +71,7 @@ class TaskWindows:
         self._reader: TimeReader = options.reader()
         self._lag = milliseconds(options.lag or "0")
         self._late = late_counter(context)
+        self._open_windows = open_windows_gauge(context)
         self._origins: dict[Any, Held] = {}
         self._queues: dict[Key, Queue] | None = None
         self._heap: list[tuple[float, int, Key]] = []
@@ -164,9 +165,15 @@ class TaskWindows:
 
     def end_batch(self) -> None:
         """The watermark goes on, and the windows that are due are called."""
-        if self._options.timestamp_field is None:
-            return
-        self._restored()
+        queues = self._restored()
+        try:
+            if self._options.timestamp_field is not None:
+                self._go_on()
+        finally:
+            self._open_windows.set(len(queues))
+            self._context.timers.windows = self._next_window()
+
+    def _go_on(self) -> None:
         times = self._newest
         if len(times) >= len(
             self._context.sources
@@ -178,9 +185,26 @@ class TaskWindows:
         if self._bolt.state.get(TIME) != known:
             self._bolt.state[TIME] = known
         if self._queues:
-            self._context.timers.set(END, END_TIME)
+            self._context.timers.set(END, AT_THE_END)
         if self._watermark is not None:
             self._call(self._due(self._watermark))
+
+    def _next_window(self) -> OwnWindows | None:
+        """For people: which window ends next, and what it waits for; None: none is known."""
+        heap, queues, newest = self._heap, self._restored(), self._newest
+        while heap:
+            due, _, key = heap[0]
+            if self._pushed.get(key) == due:
+                if key in queues:
+                    break
+                del self._pushed[key]
+            heapq.heappop(heap)
+        if not heap:
+            return None
+        held_by = min(self._context.sources, key=lambda one: newest.get(one, -NEVER))
+        at = newest.get(held_by)
+        newest_of_it = None if at is None else int(at)
+        return OwnWindows(int(heap[0][0]), self._watermark, held_by, newest_of_it, self._lag)
 
     def _due(self, watermark: float) -> Iterator[tuple[Key, Queue, Firing]]:
         """The windows that are due, key by key."""

@@ -9,6 +9,7 @@ from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import WindowedBolt, WindowedOptions
+from support.engine_runs import make_driver
 
 FIELDS = ["user", "n", "at"]
 
@@ -131,6 +132,36 @@ def test_there_is_no_watermark_before_each_input_has_had_a_tuple():
     builder.set_bolt("sink", CollectBolt).global_grouping("windowed")
     found = run(builder).collected("sink")
     assert [row[1] for row in found] == [[3, 1], [2, 4]]
+
+
+def test_people_are_told_which_window_ends_next_and_what_it_waits_for():
+    """Not that its timer is due in the year 9999, which no source comes to."""
+    at = 1_714_564_800_000  # 2024-05-01 12:00:00 UTC
+    items = [("a", 1, at + 61_000), ("b", 2, at + 1_000), ("b", 3, at + 130_000)]
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    windows = by_time(Shown().with_tumbling_window("1m"), lag="5s").with_key("user")
+    builder.set_bolt("windowed", windows).fields_grouping("source", ["user"])
+    running = make_driver(builder).start()
+    for _ in range(3):
+        running.step()
+    running.close()
+    [found] = running.totals.event_times().values()
+    assert found.why == (
+        "'windowed' has something due at 2024-05-01 12:03:00 UTC: its own watermark is 2024-05-01"
+        " 12:02:05 UTC, held by stream 'default' of 'source'; it needs a tuple of it with a time of"
+        " 2024-05-01 12:03:05 UTC or later"
+    )
+    assert not found.is_stuck
+
+
+def test_keys_with_windows_are_counted():
+    window = by_time(Shown().with_tumbling_window(2)).with_key("user")
+    bolt = BoltHarness(window, fields=FIELDS)
+    for user in "aab":
+        bolt.execute([user, 1, 5])
+    bolt.end_batch()
+    assert bolt.metrics["open_windows"] == 2
 
 
 class Raises(Shown):

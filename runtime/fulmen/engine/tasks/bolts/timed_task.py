@@ -110,7 +110,9 @@ class TimedTask(TaskBase):
     def tell(self, summary: Summary) -> None:
         super().tell(summary)
         if self.timers:
-            summary.timers[self.task] = PendingTimers(*self.timers.next, len(self.timers))
+            windows = self.context.timers.windows
+            pending = PendingTimers(*self.timers.next, len(self.timers), windows)
+            summary.timers[self.task] = pending
 
     def has_due_timers(self, header: Header) -> bool:
         """Whether a timer is due in this batch."""
