@@ -12,6 +12,7 @@ from fulmen.api.event_time import DURATION, TimeReader, milliseconds
 from fulmen.connectors.options import Options
 from fulmen.windows.spans import Calendar, Sliding, Spans
 
+_DURATIONS = ("size", "every", "gap", "offset")
 Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
 
 
@@ -189,6 +190,19 @@ class AggregateOptions(TimedOptions):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"several output fields are called {', '.join(twice)}")
         return self
+
+    def kept_as(self) -> str:
+        """What may not change while windows are open: which they are, and what is kept of each."""
+        window = self.window.model_dump()
+        kind = window.pop("type")
+        parts = [
+            f"{name} {milliseconds(value)} ms"
+            if name in _DURATIONS and kind != "count"
+            else f"{name} {value}"
+            for name, value in window.items()
+        ]
+        aggregates = ", ".join(self.aggregates.values())
+        return f"{kind} ({', '.join(parts)}) by {', '.join(self.key) or 'nothing'} of {aggregates}"
 
     @property
     def has_panes(self) -> bool:

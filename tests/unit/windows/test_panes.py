@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.api.tuples import Held, Tuple
-from fulmen.errors import ValidationFailed
+from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, run
 from fulmen.windows import Aggregate, Aggregation
 from support.aggregates import (
@@ -202,3 +202,29 @@ def test_with_all_that_is_late_windows_are_those_of_sql(kind, events, extra):
         rows[row[:5]] += -1 if row[-1] is True else 1
         assert rows[row[:5]] in (0, 1)
     assert sorted(rows.elements()) == by_duckdb(kind, events)
+
+
+OTHER = {
+    "size": ({"type": "tumbling", "size": "20ms"}, {}),
+    "type": ({"type": "session", "gap": "10ms"}, {}),
+    "key": (TUMBLING, {"key": ["user", "amount"]}),
+    "aggregates": (TUMBLING, {"aggregates": {"n": "count", "total": "max(amount)"}}),
+}
+
+
+@pytest.mark.parametrize("change", OTHER)
+def test_open_windows_of_another_kind_are_refused(change):
+    """They would never end, or be added to what something else has kept."""
+    window, more = OTHER[change]
+    first = run(topology([("a", 1, 0), PAUSE, ("a", 1, 90), PAUSE], TUMBLING), batches=2)
+    with pytest.raises(
+        TopologyFailed, match=r"tumbling \(size 10 ms, offset 0 ms\) by user of count"
+    ):
+        run(topology([("a", 1, 0), ("a", 1, 90)], window, **more), checkpoint=first, batches=3)
+
+
+def test_the_same_windows_in_other_words_go_on():
+    items = [("a", 1, 0), PAUSE, ("a", 1, 90), PAUSE]
+    first = run(topology(items, {"type": "tumbling", "size": "1s"}), batches=2)
+    same = {"type": "tumbling", "size": "1000ms"}
+    assert run(topology(items, same), checkpoint=first, batches=3).errors == []

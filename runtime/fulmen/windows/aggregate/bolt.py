@@ -80,6 +80,8 @@ class Aggregate(ChunkBolt):
     emits_results = True  # a window that a tuple ends has others in it, which are acked
     own: ClassVar[Mapping[str, type[Aggregation]]] = {}
     """Aggregations of a derived class, by the names that `aggregates` calls them."""
+    kept_for: str = ""
+    """What the windows in the state are; empty: a version has kept them that did not say it."""
 
     @override
     def outputs_for(self, options: AggregateOptions) -> Outputs:
@@ -137,6 +139,7 @@ class Aggregate(ChunkBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: AggregateOptions = context.options
         self._options, self._context = options, context
+        self._note_what_is_kept()
         texts = options.aggregates.values()
         self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
         self._is_count = self._aggregates.only_counts and len(texts) == 1
@@ -147,6 +150,20 @@ class Aggregate(ChunkBolt):
         self._open_windows = open_windows_gauge(context)
         self._sources: dict[tuple[str, str], Source] = {}
         self._forget_origin()
+
+    def _note_what_is_kept(self) -> None:
+        """Refuse a state whose windows are other ones: they would never end, and nobody say so.
+
+        Raises:
+            ValueError: They are.
+        """
+        now = self._options.kept_as()
+        if self.state and self.kept_for not in ("", now):
+            raise ValueError(
+                f"the checkpoint has open windows: {self.kept_for}. Now they would be: {now}."
+                " Change it back, or give the component another name, and its windows begin anew"
+            )
+        self.kept_for = now
 
     def _windows_for(self, window: Any) -> Windows:
         options, streams = self._options, self._context.streams
