@@ -67,7 +67,8 @@ def test_a_spout_that_ends_its_process_is_named_and_others_go_on_until_it_is_bac
     observer, committed = ran(spark, beside(over, method, "end"), is_enough)
     (error,) = {e.message for e in observer.errors if e.component == "bad"}
     assert error == f"{method}: the process ended in this call"
-    out, back = [note for note in observer.notes if note.startswith("spout 'bad', task ")]
+    # On a slow machine it is left out once more before it is back for good.
+    out, *_, back = [note for note in observer.notes if note.startswith("spout 'bad', task ")]
     assert f"is left out: {method} ends its process" in out
     assert back.endswith("is back")
     assert committed.state("tally") == {0: {1: 1, 2: 1, 3: 1}}
