@@ -86,7 +86,7 @@ class Nowhere(BasicBolt):
 
 
 class EachUser(Clicks):
-    """A click of each user in turn, the first ones slowly, so that all windows stay open."""
+    """A click of each user in turn."""
 
     def open(self, conf, context, collector):
         """Name the users."""

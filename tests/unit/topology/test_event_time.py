@@ -76,6 +76,11 @@ WHO = "spout 'clicks'"
             id="a-field-and-streams",
         ),
         pytest.param(
+            {"stream": "default", "streams": {"default": "at"}},
+            [f"{WHERE}.streams: {WHO}: eventTime has stream and streams"],
+            id="a-stream-and-streams",
+        ),
+        pytest.param(
             {"lag": "1s", "streams": {}},
             [f"{WHERE}.field: {WHO}: eventTime names no field with the time"],
             id="no-field",

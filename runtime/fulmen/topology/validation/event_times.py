@@ -25,9 +25,10 @@ def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         if declared.field is None and not declared.streams:
             message = f"{part.label}: eventTime names no field with the time"
             yield Problem(f"{path}.field", message, _FIELD)
-        elif declared.field is not None and declared.streams:
-            message = f"{part.label}: eventTime has field and streams"
-            yield Problem(f"{path}.streams", message, "Give only one of them.")
+        elif declared.streams:
+            for other in sorted({"field", "stream"} & declared.model_fields_set):
+                message = f"{part.label}: eventTime has {other} and streams"
+                yield Problem(f"{path}.streams", message, "Give only one of them.")
         yield from time_zone(f"{path}.timezone", f"{part.label}: ", declared.timezone)
         if declared.idle_timeout is not None and not milliseconds(declared.idle_timeout):
             message = f"{part.label}: an idleTimeout of 0 would make every part idle at once"
