@@ -63,9 +63,13 @@ def test_it_grows_with_its_load_and_shrinks_again_without_a_restart(topology):
     assert found["status"]["restarts"]["count"] == 0
     assert found["spec"]["workers"] == 1
     assert found["status"]["autoscale"]["direction"] == "Down"
-    told = [event["message"] for event in topology.events(NAME) if event["reason"] == "Scaled"]
-    assert any(message.startswith("1 to 2 workers: ") for message in told)
-    assert any(message.startswith("2 to 1 workers: ") for message in told)
+    for change in ("1 to 2 workers: ", "2 to 1 workers: "):  # told after the status is written
+        eventually(
+            lambda: [e["message"] for e in topology.events(NAME) if e["reason"] == "Scaled"],
+            lambda told, change=change: any(message.startswith(change) for message in told),
+            30,
+            f"an event: {change}",
+        )
 
 
 def test_a_number_that_is_set_by_hand_counts_at_once(topology):
