@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support import api_reads
 from support.kube import eventually, is_ready
 from support.numbered import START_SECONDS, fulmen, manifest
 
@@ -46,7 +47,7 @@ def wait_for(kube, workers):
 def shown(kube, pod):
     """What the driver's page says of it."""
     path = f"/api/v1/namespaces/{kube.namespace}/pods/{pod}:9464/proxy/api/topology"
-    return json.loads(kube.run("get", "--raw", path))["autoscale"]
+    return json.loads(api_reads.text(path))["autoscale"]
 
 
 def test_it_grows_with_its_load_and_shrinks_again_without_a_restart(topology):

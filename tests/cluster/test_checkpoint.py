@@ -20,6 +20,7 @@ from support.numbered import (
     FULMEN,
     NAME,
     START_SECONDS,
+    at_rest,
     driver,
     expected,
     goes_on,
@@ -99,12 +100,15 @@ def objects(s3):
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def all_counted(s3):
+def all_counted(kube, s3):
     """The counts when there are as many as there must be, or more."""
     wanted = sum(expected(SENTENCES).values())
-    return eventually(
-        lambda: counts(s3), lambda found: sum(found.values()) >= wanted, 180, "all counted"
-    )
+
+    def look():
+        at_rest(kube, 180)
+        return counts(s3)
+
+    return eventually(look, lambda found: sum(found.values()) >= wanted, 180, "all counted")
 
 
 def wait_for(kube, name, kind, reason):
@@ -132,7 +136,7 @@ def test_every_word_is_counted_exactly_once_although_the_driver_is_killed(topolo
     topology.delete("pod", name, "--grace-period=0", "--force")
     after = goes_on(topology, before["batch"], workers=1, but=name)
     assert report_in(after)["epoch"] > before["epoch"]
-    assert all_counted(s3) == expected(SENTENCES)
+    assert all_counted(topology, s3) == expected(SENTENCES)
 
 
 def test_an_archive_that_was_not_asked_for_replaces_nothing(topology, s3):
@@ -183,7 +187,7 @@ def test_a_checkpoint_that_is_damaged(topology, s3):
     for path in damaged:
         Path(path).write_bytes(before[path])
     topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
-    assert all_counted(s3) == expected(SENTENCES)
+    assert all_counted(topology, s3) == expected(SENTENCES)
 
 
 def test_a_checkpoint_that_is_lost(topology, s3):
@@ -209,7 +213,7 @@ def test_what_a_deleted_topology_has_left_is_adopted(topology, s3):
     topology.run("annotate", "topology", NAME, "fulmen.dev/adopt=true")
     topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
     assert driver(topology)["metadata"]["name"] != left
-    assert all_counted(s3) == expected(SENTENCES)
+    assert all_counted(topology, s3) == expected(SENTENCES)
 
 
 def test_the_namespace_is_deleted_and_the_checkpoint_stays(topology, s3):

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from fulmen.kube.contract import METRICS_PORT
-from support import kills
+from support import api_reads, kills
 from support.kube import condition, eventually, is_ready, total
 from support.numbered import START_SECONDS, fulmen, manifest, report_in
 from support.postgres import PASSWORD, USER
@@ -74,7 +74,7 @@ def driver(kube):
 def transactions(kube):
     """What the page of the driver shows of transactions."""
     path = f"/api/v1/namespaces/{kube.namespace}/pods/{driver(kube)}:{METRICS_PORT}/proxy"
-    return json.loads(kube.run("get", "--raw", f"{path}/api/topology"))["transactions"]
+    return json.loads(api_reads.text(f"{path}/api/topology"))["transactions"]
 
 
 def goes_on(kube, workers=2):

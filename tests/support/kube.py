@@ -1,13 +1,13 @@
 """A cluster through kubectl: apply, wait by watch with a deadline, and say what is there."""
 
 import json
-import os
-import selectors
 import subprocess
 import time
 import urllib.parse
+from contextlib import suppress
 
 from fulmen.kube.contract import REPORT_ANNOTATION
+from support import api_reads
 
 KUBECTL_SECONDS = 60
 
@@ -44,12 +44,18 @@ class Kube:
 
     def get(self, kind, name):
         """An object; None if there is none."""
+        if kind in api_reads.NAMES:
+            return api_reads.get(kind, self.namespace, name)
         text = self.run("get", kind, name, "--ignore-not-found", "-o", "json")
         return json.loads(text) if text else None
 
     def list(self, kind, selector=""):
-        """All objects of a kind with these labels."""
-        return json.loads(self.run("get", kind, "-l", selector, "-o", "json"))["items"]
+        """All objects of a kind, or of several with commas between them, with these labels."""
+        return [
+            found
+            for one in kind.split(",")
+            for found in api_reads.items(one, self.namespace, labelSelector=selector)
+        ]
 
     def delete(self, kind, name, *args):
         """Delete an object. Waits until it is gone, unless `args` say otherwise."""
@@ -68,8 +74,7 @@ class Kube:
     def events(self, name):
         """What the operator told about the topology of that name."""
         about = f"involvedObject.kind=Topology,involvedObject.name={name}"
-        found = self.run("get", "events", "--field-selector", about, "-o", "json")
-        return json.loads(found)["items"]
+        return api_reads.items("events", self.namespace, fieldSelector=about)
 
     def make_namespace(self):
         """Make it, so that it enforces restricted pod security."""
@@ -83,7 +88,7 @@ class Kube:
 
     def patch(self, kind, name, change):
         """Merge into an object."""
-        self.run("patch", kind, name, "--type=merge", "-p", json.dumps(change))
+        api_reads.merge(kind, self.namespace, name, change)
 
     def exec(self, pod, *command, check=True, seconds=KUBECTL_SECONDS):
         """Run a command in a pod; its output."""
@@ -102,36 +107,30 @@ class Kube:
         Returns:
             The object.
         """
-        field = f"metadata.name={name}"
-        for found in self._watched((kind, "--field-selector", field), seconds):
+        for found in self._watched(kind, seconds, fieldSelector=f"metadata.name={name}"):
             if condition(found):
                 return found
         raise WaitedInVainError(f"{kind} {name}: not {what} within {seconds} s; now {self.said()}")
 
     def wait_any(self, kind, selector, condition, seconds, what):
         """Watch the objects with these labels until `condition(object)` holds for one."""
-        for found in self._watched((kind, "-l", selector), seconds):
+        for found in self._watched(kind, seconds, labelSelector=selector):
             if condition(found):
                 return found
         raise WaitedInVainError(f"{kind} {selector}: not {what} within {seconds} s")
 
-    def _watched(self, args, seconds):
+    def _watched(self, kind, seconds, **query):
         """All versions of the objects, from those that are there on."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            command = ["kubectl", "-n", self.namespace, "get", *args, "-o", "json", "--watch"]
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            try:
-                yield from _documents(process.stdout, deadline)
-            finally:
-                process.kill()
-                process.wait()
-                process.stdout.close()
+        while (left := deadline - time.monotonic()) > 0:
+            with suppress(api_reads.RefusedError):
+                yield from api_reads.watched(kind, self.namespace, left, **query)
+            time.sleep(0.2)  # the server was away
 
     def metrics(self, pod, port=9464):
         """What a pod tells Prometheus: (name, labels) -> value."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy/metrics"
-        return samples(self.run("get", "--raw", path))
+        return samples(api_reads.text(path))
 
     def report(self, pod):
         """What a driver last said about itself; None: nothing yet."""
@@ -150,28 +149,6 @@ class Kube:
         parts += [(f"log of {name}", ["logs", name, "--tail=60"]) for name in names]
         parts += [(f"{name}", ["describe", name]) for name in names]
         return "\n".join(f"---- {what}\n{self.run(*args, check=False)}" for what, args in parts)
-
-
-def _documents(stream, deadline):
-    """The JSON documents that kubectl writes one after the other, until the deadline."""
-    decoder, text = json.JSONDecoder(), ""
-    os.set_blocking(stream.fileno(), False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
-                return
-            data = stream.read()
-            if not data:  # kubectl has ended: the object is gone, or the API server was
-                return
-            text += data.decode()
-            while text.lstrip():
-                try:
-                    document, end = decoder.raw_decode(text.lstrip())
-                except ValueError:
-                    break
-                text = text.lstrip()[end:]
-                yield document
 
 
 def samples(text):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -129,6 +130,24 @@ def state(kube, pod, component):
 def all_counted(kube, count, seconds):
     """The counts when there are as many as there must be, or more."""
     wanted = sum(expected(count).values())
-    return eventually(
-        lambda: counts(kube), lambda found: sum(found.values()) >= wanted, seconds, "all counted"
+
+    def look():
+        at_rest(kube, seconds)
+        return counts(kube)
+
+    return eventually(look, lambda found: sum(found.values()) >= wanted, seconds, "all counted")
+
+
+def at_rest(kube, seconds):
+    """Wait until no message is acked for a second: a look at the state takes a second of CPU."""
+
+    def acked():
+        name = driver_name(kube)
+        return name, total(kube.metrics(name), "fulmen_acked_total", component="sentences")
+
+    eventually(
+        lambda: (acked(), time.sleep(1), acked()),
+        lambda seen: seen[0] == seen[2],
+        seconds,
+        "at rest",
     )
