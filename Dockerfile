@@ -66,3 +66,11 @@ ENV HOME=/var/fulmen
 WORKDIR /var/fulmen
 USER 185
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/fulmen/entrypoint"]
+
+# The runtime for the tests on a cluster, whose pods live for a minute or two. Compiling with C1 alone
+# spares them a third of the CPU time that a JVM takes, most of which goes into starting.
+FROM runtime AS tested
+ENV JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1
+
+# What comes without a --target.
+FROM runtime

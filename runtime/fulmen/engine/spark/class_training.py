@@ -29,6 +29,8 @@ STAGES = 3
 ROW_BYTES = (10, 10, 100_000, 10)
 """The bytes of each job's rows: Spark reads small results in another way than large ones."""
 SECONDS = 300
+C1 = "-XX:TieredStopAtLevel=1"
+"""These JVMs live for seconds. Those that use the archive may compile with C2."""
 
 
 def make(archive: ClassArchive) -> None:
@@ -71,7 +73,7 @@ def _train(folder: Path) -> list[str]:
     Returns:
         The class path, without the folder of settings that is the first of it.
     """
-    options = f"'-XX:DumpLoadedClassList={folder}/%p.loaded'"
+    options = f"{C1} '-XX:DumpLoadedClassList={folder}/%p.loaded'"
     settings = SessionSettings(
         workers=WORKERS,
         slots=WORKERS,
@@ -139,6 +141,7 @@ def _dump(java_home: Path, class_path: str, listed: Path, made: Path) -> None:
     command = [
         str(java_home / "bin" / "java"),
         "-Xshare:dump",
+        C1,
         "-XX:+UseSerialGC",
         f"-XX:SharedClassListFile={listed}",
         f"-XX:SharedArchiveFile={made}",
