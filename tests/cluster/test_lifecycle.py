@@ -30,6 +30,8 @@ from support.spark_topologies import NOTHING_PENDING
 
 SENTENCES = 24_000
 """Of each of two tasks; at 60 in a second they last for all but the last step."""
+AGENTS = ("fulmen-operator", "fulmen-driver", "fabric8")
+"""The operator, the driver and Spark, as the API server knows them."""
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -66,6 +68,16 @@ def test_what_an_author_logs_is_in_the_logs_of_workers(topology):
     for task in range(TASKS):
         line = f" INFO numbered: task {task} begins at sentence 0\n"
         assert any(line in log for log in logs), logs
+
+
+def test_while_all_is_well_it_costs_the_api_server_at_most_ten_calls_a_minute(topology, requests):
+    wait_until_placed(topology, 2)
+    goes_on(topology, 1)
+    later = requests.from_now_on()
+    eventually(later.seconds, lambda seconds: seconds > 70, 120, "more than a minute of requests")
+    calls, minutes = later.count(topology.namespace, *AGENTS), later.seconds() / 60
+    assert calls["pods", "patch"] >= 2, "the driver did not report"
+    assert calls.total() <= 10 * minutes, calls
 
 
 def test_inactive(topology):

@@ -24,8 +24,6 @@ from support.numbered import (
 from support.troubles import TOLD_SECONDS, seconds_between, told, unscheduled, wait_for
 
 OWN = f"fulmen.dev/topology={NAME}"
-AGENTS = ("fulmen-operator", "fulmen-driver", "fabric8")
-"""The operator, the driver and Spark, as the API server knows them."""
 SENTENCES = 40_000
 """Of each of two tasks; at 40 in a second they last for all that is done to them."""
 
@@ -208,15 +206,6 @@ def test_workers_get_pods_of_their_own(topology):
 
 def is_placed(found):
     return is_ready(found) and condition(found, "Placed").get("status") == "True"
-
-
-def test_while_all_is_well_it_costs_the_api_server_at_most_ten_calls_a_minute(topology, requests):
-    goes_on(topology, 1)
-    later = requests.from_now_on()
-    eventually(later.seconds, lambda seconds: seconds > 70, 120, "more than a minute of requests")
-    calls, minutes = later.count(topology.namespace, *AGENTS), later.seconds() / 60
-    assert calls["pods", "patch"] >= 2, "the driver did not report"
-    assert calls.total() <= 10 * minutes, calls
 
 
 def test_a_python_process_is_killed(topology):

@@ -9,7 +9,6 @@ from support.numbered import (
     SINGLE_POD,
     START_SECONDS,
     all_counted,
-    driver,
     driver_name,
     expected,
     goes_on,
@@ -65,12 +64,6 @@ def test_another_worker_takes_part_while_it_runs(topology):
     wait_for(topology, workers=2, pods=1)
     goes_on(topology, 1)
     assert driver_name(topology) == before
-
-
-def test_killed_it_comes_back(topology):
-    pod = driver(topology)["metadata"]
-    topology.run("delete", "pod", pod["name"], "--force", "--grace-period=0")
-    goes_on(topology, 1, but=pod["uid"])
 
 
 def test_to_pods_for_workers_and_back(topology):

@@ -14,7 +14,6 @@ from support.troubles import (
     told,
     unscheduled,
     wait_for,
-    wait_for_pod,
 )
 
 IMAGE = "nowhere.invalid/fulmen:1"
@@ -103,33 +102,29 @@ def test_a_quota_that_does_not_suffice(kube, remove):
     assert "is not ready after 5 s" in message
 
 
-def test_a_quota_that_has_room_for_the_driver_only(kube, remove):
-    """It is named while workers are waited for; when there is room, they come."""
+def test_what_keeps_workers_away_is_named_while_they_are_waited_for(kube, remove):
+    """One thing after the other: as soon as one is mended, the next is told."""
     remove("no-workers")
+    volume = {"name": "models", "configMap": {"name": "models"}}
+    mount = {"name": "worker", "volumeMounts": [{"name": "models", "mountPath": "/models"}]}
+    template = {"spec": {"volumes": [volume], "containers": [mount]}}
+    worker = {"image": IMAGE, "podTemplate": template}
     kube.run("create", "quota", "one", "--hard=pods=1")
     kube.wait("resourcequota", "one", lambda quota: quota["status"].get("hard"), 60, "looked after")
     try:
-        apply(kube, "no-workers", "spec.startTimeoutSeconds=60")
+        apply(kube, "no-workers", f"spec.worker={json.dumps(worker)}")
         message = wait_for(kube, "no-workers", "Placed", "WorkerRefused")
         assert "exceeded quota: one" in message
         assert "exceeded quota: one" in told(kube, "no-workers", "WorkerRefused")["message"]
     finally:
         kube.delete("resourcequota", "one")
-    wait_for_pod(kube, "no-workers", "worker")
-
-
-def test_a_volume_of_workers_that_is_not_there(kube, remove):
-    """It is named while it is waited for; when it is there, they start."""
-    remove("no-volume")
-    volume = {"name": "models", "configMap": {"name": "models"}}
-    mount = {"name": "worker", "volumeMounts": [{"name": "models", "mountPath": "/models"}]}
-    template = {"spec": {"volumes": [volume], "containers": [mount]}}
-    apply(kube, "no-volume", f"spec.worker.podTemplate={json.dumps(template)}")
-    message = wait_for(kube, "no-volume", "Placed", "VolumesNotMounted")
+    message = wait_for(kube, "no-workers", "Placed", "VolumesNotMounted")
     assert "ConfigMap 'models'" in message
     metadata = {"name": "models"}
     kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})
-    wait_for_pod(kube, "no-volume", "worker")
+    assert IMAGE in wait_for(kube, "no-workers", "Placed", *NO_IMAGE)
+    assert IMAGE in told(kube, "no-workers", *NO_IMAGE)["message"]
+    assert not is_ready(kube.get("topology", "no-workers"))
 
 
 def test_an_image_that_can_not_be_pulled(kube, remove):
@@ -140,14 +135,6 @@ def test_an_image_that_can_not_be_pulled(kube, remove):
         assert IMAGE in wait_for(kube, "no-image", kind, *NO_IMAGE)
     assert IMAGE in told(kube, "no-image", *NO_IMAGE)["message"]
     assert driver_name_of(kube, "no-image")
-
-
-def test_an_image_of_workers_that_can_not_be_pulled(kube, remove):
-    remove("no-worker-image")
-    apply(kube, "no-worker-image", f"spec.worker={{image: '{IMAGE}'}}")
-    assert IMAGE in wait_for(kube, "no-worker-image", "Placed", *NO_IMAGE)
-    assert IMAGE in told(kube, "no-worker-image", *NO_IMAGE)["message"]
-    assert not is_ready(kube.get("topology", "no-worker-image"))
 
 
 def test_a_driver_that_no_node_has_room_for(kube, remove):

@@ -18,9 +18,11 @@ HELM = Path(sys.executable).with_name("helm")
 
 def build_and_install():
     """All images, and the operator of just this one."""
+    earlier = {uid(pod) for pod in Kube(SYSTEM).list("pods", SELECTOR)}
     cluster_images.build()
     install()
-    restart()
+    if earlier & {uid(pod) for pod in Kube(SYSTEM).list("pods", SELECTOR)}:
+        restart()
 
 
 def install(*values):
@@ -76,6 +78,10 @@ def none():
         system.run("rollout", "status", DEPLOYMENT, seconds=180)
 
 
+def uid(pod):
+    return pod["metadata"]["uid"]
+
+
 def images():
     """The images that the operator's pods run, but for those that end."""
     pods = Kube(SYSTEM).list("pods", SELECTOR)
@@ -98,12 +104,12 @@ def stopped(pod):
 
     A container can't stop its own first process.
     """
-    uid = Kube(SYSTEM).get("pod", pod)["metadata"]["uid"]
+    cgroup = f"pod{uid(Kube(SYSTEM).get('pod', pod))}"
     (process,) = (
         int(process.name)
         for process in Path("/proc").iterdir()
         if process.name.isdecimal()
-        and f"pod{uid}" in _text(process / "cgroup").replace("_", "-")
+        and cgroup in _text(process / "cgroup").replace("_", "-")
         and "fulmen_operator" in _text(process / "cmdline")
     )
     os.kill(process, signal.SIGSTOP)
@@ -122,7 +128,7 @@ def _text(file):
 def pods():
     """Each pod of the operator, and how often its container was started anew."""
     return {
-        pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"]
+        uid(pod): pod["status"]["containerStatuses"][0]["restartCount"]
         for pod in Kube(SYSTEM).list("pods", SELECTOR)
     }
 
