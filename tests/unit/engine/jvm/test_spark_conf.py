@@ -58,6 +58,16 @@ def test_the_users_java_options_come_after_ours(conf):
     assert options.endswith(" -Dx=1")
 
 
+@pytest.mark.parametrize(
+    ("master", "workers", "slots", "quick"),
+    [("k8s://x", 8, 2, True), ("k8s://x", 9, 2, False), (None, 2, 1, False)],
+)
+def test_a_driver_beside_few_jvms_compiles_quickly(conf, master, workers, slots, quick):
+    made = conf({"spark.master": master} if master else {}, workers=workers, slots=slots)
+    assert ("-XX:TieredStopAtLevel=1" in made["spark.driver.extraJavaOptions"]) is quick
+    assert "-XX:TieredStopAtLevel" not in made["spark.executor.extraJavaOptions"]
+
+
 def test_folders_are_set_on_this_machine_only(conf, tmp_path):
     assert conf()["spark.local.dir"] == str(tmp_path)
     elsewhere = conf({"spark.master": "k8s://x"})
