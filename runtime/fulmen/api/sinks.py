@@ -21,10 +21,10 @@ ERRORS_STREAM = "errors"
 class ServiceUnavailable(Exception):
     """What a component connects to is away for now: the batch is tried again until it is back.
 
-    Raise it in `open`, `prepare`, in the methods of a sink, or in those of a BatchBolt or of an
-    emitter of transactions. While it lasts, no tuple is lost, none times out and no transaction is
-    given up. People are told which service is away, and since when; of transactions it is reported
-    as an error.
+    Raise it in `open`, `prepare`, in `execute` of a bolt, in the methods of a sink, or in those
+    of a BatchBolt or of an emitter of transactions. While it lasts, no tuple is lost, none
+    fails or times out and no transaction is given up. People are told which service is away,
+    and since when; of transactions it is reported as an error.
 
     Attributes:
         service: What is away, such as "PostgreSQL at db:5432"; without any secret.

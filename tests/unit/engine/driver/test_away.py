@@ -3,7 +3,9 @@
 import pytest
 
 from fulmen import (
+    ArrowBolt,
     BasicBolt,
+    Bolt,
     ServiceUnavailable,
     Sink,
     Spout,
@@ -41,6 +43,59 @@ class Needs(BasicBolt):
         pass
 
 
+class LooksUp:
+    """What bolts of all kinds look up, in a service that may be away.
+
+    Attributes:
+        calls: How many tuples they were called for.
+        found: Those that were found, in batches that counted or not.
+    """
+
+    is_away = False
+    calls = 0
+    found = []  # noqa: RUF012
+
+    def look_up(self, value):
+        LooksUp.calls += 1
+        if LooksUp.is_away:
+            raise ServiceUnavailable(SERVICE, REASON)
+        LooksUp.found.append(value)
+
+
+class BasicLookUp(LooksUp, BasicBolt):
+    def execute(self, tup, collector):
+        self.look_up(tup[0])
+
+
+class LookUp(LooksUp, Bolt):
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, tup):
+        self.look_up(tup[0])
+        self.collector.ack(tup)
+
+
+class AsyncBasicLookUp(LooksUp, BasicBolt):
+    max_concurrency = 1
+
+    async def execute(self, tup, collector):
+        self.look_up(tup[0])
+
+
+class AsyncLookUp(LookUp):
+    max_concurrency = 1
+
+    async def execute(self, tup):
+        LookUp.execute(self, tup)
+
+
+class ArrowLookUp(LooksUp, ArrowBolt):
+    def execute(self, batch, collector):
+        for value in batch.column(0).to_pylist():
+            self.look_up(value)
+
+
 class PinnedNeeds(Spout):
     outputs = ("value",)
     pinned = True
@@ -57,6 +112,7 @@ class PinnedNeeds(Spout):
 def anew():
     Needs.errors.clear()
     Reaches.service = True
+    LooksUp.is_away, LooksUp.calls, LooksUp.found = False, 0, []
     yield
     Reaches.service = True
 
@@ -90,6 +146,46 @@ def test_a_service_that_says_its_name_is_told_with_it(clock):
         "prepare: ServiceUnavailable: Redis at cache:6379 is away: connection refused"
     )
     running.close()
+
+
+KINDS = [BasicLookUp, LookUp, AsyncBasicLookUp, AsyncLookUp, ArrowLookUp]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tuples_wait_for_a_service_that_a_bolt_asks_about_each_and_none_fails(clock, kind):
+    builder = TopologyBuilder("away", max_replays=1)
+    builder.set_spout("source", ListSpout([1, 2, 3]))
+    builder.set_bolt("lookup", kind).shuffle_grouping("source")
+    store = new_store()
+    running = make_driver(
+        builder, store=store, clock=clock, jobs=Steady(clock, 0.1, store=store)
+    ).start()
+    LooksUp.is_away = True
+    for _ in range(8):
+        running.step()
+        clock.advance(10)
+    assert away(running) == {"lookup": (SERVICE, REASON)}
+    assert LooksUp.calls <= 8, "the others of a batch need not be tried"
+    LooksUp.is_away = False
+    for _ in range(8):
+        running.step()
+    assert sorted(LooksUp.found) == [1, 2, 3]
+    assert (running.totals.trees.acked, running.totals.trees.failed) == (3, 0)
+    assert away(running) == {}
+    running.close()
+
+
+def test_with_on_error_crash_a_service_that_is_away_ends_the_topology(clock):
+    builder = TopologyBuilder("away", on_error="crash")
+    builder.set_spout("source", ListSpout([1]))
+    builder.set_bolt("lookup", BasicLookUp).shuffle_grouping("source")
+    LooksUp.is_away = True
+    store = new_store()
+    running = make_driver(
+        builder, store=store, clock=clock, jobs=Steady(clock, 0.1, store=store)
+    ).start()
+    with pytest.raises(TopologyFailed, match="PostgreSQL at db:5432 is away"):
+        running.step()
 
 
 def test_any_exception_that_may_be_about_a_service_counts(clock):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from asyncio import gather
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -73,6 +74,12 @@ async def _in_lanes(
         raise ends[0]
 
 
+def _leave(left: Iterator[Tuple], *, if_: bool) -> None:
+    """Have `execute` called for none of these tuples any more: their batch comes to nothing."""
+    if if_:
+        deque(left, maxlen=0)
+
+
 class AsyncBasicBoltTask(BasicBoltTask):
     """A task of a BasicBolt with `async def execute`. Emits leave in the order of the tuples."""
 
@@ -85,6 +92,7 @@ class AsyncBasicBoltTask(BasicBoltTask):
         tuples = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
         collectors = [TupleCollector(self.collector) for _ in tuples]
         errors: dict[int, BaseException] = {}
+        left = iter(tuples)
 
         async def call(tup: Tuple) -> None:
             i = tup._position
@@ -94,9 +102,10 @@ class AsyncBasicBoltTask(BasicBoltTask):
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
                 errors[i] = e
+                _leave(left, if_=self.needs_service(e))
 
         lanes = min(len(tuples), instance.max_concurrency)
-        complete(_in_lanes(iter(tuples), lanes, call), os.getpid())
+        complete(_in_lanes(left, lanes, call), os.getpid())
         for i, tup in enumerate(tuples):
             self.collector.position = i
             try:
@@ -122,6 +131,7 @@ class AsyncBoltTask(AnchoringBoltTask):
         instance: Any = self.instance
         self.collector.chunk = chunk
         self.kept = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
+        left = iter(self.kept)
 
         async def call(tup: Tuple) -> None:
             position = tup._position
@@ -135,6 +145,7 @@ class AsyncBoltTask(AnchoringBoltTask):
                     tup._i = ~tup._i
                 else:  # it was acked or failed before the exception: that stands
                     self.failed.pop()
+                _leave(left, if_=self.crash is not None)
 
         lanes = min(len(self.kept), instance.max_concurrency)
-        complete(_in_lanes(iter(self.kept), lanes, call), os.getpid())
+        complete(_in_lanes(left, lanes, call), os.getpid())

@@ -24,6 +24,7 @@ from fulmen.api.components import (
     ReportedFailedException,
     overrides,
 )
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import (
     DRAIN_STREAM,
     END_STREAM,
@@ -44,7 +45,7 @@ from fulmen.engine.tasks.bolts.result_task import ResultTask
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result
-from fulmen.engine.tasks.task_base import ComponentFailed
+from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.engine.tasks.traced_tuples import note_executed, note_late
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -260,13 +261,22 @@ class BoltTask(ResultTask, TimedTask):
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return
-        if self.placed.topology.spec.on_error == "crash":
-            report = self.report(error, fatal=True, what=self.callback)
+        crashes = self.placed.topology.spec.on_error == "crash"
+        if crashes or self.needs_service(error):
+            report = self.report(error, fatal=crashes, what=self.callback)
             reason = f"bolt {self.component!r}: {report.message}"
-            self.crash = self.crash or ComponentFailed(report)
+            kind = ComponentFailed if crashes else Unavailable
+            self.crash = self.crash or kind(report)
         else:
             reason = self.count_error(error, self.callback)
         self.failed.append((position, reason))
+
+    def needs_service(self, error: BaseException) -> bool:
+        """Whether `execute` has said that it can't go on: the batch waits instead of its tuples.
+
+        A hook has committed work to do, such as files to write, which waits in other ways.
+        """
+        return isinstance(error, ServiceUnavailable) and self.callback == "execute"
 
     def tick(self, period: float) -> Chunk:
         """A tick tuple."""
@@ -321,6 +331,8 @@ class BasicBoltTask(BoltTask):
                 self.note_failure(collector.position, e)
             if FORKED:
                 end_child()
+            if self.crash is not None:
+                break
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns
             tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
@@ -378,6 +390,8 @@ class AnchoringBoltTask(BoltTask):
                     self.failed.pop()
             if FORKED:
                 end_child()
+            if self.crash is not None:
+                break
         self.kept.append(tup)
 
     @override
