@@ -6,6 +6,7 @@ import time
 import pytest
 
 from fulmen.kube.contract import MANAGER
+from support import api_reads
 from support.kube import condition, eventually, is_ready
 from support.others import CONTENT, left, theirs
 from support.troubles import apply, told, wait_for, wait_for_pod
@@ -112,8 +113,9 @@ LATER = ("Pod", "Secret")
 
 def seen_of(kube, kind, name):
     """What somebody else has made of an object, and whether the operator has written to it."""
-    shown = kube.run("get", kind.lower(), name, "-o", "json", "--show-managed-fields")
-    writers = {entry["manager"] for entry in json.loads(shown)["metadata"]["managedFields"]}
+    path = api_reads.path_of(kind.lower(), kube.namespace, name)
+    fields = json.loads(api_reads.text(path))["metadata"]["managedFields"]
+    writers = {entry["manager"] for entry in fields}
     return left(kube, kind, name), MANAGER in writers
 
 
