@@ -1,7 +1,7 @@
 """Words at a steady rate, whose counts anybody can work out: each task emits so many, in turn.
 
-A task that waits for its rate keeps its turn, so that a batch takes half of `batchTargetMillis`. What
-gives its turn back has dozens of small batches a second instead, and they take a core.
+A task that waits for its rate keeps its turn, so that a batch takes half of `batchTargetMillis`.
+One that gave its turn back would have many small batches instead, and they would take a core.
 """
 
 import logging
