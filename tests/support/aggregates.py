@@ -71,6 +71,21 @@ EXAMPLES = settings.default.max_examples // 4
 EVENTS = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(-9, 9), st.integers(-100, 300)), max_size=14
 )
+
+
+def within(lag, events, draw):
+    """The same events in another order: none comes after one that is more than `lag` later.
+
+    Args:
+        lag: In the unit of their times.
+        events: With the time as the third of their values.
+        draw: Of hypothesis.
+    """
+    keys = [event[2] + draw(st.integers(0, 8)) * lag // 8 for event in events]
+    order = sorted(range(len(events)), key=keys.__getitem__)
+    return [events[i] for i in order]
+
+
 WINDOWS = {
     "tumbling": ({"type": "tumbling", "size": "20ms", "offset": "3ms"}, None),
     "sliding": ({"type": "sliding", "size": "30ms", "every": "7ms"}, None),

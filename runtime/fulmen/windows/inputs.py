@@ -124,14 +124,14 @@ def spans_of(spans: Spans, time: int) -> Sequence[Span]:
     return found
 
 
-def check_end(end: int) -> None:
-    """See that the end of a window can be emitted.
+def check_edges(span: Span) -> None:
+    """See that the edges of a window can be emitted.
 
     Raises:
-        FailedException: No datetime can be it.
+        FailedException: No datetime can be one of them.
     """
     try:
-        datetime_of(end)
+        datetime_of(span[0]), datetime_of(span[1])
     except OverflowError:
         raise FailedException(NO_EDGES) from None
 

@@ -26,6 +26,7 @@ from support.aggregates import (
     by_duckdb,
     results,
     topology,
+    within,
 )
 
 
@@ -104,6 +105,13 @@ def test_sessions_that_touch_are_one_also_when_a_late_one_lies_between():
     items += [("a", 16, 60)]
     found, late = results(items, SESSION, lag="30ms")
     assert sorted(found) == [("a", 0, 35, 4, 15), ("a", 60, 70, 1, 16), ("b", 3, 13, 1, 1)]
+    assert late == []
+
+
+def test_a_session_waits_for_what_may_be_just_at_its_end():
+    items = [("a", 1, 0), PAUSE, ("n", 1, 10), PAUSE, ("n", 1, 10), PAUSE, ("a", 2, 10)]
+    found, late = results(items, SESSION)
+    assert [row for row in found if row[0] == "a"] == [("a", 0, 20, 2, 3)]
     assert late == []
 
 
@@ -319,17 +327,19 @@ def test_a_result_that_raises_is_reported_and_the_others_are_emitted(window):
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@given(events=EVENTS, extra=st.data())
+@given(events=EVENTS, is_near=st.booleans(), extra=st.data())
 @settings(max_examples=EXAMPLES)
-def test_final_results_are_those_of_sql(kind, events, extra):
+def test_final_results_are_those_of_sql(kind, events, is_near, extra):
     """In any order within the lag, with crashes, in batches of any size, on several workers."""
     window, factor = WINDOWS[kind]
     events = [(user, amount, at * (factor or 1)) for user, amount, at in events]
+    if is_near:  # then windows end before the last event has come
+        events = within(8 * (factor or 1), events, extra.draw)
     items = []
     for event in events:
         items.append(event)
         items += extra.draw(st.sampled_from(EXTRAS))
-    lag = "400h" if factor else "400ms"
+    lag = ("8" if is_near else "400") + ("h" if factor else "ms")
     partial = kind != "session" and extra.draw(st.booleans())
     aggregates = extra.draw(st.sampled_from([SUMS, COUNT]))
     how = {"partial": partial, "aggregates": aggregates}

@@ -18,7 +18,7 @@ from fulmen.windows.aggregate.kept import (
     Shown,
     Windows,
 )
-from fulmen.windows.inputs import check_end
+from fulmen.windows.inputs import check_edges
 from fulmen.windows.spans import Span
 
 
@@ -59,21 +59,25 @@ class Sessions(Windows):
         start, end = time, time + self._gap
         touched = [span for span in sessions if span[0] <= end and start <= span[1]]
         span = min([start, *(s for s, _ in touched)]), max([end, *(e for _, e in touched)])
-        check_end(span[1])
-        if self.is_past(span[1] + self._lateness):
+        check_edges(span)
+        if self._is_over(span[1] + self._lateness):
             self.too_late(tup, time, span, collector)
             return
         window = Open(self._aggregates.new())
         self._aggregates.add([window.kept], values, time)
         for one in sorted(touched):
             window = self._merged(sessions.pop(one), window)
-        if window.has_ended and self.is_past(span[1]) and not self._is_final:
+        if window.has_ended and self._is_over(span[1]) and not self._is_final:
             window = self._emit(key, span, window, LATE_PANE, collector)
         else:
             window = replace(window, has_ended=False)  # it goes on
         sessions[span] = window
         self._keep(place, sessions)
         self.emit_later(place)
+
+    def _is_over(self, end: int) -> bool:
+        """Whether nothing can come any more that is at the end of a session, and belongs to it."""
+        return self.is_past(end + 1)
 
     def _merged(self, one: Open, other: Open) -> Open:
         kept = self._aggregates.merged(one.kept, other.kept)
@@ -101,11 +105,11 @@ class Sessions(Windows):
     def _end(self, place: Any, at: int, collector: BasicOutputCollector) -> None:
         sessions: dict[Span, Open] = {}
         for span, window in sorted(self.state.get(place, {}).items()):
-            if not window.has_ended and span[1] + self._wait <= at:
+            if not window.has_ended and span[1] + self._wait < at:
                 ended = self._emit(place[1], span, window, ON_TIME_PANE, collector)
                 if self._lateness:
                     sessions[span] = replace(ended, has_ended=True)
-            elif not (window.has_ended and span[1] + self._lateness <= at):
+            elif not (window.has_ended and span[1] + self._lateness < at):
                 sessions[span] = window
         self._keep(place, sessions)
 
@@ -121,7 +125,7 @@ class Sessions(Windows):
             span[1] + (self._lateness if window.has_ended else self._wait)
             for span, window in sessions.items()
         ]
-        self._timers.set(place, min(ends))
+        self._timers.set(place, min(ends) + 1)
 
     def _emit(
         self, key: Key, span: Span, window: Open, pane: str, collector: BasicOutputCollector
