@@ -16,10 +16,12 @@ from fulmen.plan import make_plan
 from support.components import Count, Sentences
 
 
-def placed(spouts=2, tick_seconds=None, **spec):
+def placed(spouts=2, tick_seconds=None, is_timed=False, **spec):
     """Of a topology with one spout of so many tasks; their origins are 1, 2 and so on."""
     builder = TopologyBuilder(**spec)
-    builder.set_spout("source", Sentences, spouts)
+    spout = builder.set_spout("source", Sentences, spouts)
+    if is_timed:
+        spout.set_event_time("sentence", unit="ms")
     bolt = builder.set_bolt("count", Count).shuffle_grouping("source")
     if tick_seconds:
         bolt.set_tick_seconds(tick_seconds)

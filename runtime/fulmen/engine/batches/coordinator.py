@@ -112,6 +112,8 @@ class Coordinator:
         self._next_timers = NextTimers()
         self._typical_emits = 0.0
         self._did_nothing = False
+        self._is_window_due = False  # in the next batch, and that is rare
+        self._hurries = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._recent = RecentBatches()
         self._fixed = FixedCost()
@@ -287,6 +289,7 @@ class Coordinator:
             self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
         self._wants_batch.committed(self.placed.run, done.summaries)
         self._next_timers.committed(self.placed.run, done.summaries)
+        self._see_what_is_due()
         self.pending = sum(self._pending_by_task.values())
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
@@ -434,12 +437,24 @@ class Coordinator:
         """Whether tasks have something to do in the next batch, whatever spouts have."""
         return self._wants_batch.any(self.placed.run)
 
+    def _see_what_is_due(self) -> None:
+        """A batch in which a window ends does not wait, nor that in which its rows are written.
+
+        Windows that end all the time are no reason to do without any rest.
+        """
+        was_due = self._is_window_due
+        marks = watermarks_of(self.watermarks, self.placed)
+        self._is_window_due = self._next_timers.is_rarely_due(marks, self.placed.plan)
+        self._hurries = self._is_window_due or (was_due and self.wants_batch)
+
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
         # Tasks that want a batch get it soon, as the first waits are short. They may want one after
         # each batch, and are not to keep the processors busy.
         if self.holds and self._did_nothing:
             seconds = HOLD_SECONDS
+        elif self._hurries:
+            return 0.0
         elif not self.idle.batches:
             return self.skipping.rest_seconds
         else:

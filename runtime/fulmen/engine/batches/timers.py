@@ -8,6 +8,9 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
 from fulmen.plan import Plan
 
+RARE = 8
+"""What a task has due is rare if nothing was in so many batches before."""
+
 
 class NextTimers:
     """When the next timers of each task are due."""
@@ -15,6 +18,8 @@ class NextTimers:
     def __init__(self) -> None:
         self._run = ""
         self._parts: dict[tuple[int, int], Mapping[int, PendingTimers]] = {}  # by stage and worker
+        self._batches = 0
+        self._last_due: dict[int, int] = {}  # task -> the batch
 
     def committed(self, run: str, summaries: Sequence[Summary]) -> None:
         """A batch counted. Stages that it left out are as they were.
@@ -24,7 +29,7 @@ class NextTimers:
             summaries: What its stages said.
         """
         if run != self._run:
-            self._run, self._parts = run, {}
+            self._run, self._parts, self._last_due = run, {}, {}
         self._parts |= {(s.stage, s.partition): s.timers for s in summaries}
 
     def by_task(self) -> Iterator[tuple[int, PendingTimers]]:
@@ -41,6 +46,24 @@ class NextTimers:
             if by_clock is not None and by_clock <= header.clock:
                 return True
         return False
+
+    def is_rarely_due(self, watermarks: Mapping[str, tuple[int, int | None]], plan: Plan) -> bool:
+        """Whether event time has come to a timer of a task that has rarely one due.
+
+        This is asked once for each batch.
+
+        Args:
+            watermarks: Of each bolt, the first of the two, as in a header.
+            plan: Where the tasks are.
+        """
+        self._batches += 1
+        found = False
+        for task, (at, *_) in self.by_task():
+            watermark = watermarks.get(plan.component_of(task), (None, None))[0]
+            if at is not None and watermark is not None and at <= watermark:
+                found |= self._batches - self._last_due.get(task, -RARE) > RARE
+                self._last_due[task] = self._batches
+        return found
 
     def seconds_until(self, clock: float) -> Iterator[float]:
         """How long it is to the next timers of the batch clock."""

@@ -12,7 +12,8 @@ from fulmen.engine.batches.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GRO
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
-from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.protocol.summary import ErrorReport, PendingTimers, Summary
+from fulmen.engine.time.event_times import WHOLE_TASK
 from support.coordinators import Checked, placed, ranges
 
 
@@ -137,6 +138,32 @@ def test_a_light_batch_of_one_stage_is_followed_by_rest_unless_spouts_may_have_m
         coordinator.it.cuts(coordinator.begin())
         coordinator.succeed(seconds=0.1, emitted=emitted, spout_pending=spout_pending)
     assert coordinator.it.idle_seconds() == pytest.approx(seconds_of_rest)
+
+
+def test_a_window_that_ends_and_the_sink_that_writes_it_wait_for_no_rest():
+    coordinator = Checked(placed(spouts=1, is_timed=True))
+    plan = coordinator.it.placed.plan
+    [task], [bolt, *_] = plan.tasks("source"), plan.tasks("count")
+    waiting = {bolt: PendingTimers(10, None)}
+    rests = []
+    for time, timers, wants_batch in [
+        (8, waiting, False),
+        (9, waiting, True),
+        (10, waiting, False),  # the next batch has the watermark
+        (11, {}, True),  # it has ended, and its row is to be written
+        (12, {}, True),
+        (13, {}, False),
+    ]:
+        coordinator.it.cuts(coordinator.begin())
+        coordinator.succeed(
+            seconds=0.1,
+            emitted=5,
+            event_times={(task, WHOLE_TASK): time},
+            timers=timers,
+            wants_batch=wants_batch,
+        )
+        rests.append(coordinator.it.idle_seconds())
+    assert rests == pytest.approx([0.0, 0.025, 0.0, 0.0, 0.025, 0.025])  # the first makes tasks
 
 
 def test_a_large_batch_of_one_stage_is_not_followed_by_rest(coordinator):

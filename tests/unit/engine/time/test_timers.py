@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fulmen import ArrowBolt, BasicBolt, Bolt, TopologyBuilder
 from fulmen.api.timers import Timers
 from fulmen.checkpoint import load
-from fulmen.engine.batches.timers import NextTimers
+from fulmen.engine.batches.timers import RARE, NextTimers
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
@@ -286,3 +286,22 @@ def test_a_batch_in_which_a_timer_is_due_leaves_nothing_out():
     assert timers.is_due(header(7.5), Plan())
     timers.committed("run", [Summary(1, 0)])
     assert not timers.is_due(header(7.5, a=10), Plan())
+
+
+def test_a_timer_is_rarely_due_if_its_task_had_none_due_for_some_batches():
+    class Plan:
+        def component_of(self, task):
+            return {1: "a", 2: "b"}[task]
+
+    timers = NextTimers()
+    of_tasks = {1: PendingTimers(10, None), 2: PendingTimers(None, 7.5)}
+    timers.committed("run", [Summary(1, 0, timers=of_tasks)])
+
+    def asked(watermark):
+        return timers.is_rarely_due({"a": (watermark, None), "b": (99, None)}, Plan())
+
+    assert [asked(9), asked(10), asked(10)] == [False, True, False]
+    assert not any(asked(9) for _ in range(RARE - 1))
+    assert not asked(10)
+    assert not any(asked(9) for _ in range(RARE))
+    assert asked(10)
