@@ -7,7 +7,7 @@ from fulmen.windows.aggregate import Aggregate
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
-from fulmen.windows.joins import IntervalJoin, LookupJoin, TemporalJoin, WindowJoin
+from fulmen.windows.joins import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
 from fulmen.windows.windowed import TupleWindow, WindowedBolt, WindowedOptions
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "ExpiringState",
     "IntervalJoin",
     "LookupJoin",
+    "TableJoin",
     "TemporalJoin",
     "TupleWindow",
     "WindowJoin",

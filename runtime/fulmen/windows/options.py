@@ -112,6 +112,19 @@ Window = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def described(window: Options) -> str:
+    """A window in words that are the same if it is."""
+    parts = window.model_dump()
+    kind = parts.pop("type")
+    words = [
+        f"{name} {milliseconds(value)} ms"
+        if name in _DURATIONS and kind != "count"
+        else f"{name} {value}"
+        for name, value in parts.items()
+    ]
+    return f"{kind} ({', '.join(words)})"
+
+
 class TimedOptions(Options):
     """What all have that read event times."""
 
@@ -193,16 +206,8 @@ class AggregateOptions(TimedOptions):
 
     def kept_as(self) -> str:
         """What may not change while windows are open: which they are, and what is kept of each."""
-        window = self.window.model_dump()
-        kind = window.pop("type")
-        parts = [
-            f"{name} {milliseconds(value)} ms"
-            if name in _DURATIONS and kind != "count"
-            else f"{name} {value}"
-            for name, value in window.items()
-        ]
         aggregates = ", ".join(self.aggregates.values())
-        return f"{kind} ({', '.join(parts)}) by {', '.join(self.key) or 'nothing'} of {aggregates}"
+        return f"{described(self.window)} by {', '.join(self.key) or 'nothing'} of {aggregates}"
 
     @property
     def has_panes(self) -> bool:

@@ -1,11 +1,12 @@
-"""Joins of two streams by a key: in windows, within an interval, with a table as it was or is.
+"""Joins of two streams by a key: in windows, within an interval, with a table, of two tables.
 
 `join` has what all joins share. Uses `windows.inputs`, `windows.options` and `windows.spans`.
 """
 
 from fulmen.windows.joins.interval_join import IntervalJoin
 from fulmen.windows.joins.lookup_join import LookupJoin
+from fulmen.windows.joins.table_join import TableJoin
 from fulmen.windows.joins.temporal_join import TemporalJoin
 from fulmen.windows.joins.window_join import WindowJoin
 
-__all__ = ["IntervalJoin", "LookupJoin", "TemporalJoin", "WindowJoin"]
+__all__ = ["IntervalJoin", "LookupJoin", "TableJoin", "TemporalJoin", "WindowJoin"]

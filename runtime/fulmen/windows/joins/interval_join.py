@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
-from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
+from fulmen.windows.joins.join import LEFT, NAMES, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import IntervalJoinOptions, signed_milliseconds
 
 ROWS, MATCHED = "rows", "matched"
@@ -106,6 +106,15 @@ class IntervalJoin(Join):
         self._next = 0  # number of a row, or of what a batch writes
         self._restore()
         self._first = self._next  # of those that are of this batch
+
+    @override
+    def needs_same(self, option: str) -> bool:
+        """Of a side that was not emitted without a match, nothing says which rows had one."""
+        before = self.kept_for["type"]
+        return option != "type" or any(
+            wanted and before not in (name, "full")
+            for name, wanted in zip(NAMES, self._outer, strict=True)
+        )
 
     def _restore(self) -> None:
         ended = {

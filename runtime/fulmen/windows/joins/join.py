@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -41,6 +42,8 @@ class Join(BasicBolt):
 
     emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
     needs_times: ClassVar[bool] = True
+    kept_for: Mapping[str, str] = MappingProxyType({})
+    """What the rows in the state were kept for; empty: a version has kept them that did not say."""
     transient: ClassVar[Sequence[str]] = (
         "_context",
         "_times",
@@ -107,6 +110,29 @@ class Join(BasicBolt):
         kind = getattr(options, "type", "inner")
         self._outer = kind in ("left", "full"), kind in ("right", "full")
         self._late = late_counter(context)
+        self._note_what_is_kept(options.kept_as())
+
+    def _note_what_is_kept(self, now: Mapping[str, str]) -> None:
+        """Refuse rows in the state that were kept for something else: results would be wrong.
+
+        Raises:
+            ValueError: They were.
+        """
+        others = [
+            f"{option} {value}; now it is {now.get(option, 'missing')}"
+            for option, value in self.kept_for.items()
+            if now.get(option) != value and self.state and self.needs_same(option)
+        ]
+        if others:
+            raise ValueError(
+                f"the checkpoint has rows that were kept with {', and '.join(others)}. Change it"
+                " back, or give the component another name, and it begins without rows"
+            )
+        self.kept_for = now
+
+    def needs_same(self, option: str) -> bool:  # noqa: ARG002 (for those below)
+        """Whether the rows that are kept are of no use with another value of an option."""
+        return True
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:

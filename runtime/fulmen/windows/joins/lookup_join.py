@@ -53,6 +53,10 @@ class LookupJoin(Join):
         self._until, self._most = options.waits_until, options.hold_at_most
         self._held = 0 if self._until is None else len(self._numbers())
 
+    @override
+    def needs_same(self, option: str) -> bool:
+        return not option.startswith("left") or bool(self._numbers())
+
     def _numbers(self) -> list[int]:
         """The numbers of left tuples that are held, as they have come."""
         return sorted(place for place in self.state if type(place) is int)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from fulmen.api.event_time import milliseconds
 from fulmen.connectors.options import Options
@@ -14,9 +15,11 @@ from fulmen.windows.options import (
     FIXED,
     CalendarWindow,
     Name,
+    Session,
     SlidingWindow,
     TimedOptions,
     Tumbling,
+    described,
 )
 
 SignedDuration = Annotated[
@@ -76,6 +79,14 @@ class JoinOptions(TimedOptions):
         """What is emitted besides the fields of both sides."""
         return ()
 
+    def kept_as(self) -> dict[str, str]:
+        """What may not change while rows are kept: option -> its value."""
+        found = {}
+        for name, side in zip(("left", "right"), self.sides, strict=True):
+            found[f"{name}.key"] = ", ".join(self.key_of(side))
+            found[f"{name}.fields"] = ", ".join(side.outputs.values())
+        return found
+
     @model_validator(mode="after")
     def _is_whole(self) -> JoinOptions:
         wrong = list(self._wrong())
@@ -104,6 +115,12 @@ class JoinOptions(TimedOptions):
         return found
 
 
+def _times_of(options: JoinOptions) -> dict[str, str]:
+    """By which fields a row is known to be newer than another one."""
+    sides = zip(("left", "right"), options.sides, strict=True)
+    return {f"{name}.time": side.time for name, side in sides if side.time is not None}
+
+
 class OuterJoinOptions(JoinOptions):
     """Of joins that treat both sides alike."""
 
@@ -114,11 +131,17 @@ class OuterJoinOptions(JoinOptions):
 class WindowJoinOptions(OuterJoinOptions):
     """The `config` of a `WindowJoin`."""
 
-    window: Annotated[Tumbling | SlidingWindow | CalendarWindow, Field(discriminator="type")]
+    window: Annotated[
+        Tumbling | SlidingWindow | Session | CalendarWindow, Field(discriminator="type")
+    ]
 
+    @override
     def more_outputs(self) -> Sequence[str]:
-        """What is emitted besides the fields of both sides."""
         return FIXED
+
+    @override
+    def kept_as(self) -> dict[str, str]:
+        return {**super().kept_as(), "window": described(self.window)}
 
 
 class IntervalJoinOptions(OuterJoinOptions):
@@ -129,6 +152,14 @@ class IntervalJoinOptions(OuterJoinOptions):
     upper: SignedDuration
     """How much later than the left time the right time is at most."""
 
+    @override
+    def kept_as(self) -> dict[str, str]:
+        bounds = {
+            name: f"{signed_milliseconds(duration)} ms"
+            for name, duration in (("lower", self.lower), ("upper", self.upper))
+        }
+        return {**super().kept_as(), **bounds, "type": self.type}
+
     def _wrong(self) -> list[str]:
         found = super()._wrong()
         if signed_milliseconds(self.lower) > signed_milliseconds(self.upper):
@@ -136,18 +167,26 @@ class IntervalJoinOptions(OuterJoinOptions):
         return found
 
 
-class TableJoinOptions(JoinOptions):
+class WithTableOptions(JoinOptions):
     """Of joins with a table: the right side."""
 
     type: Literal["inner", "left"] = "inner"
     """Whether what finds no row of the table is emitted as well."""
 
 
-class TemporalJoinOptions(TableJoinOptions):
+class TableJoinOptions(OuterJoinOptions):
+    """The `config` of a `TableJoin`."""
+
+    @override
+    def kept_as(self) -> dict[str, str]:
+        return {**super().kept_as(), **_times_of(self)}
+
+
+class TemporalJoinOptions(WithTableOptions):
     """The `config` of a `TemporalJoin`."""
 
 
-class LookupJoinOptions(TableJoinOptions):
+class LookupJoinOptions(WithTableOptions):
     """The `config` of a `LookupJoin`."""
 
     wait_for: str | int | None = None
@@ -160,6 +199,10 @@ class LookupJoinOptions(TableJoinOptions):
     def waits_until(self) -> int | None:
         """`wait_for` in milliseconds since 1970."""
         return None if self.wait_for is None else self.reader().read(self.wait_for)
+
+    @override
+    def kept_as(self) -> dict[str, str]:
+        return {**super().kept_as(), **_times_of(self)}
 
     def _wrong(self) -> list[str]:
         found = super()._wrong()

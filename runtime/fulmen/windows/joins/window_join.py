@@ -8,9 +8,12 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
+from fulmen.api.event_time import milliseconds
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import WindowJoinOptions
+from fulmen.windows.joins.sessions import JoinedSessions
+from fulmen.windows.options import Session
 from fulmen.windows.spans import Span, datetime_of
 
 ROWS = "rows"
@@ -22,21 +25,29 @@ Brought = tuple[int, Key, Row]
 class WindowJoin(Join):
     """Emits each pair of tuples with equal keys in the same window, when the window has ended.
 
-    With `type` left, right or full, a tuple without any other one in its window is emitted, too.
+    With `type` left, right or full, a tuple without one of the other side in its window is emitted,
+    too. A session is of the tuples of both sides: it goes on as long as there is no gap between any
+    of them.
     """
 
     # State: (ROWS, span, n) -> all that a batch has brought to a window: an entry for each tuple
     # would cost more than all else. Memory: the same by window and key. A window has one timer.
+    # Sessions are in `joins.sessions`.
     # Older checkpoints have (span, key) -> how many rows there are of each side, (span, key, side,
     # n) -> a row, and a timer for each (span, key): the first of these ends the window.
 
     config_model = WindowJoinOptions
-    transient = (*Join.transient, "_spans", "_open", "_brought", "_written", "_next")
+    transient = (*Join.transient, "_sessions", "_spans", "_open", "_brought", "_written", "_next")
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
-        self._spans = context.options.window.spans()
+        window = context.options.window
+        self._sessions: JoinedSessions | None = None
+        if isinstance(window, Session):
+            self._sessions = JoinedSessions(self.state, context, milliseconds(window.gap))
+            return
+        self._spans = window.spans()
         self._open: dict[Span, dict[Key, tuple[list[Row], list[Row]]]] = {}
         self._brought: dict[Span, list[Brought]] = {}
         self._written: dict[Span, list[Any]] = {}
@@ -57,6 +68,8 @@ class WindowJoin(Join):
     def add(
         self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
     ) -> bool:
+        if self._sessions is not None:
+            return self._sessions.add(side, key, time, row)
         live = self._live(time)
         for span in live:
             if span not in self._open:
@@ -80,12 +93,17 @@ class WindowJoin(Join):
         return bool(live)
 
     def _live(self, time: int) -> list[Span]:
-        """The windows of a time that have not ended."""
+        """The windows of a time that have not ended. Of sessions, that of a tuple alone."""
+        if self._sessions is not None:
+            return self._sessions.alone(time)
         watermark = self._context.batch.watermark
         return [s for s in spans_of(self._spans, time) if watermark is None or watermark < s[1]]
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
+        if self._sessions is not None:
+            self._sessions.end_batch()
+            return
         for span, brought in self._brought.items():
             place = ROWS, span, self._next
             self.state[place] = brought
@@ -95,19 +113,29 @@ class WindowJoin(Join):
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
+        if self._sessions is not None:
+            for session in self._sessions.ended(key[1], int(at)):
+                self._emit((session.start, session.end), session.rows, collector)
+            return
         window: Span = key[0] if isinstance(key[0], tuple) else key
         self._brought.pop(window, None)  # nothing of this batch comes any more
         for place in self._written.pop(window, ()):
             del self.state[place]
-        span = [datetime_of(edge) for edge in window]
         for rows in self._open.pop(window, {}).values():
-            for one in rows[LEFT]:
-                for other in rows[RIGHT]:
-                    self.matched(LEFT, one, other, collector, span)
-            for side in (LEFT, RIGHT):
-                if not rows[1 - side]:
-                    for row in rows[side]:
-                        self.unmatched(side, row, collector, span)
+            self._emit(window, rows, collector)
+
+    def _emit(
+        self, window: Span, rows: tuple[list[Row], list[Row]], collector: BasicOutputCollector
+    ) -> None:
+        """Emit what a window has of a key."""
+        span = [datetime_of(edge) for edge in window]
+        for one in rows[LEFT]:
+            for other in rows[RIGHT]:
+                self.matched(LEFT, one, other, collector, span)
+        for side in (LEFT, RIGHT):
+            if not rows[1 - side]:
+                for row in rows[side]:
+                    self.unmatched(side, row, collector, span)
 
 
 def _age(place: tuple[Any, ...]) -> tuple[bool, int]:

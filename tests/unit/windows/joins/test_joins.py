@@ -6,14 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
-from fulmen.errors import ValidationFailed
+from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
-from fulmen.windows import IntervalJoin, LookupJoin, TemporalJoin, WindowJoin
+from fulmen.windows import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
+from support.aggregates import within
 
 LEFT = {"from": "split", "stream": "orders", "time": "at", "fields": {"k": "who", "a": "n"}}
 RIGHT = {"from": "split", "stream": "payments", "time": "at", "fields": {"b": "n"}}
 CONFIG = {"left": LEFT, "right": RIGHT, "key": ["who"], "unit": "ms"}
 WINDOW = {**CONFIG, "window": {"type": "tumbling", "size": "10ms"}}
+SESSIONS = {**CONFIG, "window": {"type": "session", "gap": "10ms"}}
 INTERVAL = {**CONFIG, "lower": "-5ms", "upper": "10ms"}
 
 
@@ -46,7 +48,8 @@ def joined(cls, items, config, **more):
     result = run(topology(cls, items, config, **more), **runs)
     assert result.errors == []
     late = [(side, values["n"]) for side, values, _ in result.collected("late")]
-    left = {key for key in result.state("join") if cls is not LookupJoin and "versions" not in key}
+    tables = cls in (LookupJoin, TableJoin)
+    left = {key for key in result.state("join") if not tables and "versions" not in key}
     assert left == set(), "when event time has ended, nothing waits any more"
     return [tuple(row[:3]) for row in result.collected("sink")], late
 
@@ -79,6 +82,31 @@ def test_a_window_join_tells_its_window_and_what_is_late_for_it():
     result = run(topology(WindowJoin, ROWS, WINDOW))
     [[*_, start, end]] = result.collected("sink")
     assert (start.microsecond, end.microsecond, end.tzname()) == (0, 10_000, "UTC")
+
+
+def test_sessions_are_of_the_tuples_of_both_sides():
+    """Nothing of the left side lies between 0 and 20."""
+    items = [("a", "x", 1, 0), ("a", "x", 2, 20), ("b", "x", 3, 10), ("b", "x", 4, 31)]
+    result = run(topology(WindowJoin, items, SESSIONS, lag="1s"))
+    rows = [(*row[:3], *(at.microsecond for at in row[3:])) for row in result.collected("sink")]
+    assert sorted(rows) == [("x", 1, 3, 0, 30_000), ("x", 2, 3, 0, 30_000)]
+
+
+def test_sessions_that_a_tuple_makes_one_after_a_crash_are_emitted_once_and_forgotten():
+    items = [("a", "x", 1, 0), PAUSE, ("b", "x", 2, 18), PAUSE, ABORT, ("a", "x", 3, 9), PAUSE]
+    items += [ABORT, ("b", "y", 4, 60), PAUSE, PAUSE, ("b", "x", 5, 5), ("b", "y", 6, 61), PAUSE]
+    rows, late = joined(WindowJoin, items, {**SESSIONS, "type": "left"}, lag="20ms")
+    assert sorted(rows) == [("x", 1, 2), ("x", 3, 2)]
+    assert late == [("right", 5)]
+
+
+def test_a_session_waits_for_what_may_be_just_at_its_end():
+    items = [("a", "x", 1, 0), PAUSE, ("a", "y", 2, 10), PAUSE, ("a", "y", 3, 10), PAUSE]
+    assert joined(WindowJoin, [*items, ("b", "x", 4, 10)], SESSIONS) == ([("x", 1, 4)], [])
+    items += [("a", "y", 5, 11), PAUSE, ("a", "y", 6, 11), PAUSE]
+    rows, late = joined(WindowJoin, [*items, ("b", "x", 7, 0)], {**SESSIONS, "type": "left"})
+    assert sorted(row[1] for row in rows) == [1, 2, 3, 5, 6]
+    assert late == [("right", 7)]
 
 
 def test_a_window_join_writes_once_what_a_batch_brings_to_a_window():
@@ -281,9 +309,18 @@ def test_a_watermark_at_the_upper_bound_still_waits_and_one_at_the_end_of_a_wind
     assert joined(WindowJoin, [*EDGE, ("b", "x", 4, 3)], WINDOW) == ([], [("right", 4)])
 
 
-@pytest.mark.parametrize("cls", [WindowJoin, IntervalJoin, TemporalJoin, LookupJoin])
-def test_a_key_of_none_equals_no_other_one(cls):
-    more = {WindowJoin: WINDOW, IntervalJoin: INTERVAL}.get(cls, CONFIG)
+@pytest.mark.parametrize(
+    ("cls", "more"),
+    [
+        (WindowJoin, WINDOW),
+        (WindowJoin, SESSIONS),
+        (IntervalJoin, INTERVAL),
+        (TemporalJoin, CONFIG),
+        (LookupJoin, CONFIG),
+        (TableJoin, CONFIG),
+    ],
+)
+def test_a_key_of_none_equals_no_other_one(cls, more):
     items = [("b", None, 1, 5), PAUSE, ("a", None, 2, 5)]
     assert joined(cls, items, {**more, "type": "left"})[0] == [(None, 2, None)]
     assert joined(cls, items, {**more, "type": "inner"})[0] == []
@@ -305,11 +342,50 @@ def test_the_time_is_that_of_the_source_if_none_is_named():
     assert run(builder).collected("sink") == [[1, 2]]
 
 
+# ---- a restart with other options
+
+OPEN = [("a", "x", 1, 0), ("b", "x", 2, 0), ("a", "y", 3, 0), PAUSE, ("a", "x", 4, 1), PAUSE]
+OTHERS = [
+    (WindowJoin, WINDOW, SESSIONS, r"window tumbling \(size 10 ms, offset 0 ms\); now it is s"),
+    (IntervalJoin, INTERVAL, {**INTERVAL, "upper": "20ms"}, "upper 10 ms; now it is 20 ms"),
+    (IntervalJoin, INTERVAL, {**INTERVAL, "type": "left"}, "type inner; now it is left"),
+    (IntervalJoin, {**INTERVAL, "type": "left"}, {**INTERVAL, "type": "full"}, "type left"),
+    (TemporalJoin, CONFIG, {**CONFIG, "key": ["who", "n"]}, "left.key who; now it is who, n"),
+    (LookupJoin, CONFIG, {**CONFIG, "right": {**RIGHT, "fields": ["at"]}}, "right.fields n; now"),
+    (LookupJoin, CONFIG, {**CONFIG, "right": {**RIGHT, "time": None}}, "right.time at; now"),
+    (LookupJoin, CONFIG, {**CONFIG, "left": {**LEFT, "fields": ["n"]}}, None),
+    (TableJoin, CONFIG, {**CONFIG, "left": {**LEFT, "time": None}}, "left.time at; now it is m"),
+    (IntervalJoin, {**INTERVAL, "type": "full"}, {**INTERVAL, "type": "right"}, None),
+    (IntervalJoin, INTERVAL, {**INTERVAL, "lower": "-0.005s"}, None),
+    (WindowJoin, WINDOW, {**WINDOW, "type": "full"}, None),
+]
+
+
+@pytest.mark.parametrize(("cls", "before", "after", "said"), OTHERS)
+def test_a_change_is_refused_that_rows_which_are_kept_do_not_allow(cls, before, after, said):
+    """Rows would never match, be emitted as if they had not, or have the wrong fields."""
+    first = run(topology(cls, OPEN, before, lag="1s"), batches=2)
+    second = topology(cls, OPEN, after, lag="1s")
+    if said is None:
+        assert run(second, checkpoint=first).errors == []
+    else:
+        with pytest.raises(TopologyFailed, match=f"that were kept with {said}"):
+            run(second, checkpoint=first, batches=3)
+
+
+def test_without_rows_any_change_is_right():
+    first = run(topology(IntervalJoin, [PAUSE], INTERVAL), batches=1)
+    rows = {**INTERVAL, "type": "full", "key": ["n"]}
+    assert run(topology(IntervalJoin, [PAUSE], rows), checkpoint=first).errors == []
+
+
 # ---- mistakes
 
 MISTAKES = [
     (WindowJoin, CONFIG, ["window"]),
-    (WindowJoin, {**WINDOW, "window": {"type": "session", "gap": "1s"}}, ["session"]),
+    (WindowJoin, {**WINDOW, "window": {"type": "session"}}, ["gap"]),
+    (WindowJoin, {**WINDOW, "window": {"type": "count", "size": 9}}, ["count"]),
+    (TableJoin, {**CONFIG, "type": "both"}, ["type"]),
     (WindowJoin, {**WINDOW, "type": "outer"}, ["type"]),
     (IntervalJoin, {**CONFIG, "upper": "soon"}, ["upper"]),
     (IntervalJoin, {**INTERVAL, "upper": "-6ms"}, ["lower is -5ms, but must not be above upper"]),
@@ -361,39 +437,104 @@ EVENTS = st.lists(
 )
 KINDS = st.sampled_from(["inner", "left", "right", "full"])
 IN_WINDOWS = "SELECT *, unnest(generate_series(-70, 70, 7)) s FROM"
+IN_SESSIONS = """
+    SELECT *, sum(begins) OVER (PARTITION BY who ORDER BY t, n) s FROM (
+        SELECT *, CASE WHEN t - lag(t) OVER (PARTITION BY who ORDER BY t, n) <= 10
+            THEN 0 ELSE 1 END begins
+        FROM (SELECT *, 'a' side FROM a UNION ALL SELECT *, 'b' FROM b))"""
 SQL = {
-    WindowJoin: f"""
+    "sliding": f"""
         SELECT l.who, l.n, r.n
         FROM (SELECT * FROM ({IN_WINDOWS} a) WHERE s <= t AND t < s + 21) l
         KIND JOIN (SELECT * FROM ({IN_WINDOWS} b) WHERE s <= t AND t < s + 21) r
         ON l.who = r.who AND l.s = r.s""",
-    IntervalJoin: """
+    "session": f"""
+        SELECT l.who, l.n, r.n FROM (SELECT * FROM ({IN_SESSIONS}) WHERE side = 'a') l
+        KIND JOIN (SELECT * FROM ({IN_SESSIONS}) WHERE side = 'b') r
+        ON l.who = r.who AND l.s = r.s""",
+    "interval": """
         SELECT a.who, a.n, b.n FROM a KIND JOIN b
         ON a.who = b.who AND b.t BETWEEN a.t - 5 AND a.t + 10""",
-    TemporalJoin: """
+    "temporal": """
         SELECT a.who, a.n, b.n FROM a ASOF KIND JOIN b ON a.who = b.who AND a.t >= b.t""",
 }
 SLIDING = {**CONFIG, "window": {"type": "sliding", "size": "21ms", "every": "7ms"}}
-CONFIGS = {WindowJoin: SLIDING, IntervalJoin: INTERVAL, TemporalJoin: CONFIG}
+CONFIGS = {
+    "sliding": (WindowJoin, SLIDING),
+    "session": (WindowJoin, SESSIONS),
+    "interval": (IntervalJoin, INTERVAL),
+    "temporal": (TemporalJoin, CONFIG),
+}
 
 
-@pytest.mark.parametrize("cls", SQL)
-@given(events=EVENTS, kind=KINDS, extra=st.data())
-@settings(max_examples=EXAMPLES)
-def test_rows_are_those_of_sql(cls, events, kind, extra):
-    """In any order within the lag, with crashes, in batches of any size, on several workers."""
-    if cls is TemporalJoin:  # of equal times any row may be the last
-        kind = {"right": "inner", "full": "left"}.get(kind, kind)
-        events = list(dict.fromkeys(events))
-    items = []
+def database_of(events):
     database = duckdb.connect()
     for side in "ab":
         database.execute(f"CREATE TABLE {side} (who TEXT, n BIGINT, t BIGINT)")
     for number, (side, who, at) in enumerate(events):
-        items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
         database.execute(f"INSERT INTO {side} VALUES (?, ?, ?)", [who, number, at])
-    config = {**CONFIGS[cls], "type": kind}
-    rows, late = joined(cls, items, config, lag="100ms", workers=2)
-    wanted = database.execute(SQL[cls].replace("KIND", kind)).fetchall()
+    return database
+
+
+@pytest.mark.parametrize("name", SQL)
+@given(events=EVENTS, kind=KINDS, is_near=st.booleans(), extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_rows_are_those_of_sql(name, events, kind, is_near, extra):
+    """In any order within the lag, with crashes, in batches of any size, on several workers."""
+    cls, config = CONFIGS[name]
+    if is_near:  # then much ends before the last event has come
+        events = within(8, events, extra.draw)
+    if cls is TemporalJoin:  # of equal times any row may be the last
+        kind = {"right": "inner", "full": "left"}.get(kind, kind)
+        events = list(dict.fromkeys(events))
+    items = []
+    for number, (side, who, at) in enumerate(events):
+        items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
+    lag = "8ms" if is_near else "100ms"
+    rows, late = joined(cls, items, {**config, "type": kind}, lag=lag, workers=2)
+    wanted = database_of(events).execute(SQL[name].replace("KIND", kind)).fetchall()
     assert late == []
     assert sorted(rows, key=str) == sorted(wanted, key=str)
+
+
+def test_a_table_join_emits_the_newest_rows_of_both_sides_when_one_has_changed():
+    items = [("a", "x", 1, 5), PAUSE, ("b", "x", 2, 5), PAUSE, ABORT, ("b", "x", 3, 4), PAUSE]
+    items += [("a", "x", 4, 6), PAUSE, ("b", "y", 5, 0)]
+    found = [("x", 1, 2), ("x", 4, 2)]
+    assert joined(TableJoin, items, CONFIG)[0] == found
+    alone = [("x", 1, None), (None, None, 5)]
+    assert joined(TableJoin, items, {**CONFIG, "type": "full"})[0] == [alone[0], *found, alone[1]]
+
+
+class ForAnHour(TableJoin):
+    state_ttl = "1h"
+
+
+def test_a_table_join_may_forget_what_has_not_changed_for_long():
+    result = run(topology(ForAnHour, [*ROWS, PAUSE, *ROWS], CONFIG), batch_seconds=3600)
+    assert result.errors == []
+    assert result.state("join") == {}
+
+
+@given(events=EVENTS, kind=KINDS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_the_last_rows_of_two_tables_are_those_of_sql(events, kind, extra):
+    events = list({(side, who, at): (side, who, at) for side, who, at in events})
+    items = []
+    for number, (side, who, at) in enumerate(events):
+        items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
+    times = {"left": {**LEFT, "fields": ["who", "n", "at"]}, "type": kind}
+    times["right"] = {**RIGHT, "fields": {"w": "who", "b": "n", "t": "at"}}
+    result = run(topology(TableJoin, items, {**CONFIG, **times}, lag="100ms"), workers=2)
+    assert result.errors == []
+    last = {}
+    for who, n, at, w, b, t in result.collected("sink"):
+        newer = -99 if at is None else at, -99 if t is None else t, n, b
+        last[who or w] = max(last.get(who or w, newer), newer, key=lambda one: one[:2])
+    newest = "(SELECT who, arg_max(n, t) n FROM {} GROUP BY who)".format
+    sql = (
+        f"SELECT coalesce(a.who, b.who), a.n, b.n FROM {newest('a')} a"
+        f" {kind} JOIN {newest('b')} b ON a.who = b.who"
+    )
+    wanted = database_of(events).execute(sql).fetchall()
+    assert sorted((who, *one[2:]) for who, one in last.items()) == sorted(wanted)
