@@ -67,6 +67,20 @@ PASSED_ON = (KeyboardInterrupt, Interruption)
 is an Exception, as SystemExit, asyncio's CancelledError and a panic of an extension in Rust."""
 
 
+class _Ignored:
+    """Ignores what an author's code raises in a block."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and not issubclass(kind, PASSED_ON)
+
+
+IGNORED = _Ignored()
+"""`with IGNORED:` goes on behind the block, whatever the author's code in it has raised."""
+
+
 class FulmenError(Exception):
     """Base of all errors of Fulmen's own. Its text is complete: who, where, what, and the cure."""
 

@@ -127,6 +127,24 @@ WITH_NAMES = [
 ]
 
 
+def test_what_an_authors_code_raises_need_not_be_an_exception():
+    """A comment beside `except` says whose code it is."""
+    narrow = re.compile(r"(?:except Exception|suppress\(Exception).*author")
+    found = [file for file in RUNTIME.rglob("*.py") if narrow.search(file.read_text())]
+    assert found == [], "catch BaseException behind `except PASSED_ON: raise`, or use IGNORED"
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, GeneratorExit])
+def test_what_an_authors_code_raises_can_be_ignored(kind):
+    with errors.IGNORED:
+        raise kind
+
+
+def test_ctrl_c_is_not_ignored():
+    with pytest.raises(KeyboardInterrupt), errors.IGNORED:
+        raise KeyboardInterrupt
+
+
 def classes():
     """Each class of error, its base, and its file: as the code has them."""
     bases, files = {}, {}

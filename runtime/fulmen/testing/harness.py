@@ -22,6 +22,7 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.components import overrides
+from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Lag
 from fulmen.api.tuples import (
     DRAIN_STREAM,
@@ -38,7 +39,6 @@ from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.event_loop import completed
-from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
@@ -361,6 +361,5 @@ def _call(method: Callable[..., object], *arguments: object) -> None:
     """Call an author's method, to its end if it is async."""
     returned = method(*arguments)
     if inspect.iscoroutinefunction(method):
-        completed(returned, os.getpid())
-    else:
-        refuse_result(returned)
+        returned = completed(returned, os.getpid())
+    refuse_result(returned)

@@ -14,7 +14,7 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
-from fulmen.errors import EventTimeError, repr_of
+from fulmen.errors import PASSED_ON, EventTimeError, repr_of
 from fulmen.windows.spans import Span, Spans, datetime_of
 
 LATE = "late"
@@ -78,7 +78,9 @@ def plain_types(column: Sequence[Any]) -> AbstractSet[type] | None:
     if not types.isdisjoint(MAY_HAVE_NO_HASH):
         try:
             hash(tuple(column))
-        except Exception:  # noqa: BLE001 (an author's time zone may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's time zone may raise anything)
             return None
     return types
 

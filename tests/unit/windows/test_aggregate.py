@@ -304,9 +304,11 @@ def test_windows_have_no_time_to_live():
 
 
 class Refusing(Product):
+    kind = OverflowError
+
     def result(self, kept):
         if kept == 3:
-            raise OverflowError("three is too many")
+            raise self.kind("three is too many")
         return kept
 
 
@@ -314,8 +316,10 @@ class WithRefusing(Aggregate):
     own = {"refusing": Refusing}  # noqa: RUF012 (as authors write it)
 
 
+@pytest.mark.parametrize("kind", [OverflowError, SystemExit])
 @pytest.mark.parametrize("window", [TUMBLING, SESSION])
-def test_a_result_that_raises_is_reported_and_the_others_are_emitted(window):
+def test_a_result_that_raises_is_reported_and_the_others_are_emitted(window, kind, monkeypatch):
+    monkeypatch.setattr(Refusing, "kind", kind)
     items = [("a", 2, 0), ("b", 3, 0), ("c", 5, 0)]
     result = run(topology(items, window, cls=WithRefusing, aggregates={"r": "refusing(amount)"}))
     assert sorted(row[-1] for row in result.collected("sink")) == [2, 5]

@@ -19,7 +19,7 @@ from fulmen.engine.state.journals import PARTITIONS
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.task_base import ComponentFailed, shortened
 from fulmen.engine.totals.totals import Totals
-from fulmen.errors import TopologyFailed, repr_of
+from fulmen.errors import PASSED_ON, TopologyFailed, repr_of
 from fulmen.plan.model import DRIVER
 
 MOST_SHOWN = 500
@@ -134,7 +134,9 @@ class TransactionHost:
                 for partition, ends in KeyedState.restore(journals, name=PARTITIONS).items():
                     if before := [end for of, end in ends if of < txid]:
                         begins[partition] = before[-1]
-        except Exception:  # noqa: BLE001 (the store's, or of an author's class; the message matters)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (the store's, or of an author's class; the message matters)
             return ""
         if not begins:
             return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from typing_extensions import override
@@ -70,7 +70,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
         msg_ids: Iterable[MessageId | None] | None = None,
     ) -> None:
         if not isinstance(rows, list | tuple):  # a generator is used up by the first look
-            rows = list(rows)
+            rows = self._taken(rows, stream, msg_ids)
         if msg_ids is not None and not isinstance(msg_ids, list | tuple | range):
             msg_ids = list(msg_ids)
         if msg_ids is None:
@@ -93,6 +93,19 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
             return
         buffer.flat.extend(chain.from_iterable(rows))
         buffer.origins.extend(msg_ids)
+
+    def _taken(
+        self, rows: Iterable[Values], stream: str, msg_ids: Iterable[MessageId | None] | None
+    ) -> list[Values]:
+        """Rows of any kind, as a list. If one raises, those before it are emitted."""
+        taken: list[Values] = []
+        try:
+            taken.extend(rows)
+        except BaseException:
+            ids = None if msg_ids is None else list(islice(msg_ids, len(taken)))
+            self.emit_many(taken, stream, ids)
+            raise
+        return taken
 
     @override
     def emit_direct(

@@ -12,16 +12,21 @@ where the text has sent it.
 from __future__ import annotations
 
 from array import array
-from collections import deque
+from collections import UserList, deque
 from collections.abc import Callable, Mapping
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID  # noqa: TID251 (the type alone)
 
+import numpy as np
 from pydantic import BaseModel
 
 from fulmen.engine.grouping.value_hash import java_hash
+from fulmen.errors import PASSED_ON, GroupingError
 
 _MIDNIGHT = datetime(1, 1, 1)  # noqa: DTZ001 (what offsets are taken from has none)
 _MODEL_EQ: Any = BaseModel.__eq__
@@ -36,7 +41,9 @@ def equal_hash(value: Any) -> int:
     """
     try:
         hashed = standing_for(value)
-    except Exception:  # noqa: BLE001 (an author's property; or it is nested too deeply)
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (an author's property; or it is nested too deeply)
         hashed = value  # whose text, if it has one, or why not
     return java_hash(hashed)
 
@@ -52,6 +59,8 @@ def standing_for(value: Any) -> Any:
         if isinstance(value, base):
             return stand_in(value)
     parts = _compared_parts(value)
+    if parts is None and isinstance(value, Enum):
+        parts = _member_parts(value)
     return value if parts is None else [f"{kind.__module__}.{kind.__qualname__}", *parts]
 
 
@@ -67,23 +76,24 @@ def _decimal(value: Decimal) -> Any:
 
 
 def _instant(value: datetime) -> Any:
+    if value.fold:  # which `==` ignores
+        value = value.replace(fold=0)
     offset = value.utcoffset()
-    plain = datetime.combine(value.date(), value.time().replace(fold=0))  # a subclass has its text
+    plain = datetime.combine(value.date(), value.time())  # a subclass has its text
     return plain if offset is None else plain - _MIDNIGHT - offset
 
 
 def _time(value: time) -> Any:
     offset = value.utcoffset()
-    if offset is None:
-        return value.replace(fold=0, tzinfo=None)
-    return datetime.combine(_MIDNIGHT, value.replace(tzinfo=None)) - _MIDNIGHT - offset
+    plain = time(value.hour, value.minute, value.second, value.microsecond)
+    return plain if offset is None else datetime.combine(_MIDNIGHT, plain) - _MIDNIGHT - offset
 
 
 def _range(value: range) -> Any:
     return ["range", len(value), *value[:2]]
 
 
-def _complex(value: complex) -> Any:
+def _complex(value: complex | np.complexfloating[Any]) -> Any:
     return complex(value.real + 0.0, value.imag + 0.0)  # not -0.0
 
 
@@ -91,17 +101,40 @@ def _namespace(value: SimpleNamespace) -> Any:
     return ["namespace", *standing_for(sorted(vars(value).items()))]
 
 
+def _numpy_duration(value: np.timedelta64) -> Any:
+    if np.datetime_data(value)[0] in "YM":  # how long these are is not known
+        return ["months", value.astype("timedelta64[M]").item()]
+    return value.astype("timedelta64[us]").item()
+
+
 _STAND_INS: Mapping[type, Callable[[Any], Any]] = {
     Decimal: _decimal,
     datetime: _instant,
+    date: lambda value: date(value.year, value.month, value.day),
     time: _time,
     timedelta: lambda value: timedelta(value.days, value.seconds, value.microseconds),
+    timezone: lambda value: value.utcoffset(None),
+    np.datetime64: lambda value: standing_for(value.astype("datetime64[us]").item()),
+    np.timedelta64: _numpy_duration,
+    Fraction: lambda value: Fraction(value),
+    UUID: lambda value: UUID(int=value.int),
     range: _range,
     complex: _complex,
+    np.complexfloating: _complex,
     deque: lambda value: ["deque", *standing_for(list(value))],
+    UserList: lambda value: ["UserList", *standing_for(list(value))],
     array: lambda value: ["array", *value.tolist()],
     SimpleNamespace: _namespace,
 }
+
+
+def _member_parts(value: Enum) -> list[Any] | None:
+    """The name of a member whose text can't be hashed, as its value has none that could be."""
+    try:
+        equal_hash(value.value)
+    except GroupingError:
+        return [value.name]
+    return None
 
 
 def _compared_parts(value: Any) -> list[Any] | None:

@@ -28,11 +28,13 @@ Never `hash()`: it differs between processes.
 from __future__ import annotations
 
 import math
+import re
 import struct
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap, UserDict
+from collections.abc import Callable, ItemsView, Iterable, KeysView, Sequence
 from operator import mul
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,8 @@ from fulmen.errors import PASSED_ON, GroupingError, error_text
 _MASK = 0xFFFF_FFFF
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _ADDRESS_REPR: Any = object.__repr__
+_ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]{6,16}\b")
+"""As Python writes an address in memory."""
 
 
 def java_hash(value: Any) -> int:
@@ -160,9 +164,13 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 )
 
 _REFUSED: tuple[tuple[type | tuple[type, ...], str, str], ...] = (
-    (dict, "the order of its items is no part of its value", "tuple(sorted(value.items()))"),
     (
-        (set, frozenset),
+        (dict, ChainMap, UserDict, MappingProxyType),
+        "the order of its items is no part of its value",
+        "tuple(sorted(value.items()))",
+    ),
+    (
+        (set, frozenset, KeysView, ItemsView),
         "the order of its elements is no part of its value",
         "tuple(sorted(value))",
     ),
@@ -197,7 +205,7 @@ def _stable_text(value: Any) -> str:
     except BaseException as error:
         reason = f"its repr() raised {error_text(error)}"
         raise _no_hash(value, reason, cure) from error
-    if f"0x{id(value):x}" in text:  # functions, generators, locks
+    if _ADDRESS.search(text):  # functions, locks, what is made of one of them
         raise _no_hash(value, "its repr() has an address in memory", cure)
     return text
 

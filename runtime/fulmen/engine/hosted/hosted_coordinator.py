@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fulmen.api.components import FailedException
+from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
@@ -166,7 +167,9 @@ class HostedCoordinator:
         calling = CALLS.begin(self._task, f"coordinator, {what}")
         try:
             with hosting():
-                return call()
+                returned = call()
+                refuse_unrun(returned)
+                return returned
         except FailedException:
             raise
         except PASSED_ON:

@@ -15,7 +15,6 @@ import heapq
 import pickle
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
@@ -23,6 +22,7 @@ from fulmen.engine.state.journals import FAILED, FAILURES
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS, dumps, made_of
+from fulmen.errors import IGNORED, PASSED_ON
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 30.0
@@ -125,7 +125,9 @@ class FailedMessages:
             sequence, _, msg_id, reason, _ = changes[i]
             try:
                 failures = self.tried.pop(msg_id, _NEVER)[0] + 1
-            except Exception:  # noqa: BLE001 (an author's ==)
+            except PASSED_ON:
+                raise
+            except BaseException:  # noqa: BLE001 (an author's ==)
                 continue  # such failures are not counted
             if failures > 1:
                 self._hope -= self._hope / _REMEMBERED
@@ -159,7 +161,7 @@ class FailedMessages:
         """These are done with."""
         for i in self.among(msg_ids):
             self._hope += (1 - self._hope) / _REMEMBERED
-            with suppress(Exception):  # an author's ==
+            with IGNORED:  # an author's ==
                 change = (msg_ids[i],)
                 self._changes.append(change)
                 self._apply(change)
@@ -177,7 +179,9 @@ class FailedMessages:
                 if not are_new(some):
                     found += [i for i, msg_id in enumerate(some, first) if msg_id in tried]
             return found
-        except Exception:  # noqa: BLE001 (an author's ==, of one of them)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's ==, of one of them)
             return [i for i, msg_id in enumerate(msg_ids) if _is_in(msg_id, tried)]
 
     def msg_ids(self) -> Iterator[Any]:
@@ -197,7 +201,9 @@ class FailedMessages:
             del self._failures[failures]
         try:
             self.tried[msg_id] = failures, reason
-        except Exception:  # noqa: BLE001 (an author's ==)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's ==)
             return msg_id, reason
         if len(self.tried) > self._most_tried:
             del self.tried[next(iter(self.tried))]
@@ -209,7 +215,7 @@ class FailedMessages:
         elif len(change) == 1:
             self.tried.pop(change[0], None)
         else:
-            with suppress(Exception):  # an author's ==
+            with IGNORED:  # an author's ==
                 self.tried.pop(change[2], None)
             self._rest(change)
 
@@ -298,6 +304,6 @@ def _earlier(journals: Mapping[str, Sequence[bytes]]) -> KeyedState:
 
 
 def _is_in(msg_id: Any, tried: Mapping[Any, Any]) -> bool:
-    with suppress(Exception):
+    with IGNORED:
         return msg_id in tried
     return False

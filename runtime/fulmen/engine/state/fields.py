@@ -14,7 +14,7 @@ from fulmen.api.signals import Metric
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.pickling import INSTANCE, digest, dumps, made_of, mark
-from fulmen.errors import NotReadable, StateError
+from fulmen.errors import PASSED_ON, NotReadable, StateError
 
 V = TypeVar("V")
 
@@ -139,7 +139,9 @@ class Fields:
             return None
         try:
             data = self._pickled((fields, self._digests(fields), self._given))
-        except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's __getstate__ may raise anything)
             self._exclude(fields)
             fields = self._durable()
             data = self._pickled((fields, self._digests(fields), self._given))
@@ -181,7 +183,9 @@ class Fields:
         for name, value in fields.items():
             try:
                 self._pickled(value)
-            except Exception as e:
+            except PASSED_ON:
+                raise
+            except BaseException as e:
                 if name in self._has_been_durable:
                     if isinstance(e, NotReadable):
                         raise NotReadable(

@@ -17,7 +17,7 @@ from fulmen.engine.state.journals import RESULTS, RESULTS_AGAIN, RESULTS_FAILED
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.tuples.chunk import Ranges
-from fulmen.errors import error_text, repr_of
+from fulmen.errors import PASSED_ON, error_text, repr_of
 
 Result = tuple[str, Any, Any]
 """The stream, the values, and what it needs besides to be emitted again: the key of the task that
@@ -112,7 +112,9 @@ class KeptResults:
         for sequence, result in list(self._results.find(self._new)):
             try:
                 dumps(result, {})
-            except Exception as error:  # noqa: BLE001 (an author's object may raise anything)
+            except PASSED_ON:
+                raise
+            except BaseException as error:  # noqa: BLE001 (an author's object may raise anything)
                 self._results.replace(sequence, None)
                 yield f"{repr_of(result[1])} ({error_text(error)})"
 

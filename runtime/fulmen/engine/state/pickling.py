@@ -21,7 +21,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.signals import Family, Metric
-from fulmen.errors import NotReadable, error_text
+from fulmen.errors import PASSED_ON, NotReadable, error_text
 from fulmen.secrets import FromEnvironment, restored
 
 CONTEXT = "context"
@@ -202,7 +202,9 @@ def _prove(data: bytes, parts: Mapping[str, Any]) -> None:
     try:
         with made_of({name: made for name, made in parts.items() if name != IDS}):
             pickle.loads(data)
-    except Exception as e:
+    except PASSED_ON:
+        raise
+    except BaseException as e:
         raise NotReadable(
             f"it can be pickled, but not unpickled again: {error_text(e)}. Keep plain values in its"
             " place, or give its class a __reduce__ with the arguments that its __init__ or __new__"
@@ -224,7 +226,9 @@ def digest(
         if not shapes <= _proven:
             dumps(value, names, parts)
         return mark(data)
-    except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (an author's __getstate__ may raise anything)
         return None
 
 

@@ -21,7 +21,16 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state import unreadable
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.failed_messages import FailedMessages
-from fulmen.engine.state.journals import FAILED, FAILURES, FIELDS, PENDING, RESULTS, STATE, TIMERS
+from fulmen.engine.state.journals import (
+    FAILED,
+    FAILURES,
+    FIELDS,
+    PENDING,
+    RESULTS,
+    ROWS,
+    STATE,
+    TIMERS,
+)
 from fulmen.engine.state.keyed_state import replayed, segment_journals
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
@@ -42,7 +51,7 @@ class Removed(NamedTuple):
     Attributes:
         task: Of the component, counted from 0.
         where: What it is: "state", "fields", "pending messages", "messages that failed", "timers",
-            "results".
+            "results", "rows".
         key: The key, the name of the field or the message id, as text.
         reason: Why not.
     """
@@ -109,7 +118,7 @@ def _look(
 
 
 def _is_looked_at(journal: str) -> bool:
-    whole = {FIELDS, RESULTS, *_MESSAGES}
+    whole = {FIELDS, RESULTS, ROWS, *_MESSAGES}
     return journal in whole or journal.partition(".")[0] in _KEYED
 
 
@@ -125,6 +134,8 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
             found[name] = _in_the_format_of_before(records, keeps)
     if records := journals.get(FIELDS):
         found[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
+    if records := journals.get(ROWS):
+        found[ROWS] = _rows(records[-1], left.rows)
     for name, (kind, where) in _MESSAGES.items():
         records = journals.get(name, ())
         found[name] = _messages(kind(), records, partial(left.msg_ids, where))
@@ -149,6 +160,9 @@ class _Left(NamedTuple):
     def results(self, results: Mapping[int, Any]) -> dict[int, Any]:
         return self._noted("results", unreadable.left_of(results, lambda _, result: result))
 
+    def rows(self, rows: Mapping[int, Any]) -> dict[int, Any]:
+        return self._noted("rows", unreadable.left_of(rows, lambda _, row: row))
+
     def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
         self.removed.extend(Removed(self.task, where, *one) for one in left.removed)
         return left.items
@@ -164,6 +178,12 @@ def _fields(record: bytes, keeps: Keeps) -> bytes | None:
     fields, *digests = unreadable.loads(record)
     left = keeps(fields)
     return None if len(left) == len(fields) else dumps((left, *digests), {})
+
+
+def _rows(record: bytes, keeps: Keeps) -> bytes | None:
+    *commit, items = unreadable.loads(record)
+    left = keeps(dict(enumerate(items)))
+    return None if len(left) == len(items) else dumps((*commit, list(left.values())), {})
 
 
 def _messages(

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.segments import ALONE_BYTES
-from fulmen.errors import CheckpointError, NotReadable, StateError, repr_of, text_of
+from fulmen.errors import PASSED_ON, CheckpointError, NotReadable, StateError, repr_of, text_of
 
 SEGMENT_BYTES = 4 << 20
 """About as much is in a segment at most, but for a single value that is larger."""
@@ -147,7 +147,9 @@ def _size_of_value(key: Any, value: Any, names: Mapping[int, str]) -> int:
         return _size(value, names)
     except NotReadable as e:
         raise NotReadable(f"self.state[{repr_of(key)}] can't be kept ({text_of(e)})") from e
-    except Exception as e:
+    except PASSED_ON:
+        raise
+    except BaseException as e:
         raise StateError(f"self.state[{repr_of(key)}] can't be pickled ({text_of(e)})") from e
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping
+from functools import partial
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
 from fulmen.engine.state import pickling
-from fulmen.errors import error_text, repr_of, text_of
+from fulmen.errors import PASSED_ON, NotReadable, error_text, repr_of, text_of
 
 KEY_CHARACTERS = 80
 
@@ -89,10 +90,16 @@ class _Unpickler(_InPython):  # type: ignore[misc]
 
     dispatch: ClassVar[dict[int, Any]] = dict(_InPython.dispatch)
 
+    def __init__(self, file: BytesIO) -> None:
+        super().__init__(file)
+        self._places: dict[int, int] = {}  # the id() of an object -> where it is in the memo
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             found = super().find_class(module, name)
-        except Exception as e:  # noqa: BLE001 (importing an author's module may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (importing an author's module may raise anything)
             return Unreadable(error_text(e))
         if module in (pickling.__name__, "fulmen.secrets") and not isinstance(found, type):
             kind = _MessageId if found is pickling.message_id else _Reference
@@ -102,7 +109,9 @@ class _Unpickler(_InPython):  # type: ignore[misc]
     def _made(self, make: Any, *arguments: Any) -> Any:
         try:
             return make(*arguments)
-        except Exception as e:  # noqa: BLE001 (an author's class)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (an author's class)
             return Unreadable(error_text(e))
 
     def load_reduce(self) -> None:
@@ -125,26 +134,46 @@ class _Unpickler(_InPython):  # type: ignore[misc]
             return kind
         return self._made(lambda: kind.__new__(kind, *arguments, **named))
 
-    def load_build(self) -> None:
-        state = self.stack.pop()
-        self.append(state)
+    def load_memoize(self) -> None:
+        self._places[id(self.stack[-1])] = len(self.memo)
+        super().load_memoize()
+
+    def _filled(self, fill: Callable[[], None]) -> None:
+        """Put something into the object that is then on top of the stack."""
         try:
-            super().load_build()
-        except Exception as e:  # noqa: BLE001 (an author's __setstate__)
-            del self.stack[-1:]
-            self.append(Unreadable(error_text(e)))
+            fill()
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (an author's __setstate__, append or __setitem__)
+            place = self._places.get(id(self.stack[-1]))
+            self.stack[-1] = found = Unreadable(error_text(e))
+            if place is not None:  # else other references get what was made so far
+                self.memo[place] = found
+
+    def load_build(self) -> None:
+        self._filled(super().load_build)
+
+    def load_append(self) -> None:
+        self._filled(super().load_append)
+
+    def load_appends(self) -> None:
+        self._filled(super().load_appends)
 
     def load_setitem(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self.stack[-1][hashable(key)] = value
+        self._filled(partial(self._set, [key, value]))
 
     def load_setitems(self) -> None:
-        items = self.pop_mark()
+        self._filled(partial(self._set, self.pop_mark()))
+
+    def _set(self, items: list[Any]) -> None:
         for i in range(0, len(items), 2):
             self.stack[-1][hashable(items[i])] = items[i + 1]
 
     def load_additems(self) -> None:
-        items = [hashable(item) for item in self.pop_mark()]
+        self._filled(partial(self._add, [hashable(item) for item in self.pop_mark()]))
+
+    def _add(self, items: list[Any]) -> None:
         elements = self.stack[-1]
         if isinstance(elements, set):
             elements.update(items)
@@ -156,6 +185,9 @@ class _Unpickler(_InPython):  # type: ignore[misc]
         items = self.pop_mark()  # only then is `append` that of the stack below
         self.append(frozenset(map(hashable, items)))
 
+    dispatch[pickle.MEMOIZE[0]] = load_memoize
+    dispatch[pickle.APPEND[0]] = load_append
+    dispatch[pickle.APPENDS[0]] = load_appends
     dispatch[pickle.SETITEM[0]] = load_setitem
     dispatch[pickle.SETITEMS[0]] = load_setitems
     dispatch[pickle.ADDITEMS[0]] = load_additems
@@ -170,7 +202,9 @@ def hashable(value: Any) -> Any:
     """The value, or what stands for it, if it lacks what its hash is made of."""
     try:
         hash(value)
-    except Exception as e:  # noqa: BLE001 (an author's __hash__)
+    except PASSED_ON:
+        raise
+    except BaseException as e:  # noqa: BLE001 (an author's __hash__)
         return Unreadable(error_text(e))
     return value
 
@@ -203,7 +237,7 @@ def left_of(
     """
     left = Left({}, [])
     for key, value in items.items():
-        reason = _why_not((key, value))
+        reason = why_not((key, value))
         if reason is None:
             left.items[key] = value
         else:
@@ -211,11 +245,14 @@ def left_of(
     return left
 
 
-def _why_not(value: Any) -> str | None:
+def why_not(value: Any) -> str | None:
+    """Why a value can't be written and read again; None: it can."""
     try:
         pickling.dumps(value, {})
-    except pickle.PicklingError as e:  # an `Unreadable` says why
+    except (pickle.PicklingError, NotReadable) as e:  # an `Unreadable` says why
         return text_of(e)
-    except Exception as e:  # noqa: BLE001 (an author's __reduce__)
+    except PASSED_ON:
+        raise
+    except BaseException as e:  # noqa: BLE001 (an author's __reduce__)
         return error_text(e)
     return None

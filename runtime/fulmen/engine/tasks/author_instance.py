@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from fulmen.api.components import Bolt, Component, Spout
+from fulmen.api.returned import refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.state.fields import Fields, record_of
 from fulmen.engine.state.journals import FIELDS
@@ -18,7 +19,6 @@ from fulmen.engine.state.keyed_state import KeyedState, take_state
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS
 from fulmen.engine.tasks.event_loop import completed
-from fulmen.engine.tasks.returned import refuse_unrun
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from typing_extensions import override
 from fulmen.api.arrow import ArrowSpout
 from fulmen.api.components import Spout, overrides
 from fulmen.api.declarer import DEAD_LETTERS
+from fulmen.api.returned import answer_of, refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
@@ -33,7 +34,6 @@ from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import noting
 from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.forks import FORKED, end_child
-from fulmen.engine.tasks.returned import refuse_answer, refuse_unrun
 from fulmen.engine.tasks.root_task import RootTask
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.traced_roots import Came, TracedMessages
@@ -328,7 +328,7 @@ class SpoutTask(RootTask):
             try:
                 while emitted < self.collector.limit:
                     if (returned := next_tuple()) is not None:
-                        refuse_answer(returned)
+                        returned = answer_of(returned)
                     if FORKED:
                         end_child()
                     now = count()

@@ -15,6 +15,7 @@ import numpy as np
 from fulmen.api.components import Component, overrides
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.event_time import LATE, LATE_FIELDS
+from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
@@ -28,7 +29,6 @@ from fulmen.engine.state.pickling import noting
 from fulmen.engine.state.value_classes import ValueClasses
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
-from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.time.event_times import StreamTimes
 from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, text_of
 from fulmen.secrets import masked

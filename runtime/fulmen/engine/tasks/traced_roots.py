@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from fulmen.engine.protocol.sampling import Sampling, TraceContext
 from fulmen.engine.protocol.trace_notes import LONGEST_REASON, Begun, TraceNotes
 from fulmen.engine.state.failed_messages import FailedMessages
 from fulmen.engine.tuples.chunk import Ids
+from fulmen.errors import IGNORED
 from fulmen.secrets import masked
 
 MOST_REMEMBERED = 1_000
@@ -89,7 +89,7 @@ class TracedMessages:
 
     def add(self, msg_id: Any, context: TraceContext) -> None:
         """A message is traced, and known by a context."""
-        with suppress(Exception):  # an author's __hash__ or ==
+        with IGNORED:  # an author's __hash__ or ==
             self._contexts.pop(msg_id, None)
             self._contexts[msg_id] = context
             if len(self._contexts) > MOST_REMEMBERED:
@@ -113,7 +113,10 @@ class TracedMessages:
             if parent is not None and i in range(len(ids)):
                 yield i, Came(parent)
         for i in failed.among(ids):
-            with suppress(Exception):  # an author's __hash__ or ==
+            came = None
+            with IGNORED:  # an author's __hash__ or ==
                 failures, reason = failed.tried[ids[i]]
                 before = self._contexts.get(ids[i])
-                yield i, Came(before or parents.get(i), failures, reason, before is not None)
+                came = Came(before or parents.get(i), failures, reason, before is not None)
+            if came is not None:
+                yield i, came

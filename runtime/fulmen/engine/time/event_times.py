@@ -14,7 +14,7 @@ from fulmen.api.arrow_times import column_times
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.python_values import python_values
-from fulmen.errors import EventTimeError
+from fulmen.errors import PASSED_ON, EventTimeError
 from fulmen.topology.resource.event_time import EventTime
 
 WHOLE_TASK = ""
@@ -111,7 +111,9 @@ class StreamTimes:
                 times[i] = read(value)
             except EventTimeError as e:
                 wrong[i] = str(e)
-            except Exception as e:  # noqa: BLE001 (an author's number or datetime may raise anything)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (an author's number or datetime may raise anything)
                 wrong[i] = f"its time can't be read: {type(e).__name__}"
         return Found(times, wrong)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
-from fulmen.errors import CodeError, DeclarationError, error_text
+from fulmen.errors import PASSED_ON, CodeError, DeclarationError, error_text
 from fulmen.topology.code.callbacks import mistaken_callbacks, unlikely_callbacks
 from fulmen.topology.code.class_state import kept_in_class
 from fulmen.topology.code.error_streams import mistaken_errors
@@ -278,7 +278,9 @@ class Classes:
 def _told(name: str, instance: Any, options: Any, found: Any) -> list[str]:
     try:
         return list(getattr(instance, name)(options, found))
-    except Exception as error:  # noqa: BLE001 (an author's method may raise anything)
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
         return [f"{name} raised {error_text(error)}"]
 
 

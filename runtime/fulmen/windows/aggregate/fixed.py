@@ -14,6 +14,7 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
+from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.by_columns import Adder
 from fulmen.windows.aggregate.kept import (
     EARLY,
@@ -214,17 +215,19 @@ class FixedWindows(Windows):
         """Emit what was not, of all keys of a window.
 
         Raises:
-            Exception: The result of a key has raised it. All others are emitted.
+            BaseException: The result of a key has raised it. All others are emitted.
         """
         has_ended, is_kept = pane == ON_TIME_PANE, self._has_panes
-        wrong: Exception | None = None
+        wrong: BaseException | None = None
         for plain, kept in self.open.get(span, {}).items():
             _, ended_before, is_new, *_ = kept[-1] or NEW
             if ended_before or not (is_new or has_ended):
                 continue
             try:
                 self._emit(span, plain, kept, pane, collector, has_ended)
-            except Exception as error:  # noqa: BLE001 (an author's aggregation may raise anything)
+            except PASSED_ON:
+                raise
+            except BaseException as error:  # noqa: BLE001 (an author's aggregation may raise anything)
                 wrong = wrong or error
             if is_kept:
                 self._write(span, plain, kept)

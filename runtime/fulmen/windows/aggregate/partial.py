@@ -20,6 +20,7 @@ from fulmen.api.combiner import ANY_TIME, IN_ORDER, Combiner
 from fulmen.api.components import FailedException
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
+from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.kept import Aggregates
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.inputs import plain_types, spans_of, times_of
@@ -208,7 +209,9 @@ class PartialWindows(Combiner):
                 number = None
             kept = self._aggregates.new() if number is None else self._rows[number].kept
             self._aggregates.add([kept], values, time)
-        except Exception:  # noqa: BLE001 (an author's aggregation may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's aggregation may raise anything)
             return IN_ORDER
         if number is None:
             number = numbers[key] = self._new_number()

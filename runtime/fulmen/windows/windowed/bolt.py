@@ -14,6 +14,7 @@ from fulmen.api.collector import OutputCollector
 from fulmen.api.components import Bolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream
+from fulmen.api.returned import refuse_result
 from fulmen.windows.inputs import missing_fields
 from fulmen.windows.windowed.options import WindowedOptions
 from fulmen.windows.windowed.task_windows import TaskWindows, TupleWindow
@@ -216,7 +217,7 @@ def _dispatching(cls: type, execute: Any) -> Any:
     @wraps(execute)
     def dispatch(self: WindowedBolt, given: Any) -> None:
         if isinstance(given, TupleWindow):
-            execute(self, given)
+            refuse_result(execute(self, given))
         else:
             self._windows.take(given)
 

@@ -15,6 +15,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.timers import AT_THE_END, OwnWindows
 from fulmen.api.tuples import HELD, Held, Tuple
+from fulmen.errors import PASSED_ON
 from fulmen.windows.inputs import key_of, late_counter, open_windows_gauge, time_of
 from fulmen.windows.windowed.options import LengthAndSlide, WindowedOptions
 from fulmen.windows.windowed.queues import NEVER, Entry, Firing, Marks, Queue
@@ -244,9 +245,9 @@ class TaskWindows:
         """Call some windows, all of them, whatever one raises.
 
         Raises:
-            Exception: What the first of the author's calls has raised.
+            BaseException: What the first of the author's calls has raised.
         """
-        raised: list[Exception] = []
+        raised: list[BaseException] = []
         for key, queue, firing in firings:
             for entry in firing.expired:
                 del self._bolt.state[key, entry.number]
@@ -257,7 +258,9 @@ class TaskWindows:
             if firing.tuples:
                 try:
                     self._bolt.execute(self._window(key, firing))  # type: ignore[arg-type]
-                except Exception as error:  # noqa: BLE001 (author's code)
+                except PASSED_ON:
+                    raise
+                except BaseException as error:  # noqa: BLE001 (author's code)
                     raised.append(error)
         for one in raised:
             if isinstance(one, FailedException) or one is not raised[0]:

@@ -59,6 +59,20 @@ def test_rows_and_message_ids_may_be_generators():
     assert sorted(calls) == [("ack", 0), ("ack", 1), ("ack", 2)]
 
 
+@pytest.mark.parametrize("msg_ids", [None, (7, 8, 9), iter([7, 8, 9])])
+def test_rows_before_one_that_a_generator_raises_at_are_sent(msg_ids):
+    def rows():
+        yield ["a"]
+        yield ["b"]
+        raise ValueError("line 3")
+
+    emit = once(lambda collector: collector.emit_many(rows(), msg_ids=msg_ids))
+    result = with_spout(next_tuple=emit)
+    assert result.collected("sink") == [["a"], ["b"]]
+    assert result.trees["acked"] == (0 if msg_ids is None else 2)
+    assert messages(result) == ["next_tuple: ValueError: line 3"]
+
+
 def test_no_row_is_nothing_emitted():
     result = with_spout(next_tuple=once(lambda collector: collector.emit_many([], msg_ids=[])))
     assert result.report["components"]["source"]["emitted"] == 0

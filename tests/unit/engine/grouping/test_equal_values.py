@@ -1,13 +1,19 @@
 """Values that `==` finds equal go to the same task, whatever their texts."""
 
 from array import array
-from collections import deque
+from collections import ChainMap, UserDict, UserList, deque
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from types import SimpleNamespace
+from enum import Enum
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -38,6 +44,25 @@ class Tagged:
     tags: Any
 
 
+class Kind(Enum):
+    PLAIN = ("a", 1)
+    SAME = ("a", 1)  # noqa: PIE796 (an alias)
+    SET = frozenset("abc")
+    LIST = (frozenset("abc"), 1)
+
+
+def numbers():
+    yield from range(3)
+
+
+class Shown:
+    def __init__(self, inside):
+        self.inside = inside
+
+    def __repr__(self):
+        return f"Shown({self.inside!r})"
+
+
 @dataclass(frozen=True)
 class OwnEquality:
     name: str
@@ -53,7 +78,46 @@ class Model(BaseModel):
     amount: Decimal
 
 
+class Own(str):
+    pass
+
+
+class OwnDate(date):
+    pass
+
+
+class OwnTime(time):
+    pass
+
+
+class OwnFraction(Fraction):
+    pass
+
+
+class OwnId(UUID):
+    pass
+
+
+TWICE = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+"""A time that a clock shows twice."""
+SKIPPED = datetime(2026, 3, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+
 EQUAL = [
+    (TWICE, TWICE.replace(fold=1)),
+    (SKIPPED, SKIPPED.replace(fold=1)),
+    ("a", Own("a")),
+    (date(2026, 1, 2), OwnDate(2026, 1, 2)),
+    (time(1, 2), OwnTime(1, 2)),
+    (time(2, 30, tzinfo=EAST), time(2, 30, tzinfo=EAST, fold=1)),
+    (Fraction(1, 2), OwnFraction(2, 4)),
+    (UUID(int=7), OwnId(int=7)),
+    (timezone(timedelta(hours=1), "A"), timezone(timedelta(hours=1), "B")),
+    (np.datetime64("2026-01-02", "D"), np.datetime64("2026-01-02T00:00", "m")),
+    (np.datetime64("2026-01-02T03:04:05", "s"), np.datetime64("2026-01-02T03:04:05", "ns")),
+    (np.timedelta64(1, "s"), np.timedelta64(1_000_000_000, "ns")),
+    (np.timedelta64(2, "Y"), np.timedelta64(24, "M")),
+    (np.complex64(complex(1, -0.0)), np.complex64(1)),
+    (UserList([Decimal("1.50")]), UserList([Decimal("1.5")])),
     (Decimal("1.50"), Decimal("1.5")),
     (Decimal(100), Decimal("1E+2")),
     (Decimal("0.00"), Decimal("-0")),
@@ -97,7 +161,11 @@ def test_different_values_of_such_types_are_spread():
 
 
 @pytest.mark.parametrize(
-    "value", ["text", 7, 1.5, None, True, b"x", ("a", 1), ["a", [2.5]], OwnEquality("A")]
+    "value",
+    [
+        *("text", 7, 1.5, None, True, b"x", ("a", 1), ["a", [2.5]], OwnEquality("A")),
+        *(date(2026, 1, 2), NOON.replace(tzinfo=None), UUID(int=7), Fraction(1, 2), Kind.PLAIN),
+    ],
 )
 def test_other_values_have_the_hash_that_they_always_had(value):
     assert equal_hash(value) == java_hash(value)
@@ -112,6 +180,27 @@ def test_an_object_with_a_part_that_has_no_order_is_refused_with_the_cure(tags, 
         column_hash([Tagged(()), Tagged(tags)], equal_hash)
     assert refused.value.emission == 1
     assert f"Emit {cure} instead" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "cure"),
+    [
+        *((value, "Emit a field") for value in ([].append, partial(numbers))),
+        *((value, "Emit a field") for value in (Shown(Price.__init__), [Shown(Shown(object()))])),
+        *((kind({"a": 1}), "sorted(value.items())") for kind in (UserDict, ChainMap)),
+        (MappingProxyType({"a": 1}), "sorted(value.items())"),
+        *((view, "tuple(sorted(value))") for view in ({"a": 1}.keys(), {"a": 1}.items())),
+    ],
+)
+def test_what_looks_different_in_each_process_is_refused(value, cure):
+    with pytest.raises(GroupingError) as refused:
+        equal_hash(value)
+    assert cure in str(refused.value)
+
+
+def test_a_member_of_an_enum_is_known_by_its_name_if_its_value_has_no_text_of_its_own():
+    assert equal_hash(Kind.SET) == java_hash([f"{__name__}.Kind", "SET"])
+    assert equal_hash(Kind.LIST) == java_hash([f"{__name__}.Kind", "LIST"])
 
 
 def test_columns_of_arrow_are_hashed_like_their_values():

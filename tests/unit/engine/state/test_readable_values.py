@@ -1,5 +1,7 @@
 """What can be pickled and not unpickled is found when it is written, and told with its place."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,31 @@ def test_an_object_of_another_shape_is_read_again():
     state["many"] = Restored(a=1, b=2)
     with pytest.raises(StateError, match="too many attributes"):
         state.updates(2)
+
+
+class Exits:
+    """Ends its process when it is written, or when it is read again."""
+
+    def __init__(self, where):
+        self.where = where
+
+    def __getstate__(self):
+        return sys.exit(3) if self.where == "written" else {"where": self.where}
+
+    def __setstate__(self, state):
+        sys.exit(3)
+
+
+@pytest.mark.parametrize("where", ["written", "read"])
+def test_a_value_that_ends_its_process_is_refused_with_its_place(where):
+    state = KeyedState()
+    state["x"] = [Exits(where)]
+    with pytest.raises(StateError, match=r"self.state\['x'\] can't be .*SystemExit: 3|\(3\)"):
+        state.updates(1)
+    pending = PendingMessages()
+    pending.add(0, [Exits("read")])
+    with pytest.raises(StateError, match=r"message id .* can't be kept .*SystemExit: 3"):
+        pending.record(1)
 
 
 def test_objects_are_read_again_once():

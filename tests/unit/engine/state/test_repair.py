@@ -17,6 +17,7 @@ from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
 from fulmen.engine.state.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.unreadable import left_of, loads
+from fulmen.engine.tasks.bolts.sink_task import Unwritten
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout
 from support.engine_runs import make_driver, new_store
@@ -91,6 +92,48 @@ def test_attributes_that_a_class_no_longer_takes():
         {"b": 1},
         [("'a'", "ZeroDivisionError: division by zero")],
     )
+
+
+@pytest.mark.parametrize("method", ["__setstate__", "__new__", "__hash__", "append"])
+def test_values_that_end_the_process_that_reads_them_are_left_out(method):
+    kind = thing("Exits", list)
+    value = kind([1])
+    value.x = 1
+    data = pickle.dumps({"a": value, "b": 1, "c": {2: [value]}}, 5)
+    if method == "__hash__":
+        kind.__hash__ = lambda one: 1
+        data = pickle.dumps({value: 1, "b": 1, "c": {value}}, 5)
+    setattr(kind, method, lambda *_: sys.exit(3))
+    left = left_of(loads(data))
+    assert left.items == {"b": 1}
+    assert {why for _, why in left.removed} == {"SystemExit: 3"}
+
+
+@pytest.mark.parametrize(
+    ("base", "content", "method"),
+    [
+        *((list, [1], "append"), (list, [1, 2], "extend"), (dict, {1: 2}, "__setitem__")),
+        *((dict, {1: 2, 3: 4}, "__setitem__"), (object, None, "__setstate__")),
+    ],
+)
+def test_all_references_to_a_value_that_can_not_be_filled_are_left_out(base, content, method):
+    kind = thing("Filled", base)
+    value = kind() if content is None else kind(content)
+    value.x = 1
+    data = pickle.dumps({"a": value, "b": 1, "c": [value], "d": [2]}, 5)
+    setattr(kind, method, lambda *_: 1 / 0)
+    left = left_of(loads(data))
+    assert left.items == {"b": 1, "d": [2]}
+    assert left.removed == [(key, "ZeroDivisionError: division by zero") for key in ("'a'", "'c'")]
+
+
+def test_a_module_that_ends_the_process_that_imports_it(tmp_path, monkeypatch):
+    data = pickle.dumps({"a": thing("Plain")(), "b": 1}, 5)
+    sys.modules.pop(GONE)
+    (tmp_path / f"{GONE}.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(tmp_path)
+    left = left_of(loads(data))
+    assert (left.items, left.removed) == ({"b": 1}, [("'a'", "SystemExit: 3")])
 
 
 class Id:
@@ -349,6 +392,18 @@ def test_a_log_without_a_message_that_has_ended_since_can_be_read():
     found = _journals_of({"pending": logs}, 0, removed)
     assert list(PendingMessages.restore([found["pending"]]).msg_ids()) == ["last"]
     assert len(removed) == 1
+
+
+def test_rows_that_a_sink_has_not_written_yet():
+    rows = [["a"], [thing("Plain")()], ["c"]]
+    data = Unwritten(7, "tag", ("x",), rows).pack()
+    assert _journals_of({"rows": [data]}, 0, []) == {}
+    sys.modules.pop(GONE)
+    removed = []
+    left = Unwritten.unpack(_journals_of({"rows": [data]}, 0, removed)["rows"])
+    assert left == Unwritten(7, "tag", ("x",), [["a"], ["c"]])
+    reason = f"ModuleNotFoundError: No module named '{GONE}'"
+    assert removed == [(0, "rows", "[<unreadable>]", reason)]
 
 
 def test_a_result_with_an_object_that_can_not_be_made_is_left_out():

@@ -1,5 +1,6 @@
 """A spout that looks at much and emits little; one that has nothing; one that waits by itself."""
 
+import numpy as np
 import pytest
 
 from fulmen.engine.tasks.empty_calls import MOST_CALLS, MOST_SECONDS, EmptyCalls
@@ -92,7 +93,22 @@ def test_the_next_batch_comes_at_once_when_a_spout_did_something():
     assert waits[True] < 0.01 < waits[None]
 
 
+@pytest.mark.parametrize(("returned", "calls"), [(np.True_, 3), (np.False_, 1)])
+def test_an_answer_of_numpy_is_one(returned, calls):
+    def next_tuple(spout):
+        spout.calls = spout.__dict__.get("calls", 0) + 1
+        return returned if spout.calls < 3 else False
+
+    result = with_spout(next_tuple=next_tuple, options={"batches": 1})
+    assert result.fields("source")["calls"] == calls
+    assert result.errors == []
+
+
 @pytest.mark.parametrize("returned", [1, 0])
 def test_what_else_it_returns_is_told(returned):
     result = with_spout(next_tuple=lambda spout: returned, options={"batches": 1})
-    assert any("goes nowhere" in error.message for error in result.errors)
+    text = (
+        "it returned an int, which goes nowhere. Emit each tuple with `collector.emit([...])`, and"
+        " return nothing, or True or False: whether it did something"
+    )
+    assert any(text in error.message for error in result.errors)

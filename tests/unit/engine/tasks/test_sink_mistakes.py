@@ -125,6 +125,31 @@ class Unpicklable(MemorySink):
         return [lambda: None for _ in rows]
 
 
+class NotReadAgain(Exception):
+    def __init__(self, row, why):
+        super().__init__(why)
+
+
+class OddRows(MemorySink):
+    """Makes of two of its rows what can't be kept."""
+
+    def encode(self, rows):
+        odd = {"lambda": lambda: None, "error": NotReadAgain("b", "odd")}
+        return [[odd.get(value, value)] for (value,) in rows]
+
+
+def test_a_row_that_can_not_be_kept_for_the_commit_fails_alone(memory):
+    source = ListSpout([["a"], ["lambda"], ["error"], ["d"]], replays=False)
+    result = run(topology(source, OddRows))
+    assert memory.rows == ["a", "d"]
+    failed = dict(result.failed("source"))
+    assert failed.keys() == {1, 2}
+    assert "encode: what it made of the row can't be kept in the checkpoint: " in failed[1]
+    assert "can be pickled, but not unpickled again: TypeError: NotReadAgain" in failed[2]
+    assert len(result.errors) == 2
+    assert not result.notes
+
+
 class FailsWithExceptions(MemorySink):
     def encode(self, rows):
         rows.fail(1, ValueError("it is odd"))

@@ -81,6 +81,16 @@ class AnchorsAndReturns(Bolt):
         return tup[0] + 1
 
 
+class AsyncReturnsRows(BasicBolt):
+    async def execute(self, tup, collector):
+        return [[tup[0]]]
+
+
+class AsyncReturnsNumber(Bolt):
+    async def execute(self, tup):
+        return tup[0] + 1
+
+
 class ReturnsColumns(ArrowBolt):
     def execute(self, batch, collector):
         return batch
@@ -127,7 +137,9 @@ GOES_NOWHERE = (
     ("bolt", "what"),
     [
         pytest.param(ReturnsRows, f"a list{GOES_NOWHERE}", id="rows"),
-        pytest.param(AnchorsAndReturns, f"a int{GOES_NOWHERE}", id="a-number"),
+        pytest.param(AnchorsAndReturns, f"an int{GOES_NOWHERE}", id="a-number"),
+        pytest.param(AsyncReturnsRows, f"a list{GOES_NOWHERE}", id="rows-of-an-async-one"),
+        pytest.param(AsyncReturnsNumber, f"an int{GOES_NOWHERE}", id="a-number-of-an-async-one"),
         pytest.param(ReturnsColumns, f"a RecordBatch{GOES_NOWHERE}", id="a-batch"),
         pytest.param(YieldsRows, f"a generator{YIELDS}", id="a-generator"),
         pytest.param(YieldsLater, f"an async_generator{YIELDS}", id="an-async-generator"),

@@ -234,6 +234,20 @@ def test_a_number_of_partitions_that_is_none_is_reported(kind, value):
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        *(("whole", "is_ready"), ("opaque", "is_exhausted"), ("whole", "cleanup_before")),
+        *(("parts", "emit_partition_batch_new"), ("opaque", "emit_partition_batch")),
+    ],
+)
+def test_what_a_part_returns_and_nobody_runs_is_reported(kind, method):
+    ran = Ran(kind, {method: [Returned(n for n in range(3))]}).end()
+    ran.check_complete()
+    [(_, message)] = ran.errors()
+    assert "TypeError: it returned a generator that nobody runs" in message
+
+
 def test_a_number_of_partitions_may_be_numpys():
     ran = Ran("opaque", {"num_partitions": [Returned(np.int64(2))]}).end()
     ran.check_complete()

@@ -165,19 +165,49 @@ def test_keys_with_windows_are_counted():
 
 
 class Raises(Shown):
+    kind = ValueError
+
     def execute(self, window):
         if window.tuples[0]["n"] < 3:
-            raise (FailedException if window.tuples[0]["n"] == 2 else ValueError)("no such window")
+            raise (FailedException if window.tuples[0]["n"] == 2 else self.kind)("no such window")
         super().execute(window)
 
 
-def test_a_window_that_raises_is_reported_and_the_others_are_called():
+@pytest.mark.parametrize("kind", [ValueError, SystemExit])
+def test_a_window_that_raises_is_reported_and_the_others_are_called(kind, monkeypatch):
+    monkeypatch.setattr(Raises, "kind", kind)
     bolt = by_time(Raises().with_tumbling_window("10ms"))
     items = [("a", 1, 5), ("a", 2, 15), ("a", 3, 25)]
     found, result = shown(items, bolt)
     assert [row[1] for row in found] == [[3]]
     assert len(result.errors) == 2
     assert len(result.acked("source")) == 3
+
+
+class ReturnsRows(Shown):
+    def execute(self, window):
+        return [[1]]
+
+
+def later(method):
+    """A decorator that does not say what it is around of."""
+    return lambda self, window: method(self, window)
+
+
+class AsyncBehindADecorator(Shown):
+    @later
+    async def execute(self, window):
+        raise AssertionError("nobody awaits it")
+
+
+@pytest.mark.parametrize(
+    ("cls", "said"),
+    [(ReturnsRows, "a list, which goes nowhere"), (AsyncBehindADecorator, "a coroutine that")],
+)
+def test_what_a_window_returns_goes_nowhere_and_is_told(cls, said):
+    found, result = shown([("a", 1, 5)], by_time(cls().with_tumbling_window("10ms")))
+    assert found == []
+    assert f"TypeError: it returned {said}" in result.errors[0].message
 
 
 class OwnOptions(WindowedOptions):

@@ -10,11 +10,11 @@ import pyarrow as pa
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowBolt
+from fulmen.api.returned import refuse_result
 from fulmen.api.tuples import TICK_COMPONENT
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.mixed_columns import fitting

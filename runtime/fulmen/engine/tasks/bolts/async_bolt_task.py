@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector, Values
 from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.returned import refuse_result
 from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.tasks.bolts.bolt_task import AnchoringBoltTask, BasicBoltTask, held
@@ -97,7 +98,7 @@ class AsyncBasicBoltTask(BasicBoltTask):
         async def call(tup: Tuple) -> None:
             i = tup._position
             try:
-                await instance.execute(tup, collectors[i])
+                refuse_result(await instance.execute(tup, collectors[i]))
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
@@ -136,7 +137,7 @@ class AsyncBoltTask(AnchoringBoltTask):
         async def call(tup: Tuple) -> None:
             position = tup._position
             try:
-                await instance.execute(tup)
+                refuse_result(await instance.execute(tup))
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)

@@ -24,6 +24,7 @@ from fulmen.api.components import (
     ReportedFailedException,
     overrides,
 )
+from fulmen.api.returned import refuse_result
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import (
     DRAIN_STREAM,
@@ -44,7 +45,6 @@ from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk
 from fulmen.engine.tasks.bolts.result_task import ResultTask
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
-from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.engine.tasks.traced_tuples import note_executed, note_late
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids

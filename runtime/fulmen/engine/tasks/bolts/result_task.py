@@ -31,6 +31,7 @@ from fulmen.engine.state.result_rows import ResultRows
 from fulmen.engine.tasks.root_task import RootTask
 from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import PASSED_ON
 
 LEAST_AGAIN = 1000
 """So many are emitted again in a batch at least, though spouts are asked for fewer tuples."""
@@ -70,7 +71,9 @@ class ResultTask(RootTask):
         with noting(self.classes.shapes):  # the next commit has them
             try:
                 return found | results.updates(number)
-            except Exception:  # noqa: BLE001 (an author's object may raise anything)
+            except PASSED_ON:
+                raise
+            except BaseException:  # noqa: BLE001 (an author's object may raise anything)
                 for what in results.let_go_of_unreadable():
                     text = f"a result can't be kept, and is gone if its tree fails: {what}"
                     self.errors.append(

@@ -13,13 +13,14 @@ import pickle
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NoReturn
 
 from typing_extensions import override
 
 from fulmen.api.components import FailedException, ReportedFailedException
+from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
@@ -29,9 +30,10 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
+from fulmen.engine.state.pickling import dumps
+from fulmen.engine.state.unreadable import why_not
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.forks import end_child
-from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
@@ -59,7 +61,7 @@ class Unwritten:
 
     def pack(self) -> bytes:
         """As bytes, for the checkpoint."""
-        return pickle.dumps((self.number, self.tag, self.fields, list(self.items)), 5)
+        return dumps((self.number, self.tag, self.fields, list(self.items)), {})
 
     @staticmethod
     def unpack(data: bytes) -> Unwritten:
@@ -207,7 +209,7 @@ class SinkTask(BoltTask):
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
         if len(kept) and self._is_exactly_once:
-            self._called("encode", rows, lambda: self._keep(rows.fields, kept))
+            self._called("encode", rows, lambda: self._keep(rows, left or range(len(rows)), kept))
         elif len(kept):
             refused = self._write_now(Rows(rows.fields, kept, _roots_of(chunks, left)))
             for position, reason in refused.items():
@@ -226,11 +228,25 @@ class SinkTask(BoltTask):
             first += len(chunk)
         return found
 
-    def _keep(self, fields: tuple[str, ...], kept: Sequence[Any]) -> Sequence[Any]:
-        """Make rows a part of the commit. Raises if they can't be pickled."""
+    def _keep(self, rows: Rows, places: Sequence[int], items: Sequence[Any]) -> Sequence[Any]:
+        """Make rows a part of the commit. Those fail that can't be pickled and read again."""
         batch = self.context.batch
-        unwritten = Unwritten(batch.number, batch.attempt, fields, kept)
-        self._packed = unwritten.pack()
+        unwritten = Unwritten(batch.number, batch.attempt, rows.fields, items)
+        try:
+            packed = unwritten.pack()
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's object)
+            wrong = {i: why for i, item in enumerate(items) if (why := why_not(item)) is not None}
+            for i, why in wrong.items():
+                text = f"encode: what it made of the row can't be kept in the checkpoint: {why}"
+                rows.failed[places[i]] = f"bolt {self.component!r}: {text}"
+                self.report(text)
+            unwritten = replace(unwritten, items=[x for i, x in enumerate(items) if i not in wrong])
+            if not unwritten.items:
+                return ()
+            packed = unwritten.pack()
+        self._packed = packed
         self._unwritten, self._sink = unwritten, self._sink or self._new_id()
         return ()
 

@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, HELD, TICK_COMPONENT, Tuple
@@ -27,7 +28,6 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.bolts.bolt_task import OURS, BasicBoltTask, BoltTask, held
 from fulmen.engine.tasks.forks import FORKED, end_child
-from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids

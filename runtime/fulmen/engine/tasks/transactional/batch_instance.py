@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 
+from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import BatchBolt, TransactionAttempt
 from fulmen.engine.emitting.emit_buffer import Buffer
-from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.returned import refuse_result, refuse_unrun
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
@@ -31,7 +32,6 @@ from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.forks import end_child
-from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.transactional.transactional_task import (
     BatchCollector,
@@ -96,7 +96,7 @@ class EmitterTask(TransactionalTask):
 
     @override
     def end(self) -> None:
-        self.emitter.close()
+        refuse_unrun(self.emitter.close())
 
     def emit(self, work: TransactionWork, outbox: Outbox) -> Iterator[int]:
         """Emit what is to be processed. Yields after each part how many tuples it had."""
@@ -150,10 +150,12 @@ class EmitterTask(TransactionalTask):
             if opened.is_dropped:  # perhaps since this partition can't emit it again
                 return
             end = known[attempt.txid]
-            self.emitter.emit_partition_batch(attempt, self.collector, partition, end)
+            emit_again = self.emitter.emit_partition_batch
+            refuse_unrun(emit_again(attempt, self.collector, partition, end))
         elif not any(txid > attempt.txid for txid in known):  # else it had no part in this one
             last = ends[-1][1] if ends else None
             end = self.emitter.emit_partition_batch_new(attempt, self.collector, partition, last)
+            refuse_unrun(end)
             self.ends[partition] = (*ends, (attempt.txid, end))
 
     def _emit_opaque(self, attempt: TransactionAttempt, partition: int) -> None:
@@ -161,6 +163,7 @@ class EmitterTask(TransactionalTask):
         last = before[-1][1] if before else None
         try:
             end = self.emitter.emit_partition_batch(attempt, self.collector, partition, last)
+            refuse_unrun(end)
         except FailedException as e:
             self.collector.open()  # what it has emitted is forgotten
             self.report(f"partition {partition} is left out of {attempt}: {text_of(e)}")
@@ -188,7 +191,7 @@ class EmitterTask(TransactionalTask):
         if not hasattr(self.emitter, "cleanup_before"):
             return
         try:
-            self.emitter.cleanup_before(committed)
+            refuse_unrun(self.emitter.cleanup_before(committed))
         except PASSED_ON:
             raise
         except BaseException as e:  # it is told of the next one as well

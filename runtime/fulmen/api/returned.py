@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from typing import NoReturn
+
+import numpy as np
 
 
 def refuse_result(returned: object) -> None:
@@ -17,26 +20,36 @@ def refuse_result(returned: object) -> None:
     Raises:
         TypeError: It is not None.
     """
-    if returned is None:
-        return
+    if returned is not None:
+        _refuse(returned, "return nothing")
+
+
+def answer_of(returned: object) -> bool:
+    """What `next_tuple` has answered: whether it did something.
+
+    Args:
+        returned: What it returned, and is not None.
+
+    Raises:
+        TypeError: It is no answer.
+    """
+    if not isinstance(returned, bool | np.bool_):
+        _refuse(returned, "return nothing, or True or False: whether it did something")
+    return bool(returned)
+
+
+def _refuse(returned: object, right: str) -> NoReturn:
     refuse_unrun(returned)
     raise TypeError(
-        f"it returned a {type(returned).__name__}, which goes nowhere. Emit each tuple with"
-        " `collector.emit([...])`, and return nothing"
+        f"it returned {_a(returned)}, which goes nowhere. Emit each tuple with"
+        f" `collector.emit([...])`, and {right}"
     )
 
 
-def refuse_answer(returned: object) -> None:
-    """Raise if `next_tuple` returned anything but None or whether it did something.
-
-    Args:
-        returned: What it returned.
-
-    Raises:
-        TypeError: It is neither None nor a bool.
-    """
-    if returned is not True and returned is not False:
-        refuse_result(returned)
+def _a(value: object) -> str:
+    """The kind of a value, with an article."""
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def refuse_unrun(returned: object) -> None:
@@ -53,18 +66,16 @@ def refuse_unrun(returned: object) -> None:
     """
     if returned is None:
         return
-    kind = type(returned).__name__
     if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
         raise TypeError(
-            f"it returned {'an' if kind[0] in 'aeiou' else 'a'} {kind} that nobody runs, so its"
-            " work is not done. Write the method without `yield`: emit each tuple with"
-            " `collector.emit([...])`"
+            f"it returned {_a(returned)} that nobody runs, so its work is not done. Write the"
+            " method without `yield`: emit each tuple with `collector.emit([...])`"
         )
     if not inspect.isawaitable(returned):
         return
     if inspect.iscoroutine(returned):
         returned.close()  # else Python warns that nobody has awaited it
     raise TypeError(
-        f"it returned a {kind} that nobody awaits, so its work is not done."
+        f"it returned {_a(returned)} that nobody awaits, so its work is not done."
         " Await it in `async def execute`, or, where that can't be async, run it by asyncio.run"
     )
