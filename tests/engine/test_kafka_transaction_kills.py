@@ -42,6 +42,9 @@ def test_stores_are_exact_whatever_is_killed(tmp_path, servers, monkeypatch, num
     assert figures.killed
 
 
+WRITTEN = "topics after a kill in a commit phase"
+
+
 def killed_in_commit_phase(run):
     """Kill a run, with all of its processes, when `counts` has written and `totals` has not."""
     hold, held = run.folder / "hold-totals", run.folder / "held"
@@ -55,6 +58,7 @@ def killed_in_commit_phase(run):
     hold.unlink()
 
 
+@pytest.mark.matrix(share=1 / 3, name=WRITTEN)
 @pytest.mark.parametrize("deletes", [False, True], ids=["whole", "deleted"])
 def test_an_opaque_attempt_takes_back_what_the_one_before_has_written(tmp_path, servers, deletes):
     """Counts were written of messages that are in the topic no more, or in another transaction."""
@@ -84,6 +88,7 @@ def test_an_opaque_attempt_takes_back_what_the_one_before_has_written(tmp_path, 
         run.check()
 
 
+@pytest.mark.matrix(share=1 / 3, name=WRITTEN, cell="repeated")
 def test_another_driver_emits_the_same_messages_again(tmp_path, servers):
     """The store has the transactional rule: other messages in the same transaction would show."""
     store, name = AuditedSqlite(tmp_path, "s"), "repeated"

@@ -70,6 +70,10 @@ def check_poison(drained, messages, failed):
 RAISED = "bolt 'drink': execute: ValueError: a component failed"
 
 
+POISON = "messages that kill on Spark"
+
+
+@pytest.mark.matrix(share=1 / 3, name=POISON, cell="ends or raises")
 def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
     poison = {7: "os._exit", 12: "raise", 30: "os._exit"}
     drained = Drained(spark, poisonous(poison, limit=24))
@@ -78,6 +82,7 @@ def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
     assert any("or a component ended it" in reason for reason in reasons)
 
 
+@pytest.mark.matrix(share=1 / 3, name=POISON, cell="hangs")
 def test_poison_that_hangs_fails_alone(spark):
     topology = poisonous({4: "sleep"}, 8, in_a_batch=1, tasks=1, batch_timeout_seconds=3)
     drained = Drained(spark, topology)
@@ -86,6 +91,7 @@ def test_poison_that_hangs_fails_alone(spark):
     assert "the batch took more than 3 seconds and was cancelled" in reasons
 
 
+@pytest.mark.matrix(share=1 / 3, name=POISON, cell="pinned")
 def test_poison_of_a_pinned_spout_fails_alone(spark):
     drained = Drained(spark, poisonous({7: "os._exit"}, limit=12, spout=PinnedMessages, tasks=1))
     check_poison(drained, 12, {7: "crashed worker"})

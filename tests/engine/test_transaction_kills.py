@@ -68,6 +68,10 @@ def test_stores_are_exact_whatever_is_killed_for_long(tmp_path, servers, seed):
     go_through(tmp_path, seed, 1, servers, rounds=4)
 
 
+KILLER = "transactions that kill their worker each time"
+
+
+@pytest.mark.matrix(share=1 / 2, name=KILLER, cell="ends")
 def test_a_tuple_that_kills_its_worker_each_time_ends_the_topology(tmp_path):
     """What is before it is exact, and the error tells which transaction it is in."""
     config = {"take": TAKE, "poison": [1, 2 * TAKE + 3]}
@@ -83,6 +87,7 @@ def test_a_tuple_that_kills_its_worker_each_time_ends_the_topology(tmp_path):
         assert run.check()[0] == run.committed() == 2
 
 
+@pytest.mark.matrix(share=1 / 2, name=KILLER, cell="given up")
 def test_a_transaction_that_kills_its_worker_each_time_is_given_up_alone(tmp_path):
     config = {"take": TAKE, "poison": [1, 2 * TAKE + 3]}
     store = AuditedSqlite(tmp_path, "s")

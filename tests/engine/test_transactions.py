@@ -20,7 +20,12 @@ from support.transactional_words import (
 )
 
 pytestmark = pytest.mark.timeout(600)
-WORKERS = pytest.mark.parametrize("workers", [1, 2, 3])
+
+
+def with_workers(test):
+    """With one, two and three, of which a run draws one for all tests."""
+    drawn = pytest.mark.matrix(share=1 / 3, name="workers of transactions on Spark")
+    return drawn(pytest.mark.parametrize("workers", [1, 2, 3])(test))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +75,7 @@ def outside(spark, tmp_path):
 NUMBERS = [list(range(10)), list(range(4)), list(range(7))]
 
 
-@WORKERS
+@with_workers
 def test_the_global_count_is_exact(outside, workers):
     outside.run(global_count(outside.conf(), NUMBERS, 3, workers=workers, max_spout_pending=2))
     assert outside.committed == [1, 2, 3, 4]
@@ -79,7 +84,7 @@ def test_the_global_count_is_exact(outside, workers):
     assert outside.store.notes() == sums
 
 
-@WORKERS
+@with_workers
 def test_committers_and_all_behind_them_finish_in_the_commit(outside, workers):
     builder = four_phases(outside.conf(), [["a", "b"]] * 2, tasks=2, workers=workers)
     outside.run(builder)
@@ -99,7 +104,7 @@ def test_committers_and_all_behind_them_finish_in_the_commit(outside, workers):
     assert finished == [1, 1, 2, 2]
 
 
-@WORKERS
+@with_workers
 def test_a_batch_begins_where_the_last_emitted_one_ended(outside, workers):
     rows = list(range(1, 141))
     builder = TransactionalTopologyBuilder(
@@ -129,7 +134,7 @@ WORDS = [["a"] * 25 + ["b"] * 9 + ["c"], ["b"] * 2 + ["d"] * 10, ["a", "e"] * 20
 ALL = counted_words([word for part in WORDS for word in part])
 
 
-@WORKERS
+@with_workers
 def test_words_and_buckets_are_exact_though_attempts_fail_and_workers_die(outside, workers):
     faults = [
         ("count", 2, "fail"),
