@@ -42,6 +42,7 @@ class Model(BaseModel):
 
     model_config = ConfigDict(
         alias_generator=spelling,
+        defer_build=True,  # workers unpickle the resource and validate nothing
         extra="forbid",
         frozen=True,
         serialize_by_alias=True,
