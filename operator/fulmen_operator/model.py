@@ -56,6 +56,37 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class Source:
+    """A ConfigMap with code, without its content.
+
+    Attributes:
+        texts: How many bytes each file of its `data` has, by name.
+        binary: The same of its `binaryData`.
+    """
+
+    texts: Mapping[str, int]
+    binary: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The ConfigMaps that `spec.code` names.
+
+    Attributes:
+        found: What each of them has, in the order of the spec; None where there is none.
+        digest: Another one for other code; empty if there is none, or not all of it.
+        sha256: Of the archive that they have the parts of; empty if that is not so.
+        contents: What the operator's own ConfigMaps are to have; empty if those are there already:
+            then nobody holds it.
+    """
+
+    found: tuple[Source | None, ...] = ()
+    digest: str = ""
+    sha256: str = ""
+    contents: tuple[Manifest, ...] = ()
+
+
+@dataclass(frozen=True)
 class Observed:
     """Everything that a decision is made from. Objects of others are not in it, but for claims.
 
@@ -65,7 +96,7 @@ class Observed:
         revision: The ConfigMap with the revision, if there is one.
         pods: All pods of the topology.
         children: Its other objects by (kind, name); of ConfigMaps only the metadata.
-        sources: The ConfigMaps that `spec.code` names, in its order; None where there is none.
+        sources: The ConfigMaps that `spec.code` names.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
         missing: Why the API server would take no further worker of the driver's, if so.
@@ -78,7 +109,7 @@ class Observed:
     revision: Object | None = None
     pods: Sequence[Object] = ()
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
-    sources: Sequence[Object | None] = ()
+    sources: Sources = Sources()
     trial: tuple[str, str] | None = None
     missing: str = ""
     refusal: Refusal | None = None

@@ -39,6 +39,7 @@ class FakeApi:
     Attributes:
         objects: All there is.
         calls: How many calls were made: (method, path).
+        contents: The names of objects that were listed one by one, not only their metadata.
         stop_after: After so many calls each further one kills the caller.
         refusals: Errors to raise, by the end of a path that is written to.
         on_write: Called after each call that may have changed something.
@@ -47,6 +48,7 @@ class FakeApi:
     def __init__(self, clock):
         self.objects = {}
         self.calls = []
+        self.contents = []
         self.stop_after = None
         self.refusals = {}
         self.on_write = lambda method, path: None
@@ -65,6 +67,11 @@ class FakeApi:
         body = json.loads(json.dumps(body))
         act = self._merge if merge else getattr(self, f"_{method.lower()}")
         answer = act(path, body, query or {}, what)
+        if metadata_only:
+            items = answer["items"] or ()
+            answer = {**answer, "items": [{"metadata": thing["metadata"]} for thing in items]}
+        elif "fieldSelector" in (query or {}):
+            self.contents.append(query["fieldSelector"].removeprefix("metadata.name="))
         if method != "GET":
             self.on_write(method, path)
         return deepcopy(answer)

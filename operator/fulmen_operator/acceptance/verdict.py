@@ -4,10 +4,8 @@ What was accepted is kept as a whole in the revision, so that drivers are never 
 that nobody has looked at.
 """
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from fulmen.kube import names
@@ -23,7 +21,7 @@ from fulmen.topology.resource.pods import (
 )
 from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
-from fulmen_operator.model import Object, Observed
+from fulmen_operator.model import Manifest, Object, Observed, Sources
 from fulmen_operator.reasons import Reason
 
 C = TypeVar("C", bound=ComponentSpec)
@@ -31,43 +29,26 @@ C = TypeVar("C", bound=ComponentSpec)
 
 @dataclass(frozen=True)
 class CodeFiles:
-    """An author's code: what a ConfigMap has of it, or where it is in a store.
+    """An author's code: what ConfigMaps have of it, or where it is in a store.
 
     Attributes:
-        data: Files of text by name.
-        binary: Other files by name, such as a packed project, in base64 as Kubernetes has them.
-        parts: The same of a packed project that needs several ConfigMaps: a part for each.
+        content: Another one for other files; empty if there are none.
+        parts: How many ConfigMaps have a part each of a packed project; 0: one has all of it.
+        contents: What each of the ConfigMaps is to have. Empty if they are there already.
         uri: Where a packed project is in a store; empty if it is not.
         sha256: The digest that it must have there, or that the parts have together.
     """
 
-    data: Mapping[str, str] = field(default_factory=dict)
-    binary: Mapping[str, str] = field(default_factory=dict)
-    parts: Sequence[str] = ()
+    content: str = ""
+    parts: int = 0
+    contents: Sequence[Manifest] = ()
     uri: str = ""
     sha256: str = ""
 
     @property
-    def has_files(self) -> bool:
-        """Whether there is something for a ConfigMap."""
-        return bool(self.data or self.binary or self.parts)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        texts = sum(len(text.encode()) for text in self.data.values())
-        return texts + sum(len(base64.b64decode(text)) for text in self.binary.values())
-
-    @property
     def digest(self) -> str:
         """Another one for other code; empty if there is none."""
-        if self.uri:
-            return digest([self.uri, self.sha256])
-        if self.parts:
-            return digest([self.sha256, [len(part) for part in self.parts]])
-        if self.binary:
-            return digest([dict(self.data), dict(self.binary)])
-        return digest(self.data) if self.data else ""
+        return digest([self.uri, self.sha256]) if self.uri else self.content
 
 
 @dataclass(frozen=True)
@@ -139,8 +120,8 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         topology=_resolved(given, seen, tasks),
         hash=input_hash(given, code.digest),
         code=code,
-        code_name=names.code(given.name, code.digest) if code.has_files else "",
-        code_parts=len(code.parts),
+        code_name=names.code(given.name, code.content) if code.content else "",
+        code_parts=code.parts,
         claim="" if checkpoint.uri else named or names.claim(given.name),
         owns_claim=not checkpoint.uri and named is None,
         warnings=tuple(str(problem) for problem in checked.warnings),
@@ -164,7 +145,7 @@ def _document(topology: Object) -> dict[str, object]:
     }
 
 
-def _code_of(code: Code | None, sources: Sequence[Object | None]) -> CodeFiles | Refused:
+def _code_of(code: Code | None, sources: Sources) -> CodeFiles | Refused:
     if code is None:
         return CodeFiles()
     if code.folder is not None:
@@ -178,58 +159,57 @@ def _code_of(code: Code | None, sources: Sequence[Object | None]) -> CodeFiles |
     if code.config_maps:
         return _parts_of(code, sources)
     if code.config_map is None:
-        return CodeFiles(code.files)
-    source = next(iter(sources), None)
+        files = dict(code.files)
+        return CodeFiles(digest(files), contents=({"data": files},)) if files else CodeFiles()
+    source = next(iter(sources.found), None)
     named = f"spec.code.configMap: ConfigMap {code.config_map!r}"
     if source is None:
         message = f"spec.code.configMap: there is no ConfigMap {code.config_map!r}. Make it."
         return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
-    files = CodeFiles(source.get("data") or {}, source.get("binaryData") or {})
-    if not files.has_files:
+    sizes = [*source.texts.values(), *source.binary.values()]
+    if not sizes:
         return Refused(Reason.CODE_NOT_FOUND, f"{named} has no data.", again_in=30)
-    if ARCHIVE_NAME in files.binary and len(files.data) + len(files.binary) > 1:
+    if ARCHIVE_NAME in source.binary and len(sizes) > 1:
         message = f"{named} has {ARCHIVE_NAME} and other files. Put them into the archive."
         return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
-    if files.size > MAX_CODE_BYTES:
+    if sum(sizes) > MAX_CODE_BYTES:
         message = (
-            f"{named} has {files.size} bytes, but at most "
+            f"{named} has {sum(sizes)} bytes, but at most "
             f"{MAX_CODE_BYTES} are allowed. {_ELSEWHERE}"
         )
         return Refused(Reason.CODE_TOO_BIG, message, again_in=30)
-    return files
+    return CodeFiles(sources.digest, contents=sources.contents)
 
 
-def _parts_of(code: Code, sources: Sequence[Object | None]) -> CodeFiles | Refused:
+def _parts_of(code: Code, sources: Sources) -> CodeFiles | Refused:
     """An archive that is in several ConfigMaps, if they are the right ones."""
-    missing, parts = [], []
-    for index, (name, source) in enumerate(zip(code.config_maps, sources, strict=True)):
+    missing, sizes = [], []
+    for index, (name, source) in enumerate(zip(code.config_maps, sources.found, strict=True)):
         key = archive_part(index + 1)
-        part = ((source or {}).get("binaryData") or {}).get(key)
-        if part is None:
-            what = f"there is no ConfigMap {name!r}"
-            if source is not None:
-                what = f"ConfigMap {name!r} has no {key}"
-            missing.append(f"spec.code.configMaps[{index}]: {what}.")
+        if source is None:
+            missing.append(f"spec.code.configMaps[{index}]: there is no ConfigMap {name!r}.")
+        elif key not in source.binary:
+            missing.append(f"spec.code.configMaps[{index}]: ConfigMap {name!r} has no {key}.")
         else:
-            parts.append(part)
+            sizes.append(source.binary[key])
     again = "Apply all that fulmen manifest printed."
     if missing:
         return Refused(Reason.CODE_NOT_FOUND, f"{listed(missing)} {again}", again_in=30)
-    archive = [base64.b64decode(part) for part in parts]
-    if any(len(part) > MAX_CODE_BYTES for part in archive):
+    if any(size > MAX_CODE_BYTES for size in sizes):
         message = (
-            f"spec.code.configMaps: parts of {', '.join(str(len(part)) for part in archive)} bytes,"
+            f"spec.code.configMaps: parts of {', '.join(map(str, sizes))} bytes,"
             f" but at most {MAX_CODE_BYTES} are allowed in each. {_ELSEWHERE}"
         )
         return Refused(Reason.CODE_TOO_BIG, message, again_in=30)
-    found = hashlib.sha256(b"".join(archive)).hexdigest()
-    if found != code.sha256:
+    if sources.sha256 != code.sha256:
         message = (
-            f"spec.code.configMaps: their parts have the SHA-256 {found} together, but"
+            f"spec.code.configMaps: their parts have the SHA-256 {sources.sha256} together, but"
             f" {code.sha256} was asked for, so one of them is another archive's. {again}"
         )
         return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
-    return CodeFiles(parts=parts, sha256=found)
+    return CodeFiles(
+        sources.digest, parts=len(sizes), contents=sources.contents, sha256=sources.sha256
+    )
 
 
 _ELSEWHERE = "Put the code into a store (spec.code.uri), or an image (fulmen image)."

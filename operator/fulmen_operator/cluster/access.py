@@ -1,12 +1,14 @@
 """Reads all that belongs to a topology, and carries out what was decided about it."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import API_VERSION, KIND
+from fulmen_operator.acceptance.sources import sources_of
 from fulmen_operator.cluster.api import (
     APPLY,
     CONFLICT,
@@ -33,6 +35,7 @@ from fulmen_operator.model import (
     Manifest,
     Object,
     Observed,
+    Sources,
     StartDriver,
     Trial,
     is_gated,
@@ -45,7 +48,26 @@ from fulmen_operator.room import older_waiting
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
 OTHERS_SECONDS: Final = 30
-"""For how long it holds what an object of others was like: code, a claim."""
+"""For how long an object of others is taken for what it was: code, a claim."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read of the ConfigMaps that a topology's code is in.
+
+    Attributes:
+        named: Their names.
+        at: When it was seen last that they are so.
+        generation: That of the topology then.
+        versions: The uid and the resourceVersion of each.
+        sources: What they have, without their contents.
+    """
+
+    named: Sequence[str]
+    at: datetime
+    generation: int
+    versions: Sequence[tuple[str, str]]
+    sources: Sources
 
 
 class Access:
@@ -69,19 +91,18 @@ class Access:
         self._clock = clock
         self._secret = secret
         self._store = store
-        self._others: dict[tuple[Key, str, str], tuple[datetime, int, Object | None]] = {}
+        self._claims: dict[Key, tuple[datetime, int, Object]] = {}
+        self._code: dict[Key, _Read] = {}
 
     async def observe(self, key: Key) -> Observed | None:
         """Everything about a topology; None if it is gone."""
         topology = self._store.get("Topology", key.namespace, key.name)
         if topology is None:
-            self._hold_only(key, ())
+            self._claims.pop(key, None)
+            self._code.pop(key, None)
             return None
-        spec = topology.get("spec") or {}
-        code = spec.get("code") or {}
-        sources = [code["configMap"]] if code.get("configMap") else code.get("configMaps") or ()
-        named = (spec.get("checkpoint") or {}).get("persistentVolumeClaim")
-        self._hold_only(key, [(CLAIM, named), *(("ConfigMap", name) for name in sources)])
+        checkpoint = (topology.get("spec") or {}).get("checkpoint") or {}
+        named = checkpoint.get("persistentVolumeClaim")
         children = {
             (kind, name_of(item)): item
             for kind in LISTED
@@ -90,7 +111,7 @@ class Access:
         }
         await self._look_for_driver(key, topology)
         own = self._store.get(CLAIM, key.namespace, names.claim(key.name))
-        claims = [own, await self._other(key, topology, CLAIM, named) if named else None]
+        claims = [own, await self._claim(key, topology, named)]
         children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
         return Observed(
             topology=topology,
@@ -98,7 +119,7 @@ class Access:
             revision=await self._revision(key, topology),
             pods=own_pods(self._store.of(key, "Pod"), topology),
             children=children,
-            sources=[await self._other(key, topology, "ConfigMap", name) for name in sources],
+            sources=await self._sources(key, topology, children),
             older_waits=older_waiting(topology, self._store.all_of),
         )
 
@@ -118,22 +139,57 @@ class Access:
             known = await self._look("ConfigMap", key.namespace, name)
         return known if known is not None and belongs(known, topology) else None
 
-    def _hold_only(self, key: Key, wanted: Collection[tuple[str, str | None]]) -> None:
-        """Let go of all other objects that a topology has named: each version of code is large."""
-        held = self._others.items()
-        self._others = {at: o for at, o in held if at[0] != key or at[1:] in wanted}
+    async def _claim(self, key: Key, topology: Object, name: str | None) -> Object | None:
+        """A claim that the user names. Its like are not watched: there may be many."""
+        known, now = self._claims.pop(key, None), self._clock()
+        if name is None:
+            return None
+        generation = int(topology["metadata"]["generation"])
+        if known is None or known[1] != generation or _is_old(known[0], now):
+            found = await self._listed(CLAIM, key.namespace, name)
+            if found is None:
+                return None
+            known = now, generation, found
+        self._claims[key] = known
+        return known[2]
 
-    async def _other(self, key: Key, topology: Object, kind: str, name: str) -> Object | None:
-        """An object that the user names. Its like are not watched: there may be many, and large."""
+    async def _sources(
+        self, key: Key, topology: Object, children: Collection[tuple[str, str]]
+    ) -> Sources:
+        """The code that the user names: with its contents, unless all has been copied already.
+
+        It is not watched: there may be much of it. What is held is what it is known by.
+        """
+        code = (topology.get("spec") or {}).get("code") or {}
+        single, parts = code.get("configMap"), code.get("configMaps") or ()
+        named = [single] if single else list(parts)
+        known = self._code.pop(key, None)
+        if not named:
+            return Sources()
         generation, now = int(topology["metadata"]["generation"]), self._clock()
-        known = self._others.get((key, kind, name))
-        if known and known[2] is not None and known[1] == generation:
-            read, _, thing = known
-            if (now - read).total_seconds() < OTHERS_SECONDS:
-                return thing
-        found = await self._listed(kind, key.namespace, name)
-        self._others[key, kind, name] = now, generation, found
-        return found
+        if known is not None and known.named == named:
+            maps = names.code_maps(names.code(key.name, known.sources.digest), len(parts))
+            is_copied = all(("ConfigMap", name) in children for name in maps)
+            is_new = known.generation == generation and not _is_old(known.at, now)
+            if is_copied and (is_new or await self._versions(key, named) == known.versions):
+                at = known.at if is_new else now
+                self._code[key] = replace(known, at=at, generation=generation)
+                return known.sources
+        found = [await self._listed("ConfigMap", key.namespace, name) for name in named]
+        sources = sources_of(found, in_parts=not single)
+        if sources.digest:
+            versions = [_version(thing) for thing in found if thing is not None]
+            small = replace(sources, contents=())
+            self._code[key] = _Read(named, now, generation, versions, small)
+        return sources
+
+    async def _versions(self, key: Key, named: Sequence[str]) -> Sequence[tuple[str, str]]:
+        """Which versions there are of ConfigMaps, of those that there are."""
+        found = [
+            await self._listed("ConfigMap", key.namespace, name, metadata_only=True)
+            for name in named
+        ]
+        return [_version(thing) for thing in found if thing is not None]
 
     async def write_status(self, seen: Observed, status: Manifest) -> None:
         """Write the whole status, unless somebody has changed the topology since it was read.
@@ -338,12 +394,23 @@ class Access:
             self._store.remove(kind, namespace, name, uid_of(known))
         return found
 
-    async def _listed(self, kind: str, namespace: str, name: str) -> Object | None:
+    async def _listed(
+        self, kind: str, namespace: str, name: str, *, metadata_only: bool = False
+    ) -> Object | None:
         """An object, by the right to list its kind, which watching needs anyway."""
         query = {"fieldSelector": f"metadata.name={name}"}
         path = KINDS[kind].path(namespace)
-        items: list[Object] = (await self._api.call("GET", path, query=query))["items"] or []
+        answer = await self._api.call("GET", path, query=query, metadata_only=metadata_only)
+        items: list[Object] = answer["items"] or []
         return whole(kind, items[0]) if items else None
+
+
+def _is_old(seen: datetime, now: datetime) -> bool:
+    return (now - seen).total_seconds() >= OTHERS_SECONDS
+
+
+def _version(thing: Object) -> tuple[str, str]:
+    return uid_of(thing), str(thing["metadata"]["resourceVersion"])
 
 
 def words_of(body: str) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from fulmen.kube import contract, names
-from fulmen.topology.resource.pods import archive_part
 from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests.common import CODE, metadata
 from fulmen_operator.model import Manifest, Object, Observed
@@ -22,9 +21,6 @@ def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
 
 def code_maps(seen: Observed, name: str, files: CodeFiles) -> list[Manifest]:
     """The author's code. Their names have its digest, so that old and new code never mix."""
-    contents: list[Manifest] = [
-        {"binaryData": {archive_part(number): part}} for number, part in enumerate(files.parts, 1)
-    ] or [{"data": dict(files.data), "binaryData": dict(files.binary)}]
     return [
         {
             "apiVersion": "v1",
@@ -33,7 +29,7 @@ def code_maps(seen: Observed, name: str, files: CodeFiles) -> list[Manifest]:
             "immutable": True,
             **{key: found for key, found in content.items() if found},
         }
-        for each, content in zip(names.code_maps(name, len(files.parts)), contents, strict=True)
+        for each, content in zip(names.code_maps(name, files.parts), files.contents, strict=True)
     ]
 
 

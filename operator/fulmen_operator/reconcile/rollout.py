@@ -128,6 +128,9 @@ def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
     """The ConfigMaps for the code that are not there: they never change."""
     if not judged.code_name:
         return ()
+    maps = names.code_maps(judged.code_name, judged.code_parts)
+    if all(("ConfigMap", name) in seen.children for name in maps):
+        return ()
     wanted = code_maps(seen, judged.code_name, judged.code)
     return tuple(
         Apply(made) for made in wanted if ("ConfigMap", name_of(made)) not in seen.children

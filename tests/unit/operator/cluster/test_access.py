@@ -1,22 +1,91 @@
 """What an operator holds of the cluster."""
 
 import asyncio
+import pickle
 
-from support.fake_cluster import KEY
+import pytest
+
+from support.fake_cluster import KEY, FakeCluster
+from support.operated import put_parts
+
+PARTS = ["a-1", "a-2", "a-3", "a-4"]
+SIZE = 100_000
+LATER = 31
+"""Seconds after which it is asked whether code is still the same."""
 
 
-def test_of_code_and_claims_that_are_named_no_more_nothing_is_held(cluster):
+@pytest.fixture
+def large():
+    """A cluster with a topology that runs, and whose code has four large parts."""
+    cluster = FakeCluster()
+    cluster.change(put_parts(cluster, PARTS, *(bytes([n]) * SIZE for n in range(4))))
+    cluster.settle()
+    assert cluster.condition("SpecAccepted")["reason"] == "Accepted"
+    return cluster
+
+
+def read_by(access, cluster):
+    """Observe twice within a moment; the names of the objects that were read whole for that."""
+    cluster.api.contents.clear()
+    for _ in range(2):
+        asyncio.run(access.observe(KEY))
+    return cluster.api.contents
+
+
+def test_of_claims_that_are_named_no_more_nothing_is_held(cluster):
     access = cluster.access()
     topology = cluster.store().get("Topology", KEY.namespace, KEY.name)
+    place = cluster._place("PersistentVolumeClaim", "mine")
+    cluster.api._store(place, {"metadata": {"name": "mine"}, "spec": {}})
     held = []
-    for number, version in enumerate("abc", 1000):
-        code = {"configMaps": [f"{version}-1", f"{version}-2"]}
-        topology["spec"] |= {"code": code, "checkpoint": {"persistentVolumeClaim": version}}
-        topology["metadata"]["resourceVersion"] = str(number)
+    for number, claim in enumerate(("mine", "none", "mine", None), 1000):
+        topology["spec"]["checkpoint"] = {"persistentVolumeClaim": claim}
+        topology["metadata"] |= {"resourceVersion": str(number), "generation": number}
         access._store.put("Topology", topology)
         asyncio.run(access.observe(KEY))
-        held.append(sorted(name for _, _, name in access._others))
-    access._store.remove("Topology", KEY.namespace, KEY.name, topology["metadata"]["uid"])
+        held.append([claim["metadata"]["name"] for _, _, claim in access._claims.values()])
+    assert held == [["mine"], [], ["mine"], []]
+
+
+def test_of_code_that_runs_no_contents_are_held(large):
+    access = large.access()
+    seen = [asyncio.run(access.observe(KEY)) for _ in range(2)]
+    assert [len(pickle.dumps(each.sources)) > 4 * SIZE for each in seen] == [True, False]
+    assert len(pickle.dumps((access._code, access._claims, access._store))) < SIZE
+
+
+def test_code_that_runs_is_read_once_and_then_asked_for_its_version(large):
+    access = large.access()
+    assert read_by(access, large) == PARTS
+    large.later(LATER)
+    assert read_by(access, large) == []
+    change = put_parts(large, PARTS, *(bytes([n]) * 9 for n in range(4)))
+    large.later(LATER)
+    assert read_by(access, large)[:4] == PARTS
+    large.change(change)
+    large.settle()
+    assert large.status["attempt"] == 2
+
+
+def test_code_whose_copy_somebody_has_deleted_is_read_and_copied_again(large):
+    access, copies = large.access(), [n for n in large.names("ConfigMap") if "-code-" in n]
+    assert len(copies) == 4
     asyncio.run(access.observe(KEY))
-    assert held == [["a", "a-1", "a-2"], ["b", "b-1", "b-2"], ["c", "c-1", "c-2"]]
-    assert access._others == {}
+    large.remove("ConfigMap", copies[2])
+    thing = access._store.get("ConfigMap", KEY.namespace, copies[2])
+    access._store.remove("ConfigMap", KEY.namespace, copies[2], thing["metadata"]["uid"])
+    large.api.contents.clear()
+    seen = asyncio.run(access.observe(KEY))
+    assert large.api.contents == PARTS
+    assert len(seen.sources.contents) == 4
+    large.settle()
+    assert [n for n in large.names("ConfigMap") if "-code-" in n] == copies
+
+
+def test_of_a_topology_that_is_gone_no_code_is_held(large):
+    access = large.access()
+    asyncio.run(access.observe(KEY))
+    assert [*access._code] == [KEY]
+    access._store.remove("Topology", KEY.namespace, KEY.name, large.topology["metadata"]["uid"])
+    asyncio.run(access.observe(KEY))
+    assert access._code == {}
