@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from fulmen.kube import contract, names
 from fulmen.kube.load import Load
-from fulmen.topology.resource.status import TopologyStatus
+from fulmen.topology.resource.autoscale import ScalingReason
+from fulmen.topology.resource.status import AutoscaleStatus, TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked, owner
 from fulmen_operator.manifests.network import network_policies
@@ -115,8 +116,10 @@ def _with_revision(
             message_timeout=spec.message_timeout_seconds,
         )
     )
-    scaling = autoscaled(spec, before.autoscale, *_load_of(step), seen.now)
-    update = {"directive": step.directive, "workers": scaling.workers if scaling else None}
+    is_too_old = _is_too_old(step, before.autoscale)
+    scaling = autoscaled(spec, before.autoscale, *_load_of(step), seen.now, is_too_old=is_too_old)
+    chosen = scaling.workers if scaling and not is_too_old else None
+    update = {"directive": step.directive, "workers": chosen}
     revision = revision.model_copy(update=update)
     accepted = accepted_in(revision)
     status = new_status(seen, before, verdict, step, accepted.topology)
@@ -150,6 +153,16 @@ def _load_of(step: Step) -> tuple[Load | None, int]:
     if report is None or step.state != "Active" or report.outage is not None:
         return None, 0
     return report.load, sum(hosted.worker >= 0 for hosted in report.workers)
+
+
+def _is_too_old(step: Step, before: AutoscaleStatus | None) -> bool:
+    """Whether the driver is older than `autoscale`.
+
+    One that has said nothing yet is taken for what the last one was.
+    """
+    if step.report is None:
+        return before is not None and before.reason == ScalingReason.IMAGE_TOO_OLD
+    return not step.report.knows_load
 
 
 def _until_mounted(seen: Observed) -> list[float]:

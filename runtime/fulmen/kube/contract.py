@@ -309,6 +309,14 @@ class Report(ContractModel):
     outage: CheckpointOutage | None = None
     load: Load | None = None
 
+    @property
+    def knows_load(self) -> bool:
+        """Whether the driver says its load if it is asked to.
+
+        One older than `autoscale` has no such field, and runs as many workers as its spec says.
+        """
+        return "load" in self.model_fields_set
+
 
 class ExitCode(IntEnum):
     """How the driver's container ends. Any other code: try again."""

@@ -99,6 +99,7 @@ class ScalingReason(StrEnum):
     SOURCE_IS_THE_LIMIT = "SourceIsTheLimit"
     NO_FASTER = "NoFaster"
     WORKERS_ARE_NOT_THE_LIMIT = "WorkersAreNotTheLimit"
+    IMAGE_TOO_OLD = "ImageTooOld"
 
 
 LIMITED: Final = {
@@ -109,5 +110,6 @@ LIMITED: Final = {
     ScalingReason.NO_FASTER: "make what it waits for faster. A bolt that waits for something"
     " outside can have `blocking: true` and more `parallelism` instead of more workers",
     ScalingReason.WORKERS_ARE_NOT_THE_LIMIT: "see what the source waits for",
+    ScalingReason.IMAGE_TOO_OLD: "build the image anew, on the image of a newer Fulmen",
 }
-"""Reasons for which there are no more workers although there is more to do, and the cures."""
+"""Reasons for which the number of workers does not follow the load, and the cures."""
