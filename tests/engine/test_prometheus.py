@@ -254,6 +254,8 @@ BAD_AND_GOOD = {
     'fulmen_transaction_head_failures{topology="NAME"}': ("5+0x40", "4+0x40"),
     'fulmen_transaction_attempts_total{topology="NAME", outcome="given_up"}': ("0+1x40", "7+0x40"),
     'fulmen_operator_topology_ready{topology="NAME"}': ("0+0x40", "1+0x40"),
+    'fulmen_operator_leader{namespace="NAME", pod="operator-1"}': ("0+0x40", "0+0x40"),
+    'fulmen_operator_leader{namespace="NAME", pod="operator-2"}': ("1+0x20 _x20", "1+0x40"),
     'fulmen_spout_lag_messages{topology="NAME", component="words"}': ("0+600x40", "5000+0x40"),
     'fulmen_service_away_seconds{topology="NAME", component="count", service="db"}': (
         *("0+60x40", "60+0x40"),
@@ -261,18 +263,23 @@ BAD_AND_GOOD = {
 }
 
 
-def test_alerts_are_about_the_topology_that_is_not_well(tmp_path):
+def whose(alert):
+    """What an alert is about: a topology, or an installation of the operator."""
+    return "namespace" if alert["alert"] == "FulmenNoOperatorLeads" else "topology"
+
+
+def test_alerts_are_about_what_is_not_well(tmp_path):
     series = [
         {"series": name.replace("NAME", topology), "values": values[which]}
         for name, values in BAD_AND_GOOD.items()
         for which, topology in enumerate(("bad", "good"))
     ]
     firing = [
-        {"labels": f'{{alertname="{alert["alert"]}", topology="bad"}}', "value": 1}
+        {"labels": f'{{alertname="{alert["alert"]}", {whose(alert)}="bad"}}', "value": 1}
         for alert in alerts()
     ]
     expected = {
-        "expr": 'sum by (alertname, topology) (ALERTS{alertstate="firing"})',
+        "expr": 'sum by (alertname, topology, namespace) (ALERTS{alertstate="firing"})',
         "eval_time": "35m",
         "exp_samples": firing,
     }

@@ -14,7 +14,7 @@ from support.dashboards import (
     panel_queries,
     panels,
 )
-from support.scrapes import documented
+from support.scrapes import PAGE, documented
 from support.scripts import script
 
 QUERIES = panel_queries()
@@ -80,10 +80,17 @@ def test_metrics_have_no_label_that_targets_have():
     assert "topology" not in TARGET_LABELS
 
 
+def test_each_alert_has_a_row_that_says_what_to_do():
+    section = PAGE.read_text(encoding="utf-8").partition("### Alerts")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
+    assert [name for name, _, _ in rows] == [alert["alert"] for alert in ALERTS]
+
+
 @pytest.mark.parametrize("alert", ALERTS, ids=[alert["alert"] for alert in ALERTS])
 def test_alerts_name_what_is_documented_and_say_what_to_do(alert):
     check_names(alert["expr"])
     assert alert["labels"]["severity"] in ("warning", "critical")
     assert alert["annotations"].keys() == {"summary", "description"}
-    assert "$labels.topology" in alert["annotations"]["summary"]
+    whose = "namespace" if alert["alert"] == "FulmenNoOperatorLeads" else "topology"
+    assert f"$labels.{whose}" in alert["annotations"]["summary"]
     assert len(alert["annotations"]["description"]) > 100
