@@ -514,3 +514,27 @@ def test_a_table_join_may_forget_what_has_not_changed_for_long():
     result = run(topology(ForAnHour, [*ROWS, PAUSE, *ROWS], CONFIG), batch_seconds=3600)
     assert result.errors == []
     assert result.state("join") == {}
+
+
+@given(events=EVENTS, kind=KINDS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_the_last_rows_of_two_tables_are_those_of_sql(events, kind, extra):
+    events = list({(side, who, at): (side, who, at) for side, who, at in events})
+    items = []
+    for number, (side, who, at) in enumerate(events):
+        items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
+    times = {"left": {**LEFT, "fields": ["who", "n", "at"]}, "type": kind}
+    times["right"] = {**RIGHT, "fields": {"w": "who", "b": "n", "t": "at"}}
+    result = run(topology(TableJoin, items, {**CONFIG, **times}, lag="100ms"), workers=2)
+    assert result.errors == []
+    last = {}
+    for who, n, at, w, b, t in result.collected("sink"):
+        newer = -99 if at is None else at, -99 if t is None else t, n, b
+        last[who or w] = max(last.get(who or w, newer), newer, key=lambda one: one[:2])
+    newest = "(SELECT who, arg_max(n, t) n FROM {} GROUP BY who)".format
+    sql = (
+        f"SELECT coalesce(a.who, b.who), a.n, b.n FROM {newest('a')} a"
+        f" {kind} JOIN {newest('b')} b ON a.who = b.who"
+    )
+    wanted = database_of(events).execute(sql).fetchall()
+    assert sorted((who, *one[2:]) for who, one in last.items()) == sorted(wanted)
