@@ -35,7 +35,7 @@ run: setup ## run the word count on this machine (VERIFY=1 checks the result)
 
 .PHONY: check
 check: lint ## linters, types, layers and unit tests: a minute or two
-	@echo "pytest …" && $(BIN)/pytest -q tests/unit -n auto -m "not slow" $(PYTEST_ARGS)
+	@echo "pytest …" && $(BIN)/pytest -q tests/unit -n auto -m "not slow" --drawn $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: setup ## linters, types and layers only
@@ -59,7 +59,7 @@ NONE_IS_FINE = $(if $(PYTEST_ARGS),|| [ $$? -eq 5 ])
 DRAWN = --drawn
 .PHONY: test
 test: classes ## unit tests, and one real run of each thing that only Spark or a server can show
-	@$(BIN)/pytest tests/unit -n auto $(call results_in,unit) $(PYTEST_ARGS) $(NONE_IS_FINE)
+	@$(BIN)/pytest tests/unit -n auto $(DRAWN) $(call results_in,unit) $(PYTEST_ARGS) $(NONE_IS_FINE)
 	@$(ENGINE_PYTEST) -m "not thorough and not slow" $(DRAWN) $(call results_in,engine) $(PYTEST_ARGS) $(NONE_IS_FINE)
 
 .PHONY: test-thorough

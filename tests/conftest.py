@@ -1,5 +1,6 @@
 """Marks by folder, one seed for all that is random, cells drawn from it, no silent skips in CI."""
 
+import gc
 import os
 import random
 import signal
@@ -20,14 +21,17 @@ IN_CI = bool(os.environ.get("CI"))
 if IN_CI:
     os.environ.setdefault("FULMEN_SEED", str(random.SystemRandom().randrange(2**32)))
 
+EXAMPLES = int(os.environ.get("FULMEN_EXAMPLES") or 30)
+"""Of each property; where an example is a whole run, a test takes a part of them."""
+
 # No deadlines: other processes' load must not decide about a test.
-hypothesis.settings.register_profile("dev", derandomize=True, deadline=None, max_examples=50)
+hypothesis.settings.register_profile("dev", derandomize=True, deadline=None, max_examples=EXAMPLES)
 hypothesis.settings.register_profile(
     "ci",
     derandomize=False,
     database=None,
     deadline=None,
-    max_examples=60,
+    max_examples=EXAMPLES,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
@@ -80,6 +84,12 @@ def pytest_itemcollected(item):
         )
     if mark := MARK_OF_FOLDER[folder]:
         item.add_marker(mark)
+
+
+def pytest_collection_finish():
+    """What collection has made stays to the end: collectors of garbage need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-import duckdb
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate
+from support.sql_events import by_sql
 
 FIELDS = ["user", "amount", "at"]
 COUNT = {"n": "count"}
@@ -114,8 +114,5 @@ SQL = {
 
 
 def by_duckdb(kind, events):
-    database = duckdb.connect()
-    database.execute("CREATE TABLE events (id BIGINT, who TEXT, amount BIGINT, t BIGINT)")
-    for number, event in enumerate(events):
-        database.execute("INSERT INTO events VALUES (?, ?, ?, ?)", [number, *event])
-    return sorted(database.execute(SQL[kind]).fetchall())
+    rows = [(number, *event) for number, event in enumerate(events)]
+    return sorted(by_sql(SQL[kind], events=("id BIGINT, who TEXT, amount BIGINT, t BIGINT", rows)))

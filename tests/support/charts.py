@@ -30,7 +30,7 @@ def template(*values, hooks=False):
     """
     settings = [part for value in values for part in ("--set", value)]
     text = helm("template", "fulmen", str(CHART), "--namespace", "tools", *settings)
-    objects = [thing for thing in yaml.safe_load_all(text) if thing]
+    objects = [thing for thing in yaml.load_all(text, yaml.CSafeLoader) if thing]
     return {
         (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o
         for o in objects

@@ -7,7 +7,7 @@
 import asyncio
 import itertools
 import json
-from copy import deepcopy
+import pickle
 from datetime import UTC, datetime, timedelta
 
 from fulmen.kube import contract
@@ -27,6 +27,11 @@ from support.documents import word_count
 NAMESPACE = "blue"
 KEY = Key(NAMESPACE, "word-count")
 PLURALS = {kind.plural for kind in KINDS.values()}
+
+
+def copied(value):
+    """A deep copy, in a fraction of the time."""
+    return pickle.loads(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 class Killed(Exception):
@@ -74,7 +79,7 @@ class FakeApi:
             self.contents.append(query["fieldSelector"].removeprefix("metadata.name="))
         if method != "GET":
             self.on_write(method, path)
-        return deepcopy(answer)
+        return copied(answer)
 
     def _get(self, path, body, query, what):
         if path.rsplit("/", 1)[1] not in PLURALS:
@@ -183,7 +188,7 @@ class FakeCluster:
     def copy(self):
         """Another cluster in the same state, with an operator that remembers nothing."""
         other = FakeCluster()
-        other.api.objects = deepcopy(self.api.objects)
+        other.api.objects = copied(self.api.objects)
         other.api._versions = itertools.count(next(self.api._versions) + 1000)
         other.now, other.verdict, other.settings = self.now, self.verdict, self.settings
         other.worker_verdict, other.load = self.worker_verdict, self.load
@@ -293,7 +298,7 @@ class FakeCluster:
                 if _is_in(path, place) and (
                     kind == "Topology" or contract.TOPOLOGY_LABEL in labels
                 ):
-                    store.put(kind, deepcopy(thing))
+                    store.put(kind, copied(thing))
         return store
 
     def settle(self, rounds=12):
@@ -331,7 +336,7 @@ class FakeCluster:
         spec = self.running.spec
         for number in range(0 if spec.is_single_pod else spec.workers):
             name = f"{KEY.name}-{attempt}-exec-{number}"
-            worker = deepcopy(self.revision.worker_pod)
+            worker = copied(self.revision.worker_pod)
             owner = {"kind": "Pod", **{k: pod["metadata"][k] for k in ("name", "uid")}}
             worker["metadata"] |= {"name": name, "ownerReferences": [owner]}
             status = {"phase": "Running", "conditions": [ready]}

@@ -1,21 +1,23 @@
 """A `kubectl` that answers as it was told to, and notes what it was asked."""
 
+import ast
 import json
 import os
 import sys
 
-SCRIPT = """#!{python}
-import json, pathlib, sys
-folder = pathlib.Path({folder!r})
-asked = folder / "asked"
-earlier = asked.read_text().splitlines() if asked.exists() else []
+# It starts hundreds of times, and imports nothing: values are files of Python's own literals.
+SCRIPT = """#!{python} -IS
+import sys
 content = sys.stdin.read() if "-" in sys.argv else ""
-with asked.open("a") as notes:
-    print(json.dumps([sys.argv[1:], content]), file=notes)
-answers = json.loads((folder / "answers.json").read_text())
+with open({folder!r} + "/asked", "a+") as notes:
+    notes.seek(0)
+    earlier = notes.readlines()
+    print(ascii([sys.argv[1:], content]), file=notes)
+with open({folder!r} + "/answers") as file:
+    answers = eval(file.read())
 if isinstance(answers, dict):
     (key, *_) = [k for k in answers if set(k.split()) <= set(sys.argv)]
-    turn = sum(set(key.split()) <= set(json.loads(line)[0]) for line in earlier)
+    turn = sum(set(key.split()) <= set(eval(line)[0]) for line in earlier)
     code, out, err = answers[key][min(turn, len(answers[key]) - 1)]
 else:
     code, out, err = answers[len(earlier)]
@@ -38,8 +40,9 @@ class FakeKubectl:
 
     def answer(self, *answers):
         """What it answers, one after another: an error's text, or a value that it prints."""
-        made = [(1, "", a) if isinstance(a, str) else (0, json.dumps(a), "") for a in answers]
-        (self._folder / "answers.json").write_text(json.dumps(made))
+        self._will_answer(
+            [(1, "", a) if isinstance(a, str) else (0, json.dumps(a), "") for a in answers]
+        )
 
     def answer_each(self, answers):
         """What it answers to calls that have all words of a key, the first such key.
@@ -48,11 +51,15 @@ class FakeKubectl:
             answers: Words of the call -> what it prints: text, or a value; `Fails` for an error; a
                 list for one after another, of which the last one stays.
         """
-        made = {
-            words: [_made(a) for a in (answer if isinstance(answer, list) else [answer])]
-            for words, answer in answers.items()
-        }
-        (self._folder / "answers.json").write_text(json.dumps(made))
+        self._will_answer(
+            {
+                words: [_made(a) for a in (answer if isinstance(answer, list) else [answer])]
+                for words, answer in answers.items()
+            }
+        )
+
+    def _will_answer(self, made):
+        (self._folder / "answers").write_text(ascii(made))
 
     @property
     def asked(self):
@@ -65,7 +72,7 @@ class FakeKubectl:
         return [json.loads(content) for _, content in self._notes() if content]
 
     def _notes(self):
-        return map(json.loads, (self._folder / "asked").read_text().splitlines())
+        return map(ast.literal_eval, (self._folder / "asked").read_text().splitlines())
 
 
 class Fails(str):

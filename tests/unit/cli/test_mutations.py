@@ -8,7 +8,7 @@ import pytest
 from support import seeds
 from support.mutations import mutation
 
-MUTATIONS = int(os.environ.get("FULMEN_MUTATIONS") or 1000)
+MUTATIONS = int(os.environ.get("FULMEN_MUTATIONS") or 300)
 """How many are tried. Their seeds follow each other from FULMEN_SEED on."""
 
 

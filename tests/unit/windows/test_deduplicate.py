@@ -1,6 +1,5 @@
 """Deduplication: what is passed on, what is forgotten when, and that SQL finds the same."""
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate
+from support.sql_events import by_sql
 
 FIELDS = ["order", "n", "at"]
 FIRST = {"id": ["order"], "fields": ["order", "n"], "horizon": "10ms", "time": "at", "unit": "ms"}
@@ -158,12 +158,9 @@ def mixed(events, extra):
 def test_last_ones_are_those_of_sql(events, extra):
     """In any order within the lag, with crashes, in batches of any size, on several workers."""
     found, late, _ = passed(mixed(events, extra), LAST, lag="100ms", workers=2)
-    database = duckdb.connect()
-    database.execute("CREATE TABLE events (who TEXT, n BIGINT, t BIGINT)")
-    for number, (who, at) in enumerate(events):
-        database.execute("INSERT INTO events VALUES (?, ?, ?)", [who, number, at])
+    rows = [(who, number, at) for number, (who, at) in enumerate(events)]
     assert late == []
-    assert sorted(found) == sorted(database.execute(SQL).fetchall())
+    assert sorted(found) == sorted(by_sql(SQL, events=("who TEXT, n BIGINT, t BIGINT", rows)))
 
 
 @given(events=EVENTS, extra=st.data())

@@ -284,6 +284,7 @@ def test_nothing_of_written_rows_stays_in_the_checkpoint(tmp_path):
     assert life.sink.full == []
 
 
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("seed", range(10))
 def test_each_row_is_in_one_file_whatever_is_killed_and_however_full_the_disk_is(
     tmp_path, seed, monkeypatch

@@ -423,6 +423,7 @@ class World:
         self.rng.choice([*steps, self.rename, self.rename, self.cut, self.remove])()
 
 
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("seed", range(12))
 def test_each_line_is_acked_once_whatever_happens_to_files_and_processes(tmp_path, seed):
     world = World(tmp_path, seed)

@@ -90,6 +90,7 @@ def test_a_file_that_is_no_parquet_or_lacks_a_column_goes_to_errors(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("seed", range(5))
 def test_each_row_is_acked_once_whatever_is_killed_and_fails(tmp_path, seed):
     rng = random.Random(seed)

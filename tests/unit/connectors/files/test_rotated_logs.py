@@ -62,6 +62,7 @@ class World:
                 life.batch(self.rng.randint(0, 100), *self.ends(life))
 
 
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("seed", range(4))
 def test_each_line_of_files_of_all_kinds_is_acked_once(tmp_path, seed):
     world = World(tmp_path, seed)

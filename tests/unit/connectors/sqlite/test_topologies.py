@@ -27,6 +27,7 @@ class Target:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("seed", several(4))
 def test_each_row_of_a_table_is_copied_once_whatever_is_lost(tmp_path, seed):
     target = Target(tmp_path)

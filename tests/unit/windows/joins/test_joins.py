@@ -1,6 +1,5 @@
 """Joins in topologies: which rows are emitted, when, what is late, and that SQL finds the same."""
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +9,7 @@ from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
 from support.aggregates import within
+from support.sql_events import by_sql
 
 LEFT = {"from": "split", "stream": "orders", "time": "at", "fields": {"k": "who", "a": "n"}}
 RIGHT = {"from": "split", "stream": "payments", "time": "at", "fields": {"b": "n"}}
@@ -467,13 +467,11 @@ CONFIGS = {
 }
 
 
-def database_of(events):
-    database = duckdb.connect()
-    for side in "ab":
-        database.execute(f"CREATE TABLE {side} (who TEXT, n BIGINT, t BIGINT)")
+def tables_of(events):
+    tables = {side: ("who TEXT, n BIGINT, t BIGINT", []) for side in "ab"}
     for number, (side, who, at) in enumerate(events):
-        database.execute(f"INSERT INTO {side} VALUES (?, ?, ?)", [who, number, at])
-    return database
+        tables[side][1].append((who, number, at))
+    return tables
 
 
 @pytest.mark.parametrize("name", SQL)
@@ -492,7 +490,7 @@ def test_rows_are_those_of_sql(name, events, kind, is_near, extra):
         items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
     lag = "8ms" if is_near else "100ms"
     rows, late = joined(cls, items, {**config, "type": kind}, lag=lag, workers=2)
-    wanted = database_of(events).execute(SQL[name].replace("KIND", kind)).fetchall()
+    wanted = by_sql(SQL[name].replace("KIND", kind), **tables_of(events))
     assert late == []
     assert sorted(rows, key=str) == sorted(wanted, key=str)
 

@@ -1,6 +1,5 @@
 """Windowed bolts in topologies: what they get, acks, what is late; and that SQL says the same."""
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +9,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import WindowedBolt, WindowedOptions
 from support.engine_runs import make_driver
+from support.sql_events import by_sql
 
 FIELDS = ["user", "n", "at"]
 
@@ -348,11 +348,8 @@ def test_windows_are_those_of_sql(kind, events, extra):
     bolt = by_time(Shown().with_window(*window).with_key("user"), "100ms")
     found, result = shown(items, bolt, tasks=2, key=["user"], workers=2)
     assert result.errors == []
-    database = duckdb.connect()
-    database.execute("CREATE TABLE events (who TEXT, n BIGINT, t BIGINT)")
-    for number, (who, at) in enumerate(events):
-        database.execute("INSERT INTO events VALUES (?, ?, ?)", [who, number, at])
-    wanted = sorted(database.execute(query).fetchall())
+    rows = [(who, number, at) for number, (who, at) in enumerate(events)]
+    wanted = sorted(by_sql(query, events=("who TEXT, n BIGINT, t BIGINT", rows)))
     assert sorted((row[0][0], row[1]) for row in found) == wanted
 
 
