@@ -7,10 +7,10 @@ Only what methods are seen to change is told: a table in the body of a class is 
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet
 from typing import Any
+
+from fulmen.topology.code.sources import class_tree
 
 CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 BEFORE = ("__init__", "__new__", "__init_subclass__", "open", "prepare")
@@ -179,9 +179,8 @@ class _Method(ast.NodeVisitor):
 
 def _methods_of(cls: type) -> dict[str, _Method]:
     """The methods in the body of a class, if its source can be read."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError):
+    tree = class_tree(cls)
+    if tree is None:
         return {}
     bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
     return {

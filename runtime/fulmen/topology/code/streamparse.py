@@ -5,11 +5,11 @@ What is said is what docs/migration.md says, in the words of the part at hand.
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fulmen import api
+from fulmen.topology.code.sources import class_tree
 from fulmen.topology.problems import did_you_mean
 
 _STREAMPARSE = {
@@ -90,9 +90,8 @@ def _uses_self_emit(cls: type) -> bool:
     functions = [f for f in vars(cls).values() if inspect.isfunction(f)]
     if not any("emit" in f.__code__.co_names for f in functions):
         return False
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError):
+    tree = class_tree(cls)
+    if tree is None:
         return False
     found = [
         node.ctx
