@@ -534,5 +534,5 @@ def test_the_last_rows_of_two_tables_are_those_of_sql(events, kind, extra):
         f"SELECT coalesce(a.who, b.who), a.n, b.n FROM {newest('a')} a"
         f" {kind} JOIN {newest('b')} b ON a.who = b.who"
     )
-    wanted = database_of(events).execute(sql).fetchall()
+    wanted = by_sql(sql, **tables_of(events))
     assert sorted((who, *one[2:]) for who, one in last.items()) == sorted(wanted)
