@@ -108,6 +108,8 @@ def _numpy_duration(value: np.timedelta64) -> Any:
 
 
 _STAND_INS: Mapping[type, Callable[[Any], Any]] = {
+    tuple: lambda value: standing_for(list(tuple.__iter__(value))),  # such as a NamedTuple
+    list: lambda value: standing_for(list.__getitem__(value, slice(None))),
     Decimal: _decimal,
     datetime: _instant,
     date: lambda value: date(value.year, value.month, value.day),

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -102,7 +102,19 @@ TWICE = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 """A time that a clock shows twice."""
 SKIPPED = datetime(2026, 3, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 
+
+class Pair(NamedTuple):
+    price: Any
+    count: int
+
+
+class OwnList(list):
+    pass
+
+
 EQUAL = [
+    (Pair(Decimal("1.50"), 1), Pair(Decimal("1.5"), 1)),
+    (OwnList([Decimal("1.50")]), OwnList([Decimal("1.5")])),
     (TWICE, TWICE.replace(fold=1)),
     (SKIPPED, SKIPPED.replace(fold=1)),
     ("a", Own("a")),
@@ -163,7 +175,7 @@ def test_different_values_of_such_types_are_spread():
 @pytest.mark.parametrize(
     "value",
     [
-        *("text", 7, 1.5, None, True, b"x", ("a", 1), ["a", [2.5]], OwnEquality("A")),
+        *("text", 7, 1.5, None, True, b"x", ("a", 1), ["a", [2.5]], OwnEquality("A"), Pair(2.5, 1)),
         *(date(2026, 1, 2), NOON.replace(tzinfo=None), UUID(int=7), Fraction(1, 2), Kind.PLAIN),
     ],
 )
