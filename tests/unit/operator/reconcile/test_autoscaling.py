@@ -269,5 +269,5 @@ def test_loads_of_the_property_show_all_that_there_is_to_say():
             service=random.choice([None, None, 50]),
         )
         seen |= set(Simulation(work, SCALE, random.randint(1, 8), step=60.0).run(HOUR / 2).reasons)
-    elsewhere = {"Measuring", "WorkersMissing", "WorkersAreNotTheLimit"}
+    elsewhere = {"Measuring", "WorkersMissing", "WorkersAreNotTheLimit", "ImageTooOld"}
     assert seen == {*ScalingReason} - elsewhere
