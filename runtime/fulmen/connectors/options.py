@@ -13,7 +13,6 @@ class Options(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
-        defer_build=True,  # most connectors that are imported read no `config`
         extra="forbid",
         alias_generator=to_camel,
         validate_by_name=True,

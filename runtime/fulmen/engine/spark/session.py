@@ -27,12 +27,6 @@ from pyspark.java_gateway import launch_gateway
 
 from fulmen.engine.jvm import spark_conf
 from fulmen.engine.jvm.class_archive import ClassArchive, spark_jars
-from fulmen.engine.jvm.driver_command import (
-    class_path,
-    driver_command,
-    needs_launcher,
-    start_driver,
-)
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.jvm.workdir import WorkDir
 from fulmen.engine.protocol.calls import FOLDER
@@ -139,12 +133,10 @@ class Session:
     def _find_archive(self, java_home: Path) -> ClassArchive | None:
         """None if there is none that the driver's JVM can map."""
         archive = ClassArchive()
-        is_first = self._is_of_ours(os.environ.get("SPARK_CONF_DIR"))
+        # The folder of Spark's settings is on the class path; on this machine we say which it is.
+        conf_folder = os.environ.get("SPARK_CONF_DIR")
+        is_first = self.is_local or conf_folder == str(archive.conf_folder)
         return archive if is_first and archive.fits(java_home, spark_jars()) else None
-
-    def _is_of_ours(self, conf_folder: str | None) -> bool:
-        """Whether Spark's settings are in no file: on this machine we say where they are."""
-        return self.is_local or conf_folder == str(ClassArchive().conf_folder)
 
     @property
     def is_local(self) -> bool:
@@ -203,37 +195,21 @@ class Session:
             none = self._archive.conf_folder if self._archive else self.work_dir
             changes |= {"SPARK_CONF_DIR": str(none), "SPARK_LOCAL_IP": "127.0.0.1"}
             changes |= dict.fromkeys(["SPARK_LOCAL_DIRS", "SPARK_LOCAL_HOSTNAME"])
-        launch = spark_conf.at_launch(conf)
+        launch_conf = SparkConf(loadDefaults=False).setAll(list(spark_conf.at_launch(conf).items()))
         with _environment(changes):
-            conf_folder = os.environ.get("SPARK_CONF_DIR")
-            if self._is_of_ours(conf_folder) and not needs_launcher(conf, os.environ):
-                gateway = self._connect(launch, Path(java_home), Path(str(conf_folder)), log)
-            else:
-                gateway = _launch_as_spark_does(launch, log)
-        if gateway is None:
-            raise FulmenError(
-                f"Spark did not start: Java ended at once. The reason is in '{log.name}'."
-            )
-        return gateway
-
-    def _connect(
-        self, launch: Mapping[str, str], java_home: Path, conf_folder: Path, log: IO[bytes]
-    ) -> Any:
-        """The gateway to a new JVM, without Spark's launcher; None: it has ended."""
-        command = driver_command(java_home, class_path(conf_folder, spark_jars()), launch)
-        started = start_driver(command, os.environ, self.work_dir, log)
-        if started is None:
-            return None
-        jvm, port, secret = started
-        told = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
-        try:
-            with _environment(told):
-                gateway: Any = launch_gateway()
-        except BaseException:
-            jvm.kill()
-            raise
-        gateway.proc = jvm
-        return gateway
+            try:
+                return launch_gateway(
+                    launch_conf,
+                    # A session of its own: signals of the terminal are for this process only.
+                    {"stdout": log, "stderr": log, "start_new_session": True},
+                )
+            except PySparkRuntimeError as e:
+                with warnings.catch_warnings():  # about a pipe that Spark leaves open
+                    warnings.simplefilter("ignore", ResourceWarning)
+                    traceback.clear_frames(e.__traceback__)
+                raise FulmenError(
+                    f"Spark did not start: Java ended at once. The reason is in '{log.name}'."
+                ) from None
 
     def resize(self, workers: int) -> None:
         """Have so many workers. Only Spark's own cluster managers can: not on this machine."""
@@ -277,19 +253,6 @@ class Session:
             _end(self._gateway)
             self._gateway = None
         self._folder.close()
-
-
-def _launch_as_spark_does(launch: Mapping[str, str], log: IO[bytes]) -> Any:
-    """The gateway to a new JVM that Spark's launcher has started; None: it has ended."""
-    conf = SparkConf(loadDefaults=False).setAll(list(launch.items()))
-    try:
-        # A session of its own: signals of the terminal are for this process only.
-        return launch_gateway(conf, {"stdout": log, "stderr": log, "start_new_session": True})
-    except PySparkRuntimeError as e:
-        with warnings.catch_warnings():  # about a pipe that Spark leaves open
-            warnings.simplefilter("ignore", ResourceWarning)
-            traceback.clear_frames(e.__traceback__)
-        return None
 
 
 def start(settings: SessionSettings) -> Session:

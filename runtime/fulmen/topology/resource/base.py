@@ -42,7 +42,6 @@ class Model(BaseModel):
 
     model_config = ConfigDict(
         alias_generator=spelling,
-        defer_build=True,  # workers unpickle the resource and validate nothing
         extra="forbid",
         frozen=True,
         serialize_by_alias=True,
