@@ -240,11 +240,11 @@ def test_sessions_are_listed_from_their_start_to_their_end(fulmen, timed):
 def test_timers_are_listed_the_next_one_first(fulmen, timed):
     lines = fulmen("state", timed, "visits", "--timers").stdout.splitlines()
     assert [line.partition(" UTC  ")[0] for line in lines] == [
-        "2024-05-01 12:31:00",
-        "2024-05-01 12:41:00",
+        "2024-05-01 12:31:00.001",
+        "2024-05-01 12:41:00.001",
     ]
     entries = json.loads(fulmen("state", timed, "visits", "--timers", "-o", "json").stdout)
-    assert [entry["at"] for entry in entries] == [NOON + 31 * 60_000, NOON + 41 * 60_000]
+    assert [entry["at"] for entry in entries] == [NOON + 31 * 60_000 + 1, NOON + 41 * 60_000 + 1]
 
 
 @pytest.mark.parametrize(
