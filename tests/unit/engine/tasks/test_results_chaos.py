@@ -25,7 +25,7 @@ from support.result_parts import (
     check_results,
 )
 
-EXAMPLES = max(10, settings.default.max_examples // 4)
+EXAMPLES = max(20, settings.default.max_examples // 4)
 NUMBERS = 30
 
 
