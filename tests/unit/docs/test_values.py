@@ -30,12 +30,14 @@ from fulmen.connectors.formats import (
 from fulmen.connectors.formats.avro.coding import _writer
 from fulmen.connectors.formats.avro.schemas import parsed
 from fulmen.connectors.formats.types import Type, converter
+from fulmen.connectors.postgres.loading import _KINDS
 from fulmen.connectors.sqlite.values import value_of
 from fulmen.transactional.columns import DoesNotFit
 from support.pages import ROOT
 
 TEXT = (ROOT / "docs/connectors/values.md").read_text(encoding="utf-8")
 TEXT_OF_AVRO = (ROOT / "docs/connectors/avro.md").read_text(encoding="utf-8")
+TEXT_OF_POSTGRES = (ROOT / "docs/connectors/postgres.md").read_text(encoding="utf-8")
 
 
 class Color(enum.Enum):
@@ -234,3 +236,12 @@ def test_the_page_names_each_type_of_avro():
     assert named == OF_AVRO.keys()
     readers = {name.partition("-")[2] for name in LOGICAL_READERS}
     assert readers <= {name.partition(" ")[0] for name in named}
+
+
+def test_columns_of_postgres_have_the_types_that_its_page_says():
+    found = {
+        name: tuple(re.findall("`(.+?)`", re.sub(r"\(.+?\)(?= |$)", "", columns)))
+        for names, columns in cells_of("columns of postgres", TEXT_OF_POSTGRES)
+        for name in re.findall("`(.+?)`", names)
+    }
+    assert found == _KINDS

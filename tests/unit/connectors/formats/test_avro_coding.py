@@ -7,6 +7,7 @@ import struct
 import uuid
 from contextlib import suppress
 from decimal import Decimal
+from fractions import Fraction
 
 import fastavro
 import pytest
@@ -147,6 +148,31 @@ def test_whatever_value_there_is_it_is_written_so_that_it_can_be_read_or_malform
             pytest.fail(str(error))
 
 
+NUMBERS = st.integers(-(10**9), 10**9) | st.builds(
+    lambda n, places: Decimal(n).scaleb(-places), st.integers(-(10**9), 10**9), st.integers(-4, 8)
+)
+
+
+@given(
+    NUMBERS | st.decimals(),
+    st.integers(1, 9).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p))),
+)
+def test_a_decimal_is_written_with_all_its_digits_or_refused(number, digits):
+    precision, scale = digits
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+    inner = record("Inner", all={"type": "map", "values": ["null", "boolean", kind]})
+    made = form(record("Row", value={"type": "array", "items": inner}), fields=["value"])
+    unscaled = Fraction(number) * 10**scale if Decimal(number).is_finite() else Fraction(1, 2)
+    may_be = unscaled.denominator == 1 and abs(unscaled) < 10**precision
+    try:
+        message = made.encoder(("value",))([[{"all": {"a": number, "b": None}}]])
+    except Malformed:
+        assert not may_be
+    else:
+        assert may_be
+        assert made.decode(message) == [[{"all": {"a": number, "b": None}}]]
+
+
 # ---- reading -------------------------------------------------------------------------------------
 
 
@@ -194,7 +220,17 @@ def test_without_its_field_a_message_is_malformed():
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
             Decimal("1.234"),
-            "field 'value': Scale provided in schema does not match the decimal",
+            "field 'value': Decimal 1.234 is no decimal(4,2): round it, or give",
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 3},
+            Decimal("1E+3"),
+            "field 'value': Decimal 1E+3 is no decimal(4,3): it has too many digits for it",
+        ),
+        (
+            ["null", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 3}],
+            Decimal("NaN"),
+            "field 'value': Decimal NaN is no decimal(4,3): Avro has numbers alone there",
         ),
         (
             {"type": "string", "logicalType": "uuid"},

@@ -14,6 +14,7 @@ from typing import Any
 import fastavro
 from typing_extensions import override
 
+from fulmen.connectors.formats.avro.decimals import scaler
 from fulmen.connectors.formats.avro.registry import Registry
 from fulmen.connectors.formats.avro.schemas import (
     UNFIT,
@@ -121,28 +122,34 @@ def _writer(schema_id: int, schema: Schema) -> Callable[[Any], bytes]:
     """A function that writes one value."""
     head = _HEAD.pack(_MAGIC, schema_id)
     has_dates = "'date'" in str(schema)
+    scale = scaler(schema) or _as_it_is
     reads_back = "uuid" in str(schema)  # any text is written as one, and can't be read then
 
     def write(value: Any) -> bytes:
         try:
-            check(value, schema)
+            made = scale(value)
+            check(made, schema)
         except Malformed:
-            value = fitted(value, schema)
-            check(value, schema)
+            made = scale(fitted(value, schema))
+            check(made, schema)
         if has_dates:
-            refuse_cut(value, schema)
+            refuse_cut(made, schema)
         body = io.BytesIO()
         body.write(head)
         try:
-            fastavro.schemaless_writer(body, schema, value)
+            fastavro.schemaless_writer(body, schema, made)
             if reads_back:
                 body.seek(_HEAD.size)
                 fastavro.schemaless_reader(body, schema, None)
         except UNFIT as error:
-            raise Malformed(misfit(value, schema, error)) from None
+            raise Malformed(misfit(made, schema, error)) from None
         return body.getvalue()
 
     return write
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _match(schema: Schema, names: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -116,7 +117,7 @@ def refuse_cut(value: Any, schema: Schema) -> None:
 def _inside(value: Any, schema: Schema) -> list[tuple[str, Any, Schema]]:
     """What a value consists of, each with the name of its field, if it has one, and its schema."""
     if isinstance(schema, list):
-        others = any(_fits(value, one) and not is_date(one) for one in schema)
+        others = any(fits(value, one) and not is_date(one) for one in schema)
         return [] if others else [("", value, one) for one in schema]
     kind = schema["type"] if isinstance(schema, dict) else schema
     if kind == "record" and isinstance(value, dict):
@@ -134,17 +135,22 @@ def is_date(schema: Schema) -> bool:
     return isinstance(schema, dict) and schema.get("logicalType") == "date"
 
 
+def is_decimal(schema: Schema) -> bool:
+    """Whether its values are Decimals."""
+    return isinstance(schema, dict) and schema.get("logicalType") == "decimal"
+
+
 def fitted(value: Any, schema: Schema) -> Any:
     """A value that does not fit as it is, as the schema may have it.
 
-    What only says the same as a simpler value becomes that one, and what a `string` can't have,
-    such as bytes and UUIDs, becomes text. It is checked afterwards.
+    What only says the same as a simpler value becomes that one, an int a Decimal, and what a
+    `string` can't have, such as bytes and UUIDs, becomes text. It is checked afterwards.
     """
     value = natural(value)
     if isinstance(schema, list):
         made = (fitted(value, one) for one in schema)
-        fits = (one for one, kind in zip(made, schema, strict=True) if _fits(one, kind))
-        return next(fits, value)
+        fit = (one for one, kind in zip(made, schema, strict=True) if fits(one, kind))
+        return next(fit, value)
     kind = schema["type"] if isinstance(schema, dict) else schema
     if kind == "record" and isinstance(value, dict):
         types = {field["name"]: field["type"] for field in schema["fields"]}
@@ -153,13 +159,16 @@ def fitted(value: Any, schema: Schema) -> Any:
         return [fitted(one, schema["items"]) for one in value]
     if kind == "map" and isinstance(value, dict):
         return {k: fitted(one, schema["values"]) for k, one in value.items()}
+    if is_decimal(schema) and isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
     is_text = kind == "string" and not (isinstance(schema, dict) and "logicalType" in schema)
     if is_text and not isinstance(value, bool | int | float | dict | list | tuple | None):
         return DEFAULT.text(value)
     return value
 
 
-def _fits(value: Any, schema: Schema) -> bool:
+def fits(value: Any, schema: Schema) -> bool:
+    """Whether a value may be written as it is, as far as its class says."""
     try:
         return bool(validate(value, schema, raise_errors=False))
     except UNFIT:
