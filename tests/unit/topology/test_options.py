@@ -105,6 +105,16 @@ def test_every_mistake_in_a_config_is_told(config, expected):
     assert texts(config) == expected
 
 
+def test_of_a_list_or_a_mapping_only_the_one_that_was_meant_is_told():
+    config = {"path": "x", "format": {"type": "csv", "fields": {"day": "date"}}}
+    spout = {"name": "sentences", "class": "fulmen.connectors.files.FileSpout", "config": config}
+    told = [str(problem) for problem in validate(word_count({"spec.spouts.0": spout}))]
+    where, what = "spec.spouts[0].config.format.fields.day", "day is 'date', but must be one of "
+    (found,) = [text for text in told if "config" in text]
+    assert found.startswith(f"{where}: spout 'sentences': {what}string, ")
+    assert found.endswith("Did you mean 'date32'?")
+
+
 def test_a_config_model_must_be_a_model():
     assert texts({}, "NoModel") == [
         f"{PATH}: {WHO}: config_model of NoModel is <class 'dict'>, but must be a class. Derive it "

@@ -51,11 +51,14 @@ def option_problems(
         label: How a message names the component: `bolt 'count': `, or nothing.
     """
     told: dict[tuple[Place, str], Statement] = {}
+    not_meant: set[Place] = set()
     for details in error.errors(include_url=False):
         kind = details["type"]
         found = _find(model, details["loc"], config, is_missing=kind == "missing")
         message, cure = _statement(model, kind, found, details)
         place = found.place
+        if kind.endswith("_type"):
+            not_meant.add(place)
         if kind.startswith("union_tag") and "ctx" in details:
             place = (*place, details["ctx"]["discriminator"].strip("'"))
         subject, but, wanted = message.partition(_BUT)
@@ -65,8 +68,14 @@ def option_problems(
         elif wanted not in before[0].split(_BUT)[1].split(" or "):  # another kind of a union
             told[place, subject] = f"{before[0]} or {wanted}", ""
     for (place, _), (message, cure) in told.items():
+        if place in not_meant and any(_is_within(other, place) for other, _ in told):
+            continue  # another kind of a union was meant, and has a mistake further in
         text = masked(without_passwords(f"{label}{message}"))
         yield place, Problem(within(path, place), text, masked(without_passwords(cure)))
+
+
+def _is_within(place: Place, outer: Place) -> bool:
+    return len(place) > len(outer) and place[: len(outer)] == outer
 
 
 def place_of(model: type[BaseModel], details: Any, config: Any) -> Place:
