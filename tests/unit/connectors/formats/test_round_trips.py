@@ -1,4 +1,4 @@
-"""What a format writes, it reads as the same values, and so does another program's reader."""
+"""What a format writes, it reads as the same values, and so does Arrow's reader."""
 
 import io
 import json
