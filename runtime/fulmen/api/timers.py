@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fulmen.api.event_time import TimeReader
+from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.errors import EventTimeError, repr_of
 
 AT_THE_END = 253_402_300_799_999
@@ -136,6 +137,10 @@ class Timers:
                 f"the key of a timer is {_shown(key)}, which is not hashable. Use text, a number,"
                 " or a tuple of them"
             ) from None
+        if type(key) not in NEVER_NAN and has_nan(key):
+            raise EventTimeError(
+                f"the key of a timer is {_shown(key)}, which {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}"
+            )
         return self.keeper
 
 

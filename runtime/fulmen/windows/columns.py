@@ -15,7 +15,7 @@ import pyarrow as pa
 from fulmen.api.arrow_times import ColumnTimes, Mask, Numbers, column_times
 from fulmen.api.components import FailedException
 from fulmen.api.event_time import TimeReader
-from fulmen.windows.inputs import plain_types, spans_of, time_or_none
+from fulmen.windows.inputs import are_plain, spans_of, time_or_none
 from fulmen.windows.spans import Span, Spans
 
 Positions = npt.NDArray[np.int64]
@@ -66,8 +66,8 @@ def _of_column(column: pa.Array) -> Keys | None:
     except pa.ArrowNotImplementedError:
         return None
     values = found.dictionary.to_pylist()
-    if plain_types(values) is None or any(value != value for value in values):
-        return None  # each NaN is a key of its own
+    if not are_plain(values):
+        return None  # the tuple of a NaN fails
     if len(set(values)) < len(values):  # 0.0 and -0.0: a window has that which comes first to it
         return None
     return Keys(values, _indices(found))

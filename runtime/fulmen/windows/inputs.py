@@ -12,6 +12,7 @@ from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
+from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, EventTimeError, repr_of
@@ -21,6 +22,7 @@ LATE = "late"
 """The stream of what comes too late."""
 PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
 MAY_HAVE_NO_HASH = {Decimal, datetime}
+WITH_NAN = {float, Decimal}
 NO_EDGES = "an edge of its window is before the year 1 or after 9999"
 
 
@@ -57,6 +59,20 @@ def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
     """The key of a tuple.
 
     Raises:
+        FailedException: It is not hashable, or could never be found again.
+    """
+    key = hashable_key(tup, fields)
+    for value in key:
+        if type(value) not in NEVER_NAN and has_nan(value):
+            shown = repr_of(key)[:80]
+            raise FailedException(f"its key is {shown}, which {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
+    return key
+
+
+def hashable_key(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
+    """The same where a key with NaN in it equals no other one, and is not kept.
+
+    Raises:
         FailedException: It is not hashable.
     """
     key = tuple(tup[name] for name in fields)
@@ -83,6 +99,14 @@ def plain_types(column: Sequence[Any]) -> AbstractSet[type] | None:
         except BaseException:  # noqa: BLE001 (an author's time zone may raise anything)
             return None
     return types
+
+
+def are_plain(column: Sequence[Any]) -> bool:
+    """Whether all values can be sent, and are equal to themselves, which NaN is not."""
+    types = plain_types(column)
+    if types is None:
+        return False
+    return types.isdisjoint(WITH_NAN) or all(value == value for value in column)
 
 
 def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from datetime import datetime, tzinfo
 from decimal import Decimal
+from math import nan
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException
+from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF
 from fulmen.errors import ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Aggregation
@@ -176,6 +178,7 @@ def test_a_number_that_is_too_large_for_a_sketch_changes_nothing():
     [
         (("a", "x", 0), "its field 'amount': 'x' is no number"),
         ((["a"], 1, 0), "its key is (['a'],), which is not hashable"),
+        ((nan, 1, 0), f"its key is (nan,), which {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}"),
     ],
 )
 def test_bad_tuples_fail_with_the_reason(item, reason):
@@ -189,14 +192,15 @@ class NoZone(tzinfo):
         raise LookupError("no such zone")
 
 
-@pytest.mark.parametrize("key", [Decimal("sNaN"), datetime(2020, 1, 1, tzinfo=NoZone())])
-@pytest.mark.parametrize("partial", [False, True])
-def test_a_key_of_a_plain_type_that_has_no_hash_fails_alone(key, partial):
+@pytest.mark.parametrize("key", [nan, Decimal("sNaN"), datetime(2020, 1, 1, tzinfo=NoZone())])
+@pytest.mark.parametrize("more", [{}, {"partial": True}, {"allowedLateness": "1ms"}], ids=str)
+def test_a_key_of_a_plain_type_that_is_none_fails_alone(key, more):
     items = [("a", 1, 0), (key, 1, 1), ("a", 1, 2)]
-    options = {"is_grouped": False, "replays": False, "partial": partial}
+    options = {"is_grouped": False, "replays": False, **more}
     builder = topology(items, TUMBLING, aggregates=COUNT, **options)
-    result = run(builder, workers=2 if partial else 1)
-    assert [row[-1] for row in result.collected("sink")] == [2]
+    result = run(builder, workers=2 if "partial" in more else 1)
+    [(_, _, _, count, *_)] = result.collected("sink")
+    assert count == 2
     assert len(result.failed("source")) == 1
 
 

@@ -17,11 +17,12 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component
+from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, first_with_nan
 from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import INSTANCE, made_of
 from fulmen.engine.state.segment_format import DELETED_BYTES, decode, encode
 from fulmen.engine.state.segments import Segments
-from fulmen.errors import StateError
+from fulmen.errors import StateError, repr_of
 
 _MISSING = object()
 _OPERATORS = ("__setitem__", "__delitem__", "__ior__")
@@ -142,9 +143,14 @@ class KeyedState(dict[Any, Any]):
             is in the journal is still needed.
 
         Raises:
-            StateError: A value can't be pickled.
+            StateError: A value can't be pickled, or a key could never be found again.
         """
         changed = self._find_changed()
+        lost = first_with_nan(changed)
+        if lost is not None and lost in self:  # one that was restored may be deleted
+            raise StateError(
+                f"the key {repr_of(lost)} of self.state {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}"
+            )
         few = 8 * len(changed) < len(self)
         self._note_by(_Compared if calls > len(self) and not few else KeyedState)
         if not changed:

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID  # noqa: TID251 (the type alone)
 
+from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, first_with_nan
 from fulmen.errors import PASSED_ON, StateError, repr_of
 
 _BY_VALUE = frozenset(
@@ -51,7 +52,10 @@ class MessageIds:
         Raises:
             StateError: What is restored of one of them would not be equal to it.
         """
-        kinds = set(map(type, msg_ids)) - _BY_VALUE
+        kinds = set(map(type, msg_ids))
+        if not kinds <= NEVER_NAN and (lost := first_with_nan(msg_ids)) is not None:
+            raise StateError(f"message id {repr_of(lost)} {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
+        kinds -= _BY_VALUE
         for kind in kinds - self._alone:
             self._look(next(msg_id for msg_id in msg_ids if type(msg_id) is kind))
         if kinds.isdisjoint(self._alone):

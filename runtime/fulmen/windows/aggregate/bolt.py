@@ -27,11 +27,11 @@ from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.columns import times_in
 from fulmen.windows.inputs import (
     LATE,
+    are_plain,
     key_of,
     missing_fields,
     needless_ttl,
     open_windows_gauge,
-    plain_types,
     time_of,
     times_of,
 )
@@ -250,7 +250,7 @@ class Aggregate(ChunkBolt):
         if source is None or source.time_at is None:
             return None
         some = [columns[i] for i in source.key_at]
-        if any(plain_types(column) is None for column in some):
+        if not all(map(are_plain, some)):
             return None
         keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
         if not some:

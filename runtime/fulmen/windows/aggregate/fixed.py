@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
+from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.by_columns import Adder
@@ -88,6 +89,8 @@ class FixedWindows(Windows):
         span = self._here[0]
         kept = self.open.get(span, _NONE).get(plain)
         if kept is None:
+            if has_nan(plain):
+                return None
             kept = [*self._aggregates.new(), None]
         elif kept[-1] is not None:
             kept[-1] = _changed(kept[-1])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from itertools import count
 from math import copysign
 from typing import Any, NamedTuple
@@ -23,11 +22,10 @@ from fulmen.api.event_time import TimeReader
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.kept import Aggregates
 from fulmen.windows.aggregations import Aggregation
-from fulmen.windows.inputs import plain_types, spans_of, times_of
+from fulmen.windows.inputs import are_plain, spans_of, times_of
 from fulmen.windows.options import AggregateOptions
 from fulmen.windows.wanted import wanted
 
-WITH_NAN = {float, Decimal}
 Kinds = Sequence[frozenset[type]]
 """The types of the values of each field of a key, but for None."""
 SAMPLE = 512
@@ -104,7 +102,7 @@ class PartialWindows(Combiner):
 
     @override
     def add(self, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
-        if not all(_is_plain(columns[i]) for i in self._plain_at):
+        if not all(are_plain(columns[i]) for i in self._plain_at):
             return None
         some = [columns[i] for i in self._key_at]
         if not self._are_of_one_kind(some):
@@ -260,14 +258,6 @@ def _nones(values: Sequence[Any]) -> Sequence[int]:
 
 def _has_negative_zero(column: Sequence[Any]) -> bool:
     return any(value == 0 and type(value) is float and copysign(1, value) < 0 for value in column)
-
-
-def _is_plain(column: Sequence[Any]) -> bool:
-    """Whether all values can be sent, and are equal to themselves, which NaN is not."""
-    types = plain_types(column)
-    if types is None:
-        return False
-    return types.isdisjoint(WITH_NAN) or all(value == value for value in column)
 
 
 def _are_few(keys: Sequence[Any]) -> bool:

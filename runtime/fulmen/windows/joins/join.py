@@ -14,10 +14,11 @@ from fulmen.api.components import BasicBolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
+from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import (
     LATE,
-    key_of,
+    hashable_key,
     late_counter,
     missing_fields,
     needless_ttl,
@@ -139,11 +140,11 @@ class Join(BasicBolt):
         if tup.is_tick():
             return
         side = self._sides[tup.component, tup.stream]
-        key = key_of(tup, self._keys[side])
+        key = hashable_key(tup, self._keys[side])
         field, reader = self._times[side]
         time = 0 if field is None else time_of(tup, field, reader)
         row = [tup[name] for name in self._fields[side]]
-        has_key = all(value is not None for value in key)
+        has_key = not any(value is None or has_nan(value) for value in key)
         add = self.add if has_key else self.add_without_key
         if not add(side, key, time, row, collector):
             self._late.inc()

@@ -1,6 +1,7 @@
 """Keyed state and fields: what is written, and what comes back."""
 
 import copy
+import math
 import pickle
 import random
 import threading
@@ -366,6 +367,32 @@ def test_a_value_that_can_t_be_pickled_is_named():
     state["good"], state["bad"] = 1, threading.Lock()
     with pytest.raises(StateError, match=r"^self\.state\['bad'\] can't be pickled"):
         state.updates(1)
+
+
+@pytest.mark.parametrize("calls", [0, 99], ids=["noted", "compared"])
+@pytest.mark.parametrize("key", [math.nan, ("a", math.nan)], ids=repr)
+def test_a_key_that_could_never_be_found_again_is_refused(calls, key):
+    state = KeyedState()
+    state["a"] = 1
+    state.updates(1, calls)
+    state["b"], state[key] = 2, 3
+    with pytest.raises(StateError) as raised:
+        state.updates(2, calls)
+    assert str(raised.value) == (
+        f"the key {key!r} of self.state is not equal to itself, since NaN is in it: what is kept"
+        " under it could never be found again. Use None or a text in place of NaN"
+    )
+
+
+def test_a_key_with_nan_of_before_stays_and_may_be_deleted():
+    journals = {"state": [pickle.dumps(({math.nan: 1, "a": 2}, []), 5)]}
+    state = KeyedState.restore(journals)
+    state["a"] = 3
+    state.updates(1)
+    [lost] = [key for key in state if key != key]
+    del state[lost]
+    state.updates(2)
+    assert state == {"a": 3}
 
 
 # ---- fields ----------------------------------------------------------------------------------

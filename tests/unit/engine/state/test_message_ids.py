@@ -1,5 +1,6 @@
 """Message ids without `==`: an object that a spout keeps is the one that it is told of."""
 
+import math
 import pickle
 from enum import Enum
 
@@ -132,6 +133,18 @@ class InState(Jobs):
 def test_an_id_that_is_a_key_of_the_state_is_refused():
     with pytest.raises(TopologyFailed, match=r"emit: message id .* is a key of self.state"):
         run(object_ids(InState()))
+
+
+class NoNumbers(Jobs):
+    def send(self, job):
+        self.collector.emit([job.n], msg_id=("job", math.nan))
+
+
+def test_an_id_with_nan_in_it_is_refused():
+    with pytest.raises(
+        TopologyFailed, match=r"emit: message id \('job', nan\) is not equal to its"
+    ):
+        run(object_ids(NoNumbers()))
 
 
 class PlainTuples(Colors):

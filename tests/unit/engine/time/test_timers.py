@@ -265,6 +265,14 @@ def test_a_timer_that_can_not_be_set_is_refused(call, says):
         call(Timers())
 
 
+def test_the_key_of_a_timer_must_be_one_that_can_be_found_again():
+    timers = Timers()
+    timers.keeper = TaskTimers(KeyedState(name="timers"))
+    says = r"the key of a timer is \('a', nan\), which is not equal to itself"
+    with pytest.raises(EventTimeError, match=says):
+        timers.set(("a", float("nan")), 5)
+
+
 def test_a_batch_in_which_a_timer_is_due_leaves_nothing_out():
     class Plan:
         def component_of(self, task):

@@ -1,5 +1,7 @@
 """Joins in topologies: which rows are emitted, when, what is late, and that SQL finds the same."""
 
+from math import nan
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -320,9 +322,11 @@ def test_a_watermark_at_the_upper_bound_still_waits_and_one_at_the_end_of_a_wind
         (TableJoin, CONFIG),
     ],
 )
-def test_a_key_of_none_equals_no_other_one(cls, more):
-    items = [("b", None, 1, 5), PAUSE, ("a", None, 2, 5)]
-    assert joined(cls, items, {**more, "type": "left"})[0] == [(None, 2, None)]
+@pytest.mark.parametrize("key", [None, nan], ids=repr)
+def test_a_key_of_none_or_nan_equals_no_other_one(cls, more, key):
+    items = [("b", key, 1, 5), PAUSE, ("a", key, 2, 5)]
+    [(_, *row)] = joined(cls, items, {**more, "type": "left"})[0]
+    assert row == [2, None]
     assert joined(cls, items, {**more, "type": "inner"})[0] == []
 
 
