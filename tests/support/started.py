@@ -22,6 +22,7 @@ KINDS = {
     "Redis": "redis-server",
     "RabbitMQ": "beam.smp",
     "S3 server": "versitygw",
+    "collector of traces": "collector-0.",
     "Prometheus": "prometheus --config",
     "operator (rollouts)": "fulmen_operator",
     "driver's pod": "fulmen.kube driver",
