@@ -44,9 +44,9 @@ RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
-# What changes rarely is a layer of its own.
-COPY requirements/runtime.txt /build/
-RUN pip install --quiet --no-cache-dir --root-user-action ignore \
+# What changes rarely is a layer of its own. Spark comes as source: its wheel is not compressed.
+COPY requirements/runtime.txt requirements/wheels.cfg /build/
+RUN DIST_EXTRA_CONFIG=/build/wheels.cfg pip install --quiet --no-cache-dir --root-user-action ignore \
         --require-hashes --requirement /build/runtime.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
 ENV SPARK_HOME=/opt/spark

@@ -41,6 +41,7 @@ def test_sparks_jvm_uses_it_if_its_java_can(archive, tmp_path):
         assert [maps(pid, archive.file) for pid in found] == [can]
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("content", [b"damaged", None], ids=["damaged", "moved"])
 def test_with_one_that_no_jvm_can_use_it_starts_all_the_same(
     archive, tmp_path, monkeypatch, content

@@ -86,6 +86,7 @@ def test_messages_wait_for_a_registry_that_is_killed_and_none_is_lost(avro, regi
     assert sorted(rows(life.emitted)) == [[n] for n in range(5, 20)]
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("kind", [TransactionalKafkaSpout, OpaqueTransactionalKafkaSpout])
 def test_a_transaction_waits_for_a_registry_that_is_killed(avro, registry, kind):
     life = TransactionalLife(kind, avro.config(avro.form(fields=["amount"])))

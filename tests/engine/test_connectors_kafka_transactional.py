@@ -359,6 +359,7 @@ def test_a_part_of_a_topic_that_was_made_again_is_refused(kafka, topic, life):
         one.attempt()
 
 
+@pytest.mark.matrix(share=1 / 2)
 @both
 def test_while_the_broker_is_away_transactions_are_empty_and_it_is_reported_once(
     kafka, topic, life, kind

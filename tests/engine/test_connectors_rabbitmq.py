@@ -20,6 +20,8 @@ from support.seeds import generator, several
 from support.source_life import SourceLife, chaos
 from support.spark_runs import wait_until
 
+pytestmark = pytest.mark.timeout(240)  # on a busy machine a killed broker is back after a minute
+
 NEVER = 1 << 40
 LAST = "the last one"
 

@@ -20,6 +20,7 @@ print(sc._jvm.java.lang.System.getProperty("java.version").split(".")[0])
 """
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,512]"])
 def test_spark_runs_on_the_java_in_the_wheel(master, tmp_path):
     environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONWARNINGS": "ignore"}

@@ -25,6 +25,8 @@ from support.toy_stages import Toy, parent_of
 
 pytestmark = pytest.mark.timeout(400)
 
+TOLD = "what is told of a start that fails"
+
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -121,6 +123,7 @@ def test_the_end_of_sparks_jvm_is_told_apart_from_a_failed_job(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.matrix(share=1 / 3, name=TOLD, cell="interpreter")
 def test_an_interpreter_that_is_not_there_is_named(tmp_path):
     session = start(settings(1, tmp_path, python="/nowhere/python"))
     try:
@@ -132,6 +135,7 @@ def test_an_interpreter_that_is_not_there_is_named(tmp_path):
         session.close()
 
 
+@pytest.mark.matrix(share=1 / 3, name=TOLD, cell="options")
 def test_java_options_that_java_refuses_are_told(tmp_path):
     given = {"spark.driver.extraJavaOptions": "-Xms900g"}
     with pytest.raises(FulmenError, match=r"Java ended at once\. The reason is in '.*spark\.log'"):
@@ -139,7 +143,8 @@ def test_java_options_that_java_refuses_are_told(tmp_path):
     assert "heap size" in (tmp_path / "spark.log").read_text()
 
 
+@pytest.mark.matrix(share=1 / 3, name=TOLD, cell="workers")
 def test_workers_that_do_not_start_are_told(tmp_path):
     conf = {**several_jvms(2, 1), "spark.executor.extraJavaOptions": "-Xms900g"}
-    with pytest.raises(FulmenError, match="0 of 2 workers started within 3 seconds"):
-        start(settings(2, tmp_path, conf=conf, start_timeout_seconds=3))
+    with pytest.raises(FulmenError, match="0 of 2 workers started within 1 seconds"):
+        start(settings(2, tmp_path, conf=conf, start_timeout_seconds=1))

@@ -20,6 +20,7 @@ from support.spark_runs import (
 pytestmark = pytest.mark.timeout(600)
 
 WORKERS, STAGES = 4, 2
+LOST = "when a JVM is lost"
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_each_partition_stays_in_its_process_and_two_share_a_jvm(runs, places):
     assert is_partitioned(places, WORKERS)
     jvms = [places[0, partition][1] for partition in range(WORKERS)]
     assert jvms[0] == jvms[1] != jvms[2] == jvms[3]
-    assert all(runs.once() == places for _ in range(50))
+    assert all(runs.once() == places for _ in range(20))
 
 
 def test_a_killed_process_is_the_loss_of_one_slot(runs, places):
@@ -67,6 +68,7 @@ def test_a_killed_process_is_the_loss_of_one_slot(runs, places):
     assert len(failures) <= 1
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("stage", range(STAGES))
 def test_a_killed_jvm_is_the_loss_of_its_slots_and_comes_back(runs, places, stage):
     with pytest.raises(JobFailed, match=r"workers 2 and 3 were lost \(exit code 137") as failed:
@@ -80,6 +82,7 @@ def test_a_killed_jvm_is_the_loss_of_its_slots_and_comes_back(runs, places, stag
     assert not is_alive(places[0, 3][0])
 
 
+@pytest.mark.matrix(share=1 / 3, name=LOST, cell="between jobs")
 def test_a_jvm_killed_between_jobs_is_noticed(runs, places):
     kill(places[0, 1][1])
     after, failures = runs.settled()
@@ -89,6 +92,7 @@ def test_a_jvm_killed_between_jobs_is_noticed(runs, places):
     assert after[0, 1] != places[0, 1]
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("stage", range(STAGES))
 def test_a_jvm_killed_after_its_tasks_makes_no_batch_count_with_a_part_run_twice(
     runs, places, stage, tmp_path
@@ -119,6 +123,7 @@ def completed_tasks(runs):
     return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
+@pytest.mark.matrix(share=1 / 3, name=LOST, cell="for a while")
 def test_work_goes_on_without_a_lost_jvm_and_includes_it_when_it_is_back(runs, places):
     executors = runs.session.workers.by_executor()
     (lost,) = (i for i, workers in executors.items() if 0 in workers)
@@ -136,6 +141,7 @@ def test_work_goes_on_without_a_lost_jvm_and_includes_it_when_it_is_back(runs, p
     assert not of_workers(after, 0, 1) & of_workers(places, 0, 1)
 
 
+@pytest.mark.matrix(share=1 / 3, name=LOST, cell="all")
 def test_all_jvms_lost_at_once_come_back(runs, places):
     for jvm in {jvm for _, jvm in places.values()}:
         kill(jvm)

@@ -14,6 +14,8 @@ SECONDS = 240  # a busy machine takes its time
 
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 
+MISSING = "what workers can not import"
+
 COMPONENTS = """
 
 from greetings import HELLO
@@ -80,6 +82,7 @@ def test_environment_variables_prints_and_what_cleanup_raises(fulmen, tmp_path):
     assert log.read_text().count("here is a\n") == 2
 
 
+@pytest.mark.matrix(share=1 / 2, name=MISSING, cell="fulmen")
 def test_workers_that_can_not_import_fulmen(fulmen, tmp_path):
     (tmp_path / "fulmen.py").write_text("")  # found first by the workers
     result = fulmen("run", write(tmp_path, workers=1))
@@ -94,6 +97,7 @@ def test_workers_that_can_not_import_fulmen(fulmen, tmp_path):
     assert "is run again" not in result.stderr
 
 
+@pytest.mark.matrix(share=1 / 2, name=MISSING, cell="code")
 def test_workers_that_can_not_import_the_code(fulmen, tmp_path):
     file = write(tmp_path, workers=1, worker={"env": [{"name": "IN_WORKER", "value": "1"}]})
     with open(tmp_path / "letters.py", "a") as code:

@@ -23,7 +23,7 @@ from support.spark_runs import wait_until
 USER, PASSWORD = "fulmen", "s3cret/word"
 BINARY = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 CONTROL = BINARY.with_name("rabbitmqctl")
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 class RabbitServer:
