@@ -36,8 +36,10 @@ class KeyedState(dict[Any, Any]):
 
     Either each assignment is noted, or, while batches have more calls than there are keys, what
     changed is found by comparing with a copy: then an assignment is as fast as a dict's (150
-    instead of 330 ns for `state[k] = state.get(k, 0) + 1`). It changes between the two by changing
-    its class, which only decides what the operators do (`state[k] = v`, `del state[k]`, `|=`).
+    instead of 330 ns for `state[k] = state.get(k, 0) + 1`). What `update` changes is noted at once,
+    so nothing is compared while most of it changes in that way. It changes between the two by
+    changing its class, which only decides what the operators do: `state[k] = v`, `del state[k]` and
+    `|=`.
     A method that somebody has taken from it and keeps notes what it changes, whatever the class
     was then: those by which operators are called, too, since an instance's own attributes come
     first where a method is looked up by its name. A value that could have been changed in place
@@ -46,6 +48,7 @@ class KeyedState(dict[Any, Any]):
 
     __slots__ = (
         "__dict__",
+        "_at_once",
         "_before",
         "_changed",
         "_name",
@@ -68,8 +71,9 @@ class KeyedState(dict[Any, Any]):
         self._name = name
         self._segments = Segments() if segments is None else segments
         self._before: dict[Any, Any] = {}
-        self._changed: set[Any] = set()
-        self._touch = self._changed.add
+        self._changed: dict[Any, Any] = {}  # a set, in order: memory is read so
+        self._touch = self._changed.setdefault
+        self._at_once = 0
         self.get = super().get  # type: ignore[method-assign]
         for operator in _OPERATORS:
             self.__dict__[operator] = MethodType(KeyedState.__dict__[operator], self)
@@ -106,7 +110,7 @@ class KeyedState(dict[Any, Any]):
 
     @override
     def clear(self) -> None:
-        self._changed.update(self)
+        self._changed.update(dict.fromkeys(self))
         super().clear()
 
     @override
@@ -117,8 +121,10 @@ class KeyedState(dict[Any, Any]):
 
     @override
     def update(self, *args: Any, **kwargs: Any) -> None:
-        for key, value in dict(*args, **kwargs).items():
-            self[key] = value
+        items = dict(*args, **kwargs)
+        dict.update(self, items)
+        self._changed.update(items)
+        self._at_once += len(items)
 
     def __ior__(self, other: Any) -> KeyedState:  # type: ignore[misc]
         self.update(other)
@@ -151,8 +157,9 @@ class KeyedState(dict[Any, Any]):
             raise StateError(
                 f"the key {repr_of(lost)} of self.state {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}"
             )
-        few = 8 * len(changed) < len(self)
-        self._note_by(_Compared if calls > len(self) and not few else KeyedState)
+        many = 8 * len(changed) >= len(self) and 2 * self._at_once <= len(changed)
+        self._note_by(_Compared if calls > len(self) and many else KeyedState)
+        self._at_once = 0
         if not changed:
             return {}
         turn = self._segments.turn(changed, self)
@@ -169,8 +176,8 @@ class KeyedState(dict[Any, Any]):
         return self._changed
 
     def _find_changed(self) -> Collection[Any]:
-        changed, self._changed = self._changed, set()
-        self._touch = self._changed.add
+        changed, self._changed = self._changed, {}
+        self._touch = self._changed.setdefault
         return changed
 
     def _note_by(self, way: type[KeyedState]) -> None:
@@ -244,6 +251,7 @@ class _Compared(KeyedState):
 
     @override
     def _find_changed(self) -> Collection[Any]:
+        self._changed.clear()  # what was noted in any case
         before = self._before
         changed = [k for k, value in self.items() if before.get(k, _MISSING) is not value]
         return changed + [k for k in before if k not in self]

@@ -19,10 +19,15 @@ import math
 import pickle
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import compress
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.state.measures import NO_HASH, Numbers, hashes_of, sizes_of
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.segments import ALONE_BYTES
 from fulmen.errors import PASSED_ON, CheckpointError, NotReadable, StateError, repr_of, text_of
@@ -37,14 +42,13 @@ ALONE_BLOCKS = 256
 HEAD_BYTES = 4096
 """The bytes that are read at once to find the blocks of a segment."""
 
-SHORT = 8
-"""The sizes of the parts of a tuple with at most so many are added up, which is faster."""
 _VERSION = 1
+_BITS = 64
+"""More than the bits of the size of an entry."""
 _HEAD = struct.Struct(">BI")
 _BLOCK = struct.Struct(">QI")
 DELETED_BYTES = 24
 Keeps = Callable[[dict[Any, Any]], dict[Any, Any]]
-_Groups = dict[int, dict[Any, Any]]  # by the number of bits of the size of one entry
 
 
 class Piece(NamedTuple):
@@ -75,7 +79,7 @@ class Content(NamedTuple):
 
 
 def encode(
-    values: Mapping[Any, Any], deleted: Iterable[Any], names: Mapping[int, str]
+    values: Mapping[Any, Any], deleted: Sequence[Any], names: Mapping[int, str]
 ) -> Iterator[Piece]:
     """Segments with these keys. A large value has one of its own.
 
@@ -87,28 +91,62 @@ def encode(
     Raises:
         StateError: A value can't be pickled.
     """
-    groups: _Groups = {}
-    gone: list[Any] = []
-    total = 0
-    for key, value in values.items():
-        size = _quick_size(key) or _size_of_key(key, names)
-        size += _quick_size(value) or _size_of_value(key, value, names)
-        if size >= ALONE_BYTES:
-            yield _piece({size.bit_length(): {key: value}}, [], ALONE_BLOCKS, names)
-            continue
-        groups.setdefault(size.bit_length(), {})[key] = value
-        total += size
-        if total >= SEGMENT_BYTES:
-            yield _piece(groups, [], _blocks(total), names)
-            groups, total = {}, 0
-    for key in deleted:
-        gone.append(key)
-        total += DELETED_BYTES
-        if total >= SEGMENT_BYTES:
-            yield _piece(groups, gone, _blocks(total), names)
-            groups, gone, total = {}, [], 0
-    if groups or gone:
-        yield _piece(groups, gone, _blocks(total), names)
+    entries = _entries(values, deleted, names)
+    total = int(entries.sizes.sum())
+    if total < ALONE_BYTES:  # as most commits
+        if entries.keys:
+            yield _piece(entries, 1, names)
+        return
+    is_large = entries.sizes >= ALONE_BYTES
+    for i in np.flatnonzero(is_large).tolist():
+        yield _piece(entries.at(slice(i, i + 1)), ALONE_BLOCKS, names)
+    if is_large.any():
+        entries = entries.at(~is_large)
+    before = np.cumsum(entries.sizes) - entries.sizes
+    ends = [*(np.flatnonzero(np.diff(before // SEGMENT_BYTES)) + 1).tolist(), len(entries.keys)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        if start < end:
+            some = entries.at(slice(start, end))
+            yield _piece(some, _blocks(int(some.sizes.sum())), names)
+
+
+class _Entries(NamedTuple):
+    """Keys and what is to be written of them.
+
+    Attributes:
+        keys: They.
+        values: Their values; of a key that was deleted it means nothing.
+        sizes: About how many bytes each takes.
+        is_deleted: Which of them were deleted.
+    """
+
+    keys: Sequence[Any]
+    values: Sequence[Any]
+    sizes: Numbers
+    is_deleted: npt.NDArray[np.bool_]
+
+    def at(self, where: slice | npt.NDArray[np.bool_]) -> _Entries:
+        """Some of them."""
+        if isinstance(where, slice):
+            keys, values = self.keys[where], self.values[where]
+        else:
+            keys, values = list(compress(self.keys, where)), list(compress(self.values, where))
+        return _Entries(keys, values, self.sizes[where], self.is_deleted[where])
+
+
+def _entries(
+    values: Mapping[Any, Any], deleted: Sequence[Any], names: Mapping[int, str]
+) -> _Entries:
+    keys, kept = list(values), list(values.values())
+    sizes, of_values = sizes_of(keys), sizes_of(kept)
+    for i in np.flatnonzero(sizes == 0).tolist():
+        sizes[i] = _size_of_key(keys[i], names)
+    for i in np.flatnonzero(of_values == 0).tolist():
+        of_values[i] = _size_of_value(keys[i], kept[i], names)
+    is_deleted = np.zeros(len(keys) + len(deleted), np.bool_)
+    is_deleted[len(keys) :] = True
+    sizes = np.append(sizes + of_values, np.full(len(deleted), DELETED_BYTES, np.int64))
+    return _Entries([*keys, *deleted], [*kept, *deleted], sizes, is_deleted)
 
 
 def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Keeps) -> bytes | None:
@@ -144,7 +182,7 @@ def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Kee
 
 def _size_of_value(key: Any, value: Any, names: Mapping[int, str]) -> int:
     try:
-        return _size(value, names)
+        return len(dumps(value, names))
     except NotReadable as e:
         raise NotReadable(f"self.state[{repr_of(key)}] can't be kept ({text_of(e)})") from e
     except PASSED_ON:
@@ -155,42 +193,10 @@ def _size_of_value(key: Any, value: Any, names: Mapping[int, str]) -> int:
 
 def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
     try:
-        return _size(key, names)
+        return len(dumps(key, names))
     except NotReadable as e:
         where = f"the key {repr_of(key)} of self.state"
         raise NotReadable(f"{where} can't be kept ({text_of(e)})") from e
-
-
-def _size(value: Any, names: Mapping[int, str]) -> int:
-    return _quick_size(value) or len(dumps(value, names))
-
-
-def _quick_size(value: Any) -> int:
-    """About how many bytes a value takes; 0: only pickling can tell.
-
-    It is asked for each key and value that is written, so its parts are not in functions.
-    """
-    kind = type(value)
-    if kind is int:
-        return 4 + int(value.bit_length() >> 3)
-    if kind is str or kind is bytes:
-        return len(value) + 8
-    if kind is float or kind is bool or value is None:
-        return 8
-    if kind is not tuple or len(value) > SHORT:
-        return 0
-    size = 2
-    for part in value:
-        kind = type(part)
-        if kind is int:
-            size += 4 + (part.bit_length() >> 3)
-        elif kind is str or kind is bytes:
-            size += len(part) + 8
-        elif kind is float or kind is bool or part is None:
-            size += 8
-        else:
-            return 0
-    return size
 
 
 def _blocks(total: int) -> int:
@@ -198,24 +204,30 @@ def _blocks(total: int) -> int:
     return 2 + total // BLOCK_BYTES if total >= WHOLE_BYTES else 1
 
 
-def _piece(groups: _Groups, deleted: list[Any], count: int, names: Mapping[int, str]) -> Piece:
-    contents: list[tuple[_Groups, list[Any]]] = [({}, []) for _ in range(count)]
-    if count == 1:
-        contents = [(groups, deleted)]
-    else:
-        for bits, entries in groups.items():
-            for key, value in entries.items():
-                contents[_block_of(key, count)][0].setdefault(bits, {})[key] = value
-        for key in deleted:
-            contents[_block_of(key, count)][1].append(key)
-    blocks = [_block(of_block, gone, names) for of_block, gone in contents]
-    parts: list[tuple[float, Sequence[Any]]] = [
-        (_weight(bits), list(entries))
-        for of_block, _ in contents
-        for bits, entries in of_block.items()
-    ]
-    parts += [(DELETED_BYTES, gone) for _, gone in contents]
-    return Piece(_segment(blocks), parts)
+def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
+    """A segment of so many blocks."""
+    keys, values = entries.keys, entries.values
+    bits = np.frexp(entries.sizes)[1].astype(np.int64)  # the number of bits of each
+    bits[entries.is_deleted] = 0
+    codes = bits
+    if count > 1:
+        codes = _blocks_of(keys, count) * _BITS + bits
+    by_code: dict[int, list[int]] = {}
+    for i, code in enumerate(codes.tolist()):
+        by_code.setdefault(code, []).append(i)
+    contents = [Content([], []) for _ in range(count)]
+    parts: list[tuple[float, Sequence[Any]]] = []
+    for code, some in sorted(by_code.items()):
+        block, of_bits = divmod(code, _BITS)
+        if of_bits:
+            group = {keys[i]: values[i] for i in some}
+            contents[block].groups.append((_weight(of_bits), group))
+            parts.append((_weight(of_bits), list(group)))
+        else:
+            gone = [keys[i] for i in some]
+            contents[block].deleted.extend(gone)
+            parts.append((DELETED_BYTES, gone))
+    return Piece(_segment([_block(content, names) for content in contents]), parts)
 
 
 def _segment(blocks: Sequence[bytes]) -> bytes:
@@ -228,11 +240,8 @@ def _weight(bits: int) -> float:
     return 0.75 * (1 << bits)
 
 
-def _block(groups: _Groups, deleted: list[Any], names: Mapping[int, str]) -> bytes:
-    if not groups and not deleted:
-        return b""
-    weighed = [(_weight(bits), entries) for bits, entries in groups.items()]
-    return dumps((weighed, deleted), names)
+def _block(found: Content, names: Mapping[int, str]) -> bytes:
+    return dumps(tuple(found), names) if found.groups or found.deleted else b""
 
 
 def decode(where: str, data: bytes) -> Iterator[Content]:
@@ -289,7 +298,7 @@ def blocks_for(text: str, count: int) -> list[int]:
     """The blocks that may hold keys which are shown as this text."""
     if count == 1:
         return [0]
-    return sorted({0, *(_block_of(key, count) for key in _read_as(text))})
+    return sorted({0, *_blocks_of(list(_read_as(text)), count).tolist()})
 
 
 def _read_as(text: str) -> Iterator[Any]:
@@ -308,36 +317,6 @@ class _Infinite(ast.NodeTransformer):
         return ast.Constant(math.inf) if node.id == "inf" else node
 
 
-def _block_of(key: Any, count: int) -> int:
-    number = stable_hash(key)
-    return 0 if number is None else 1 + number % (count - 1)
-
-
-def stable_hash(key: Any) -> int | None:
-    """A hash that is the same in every process, and for equal keys; None if there is none.
-
-    Python's own hash of text differs between processes.
-    """
-    kind = type(key)
-    if kind is str:
-        return zlib.crc32(key.encode("utf-8", "surrogatepass"))
-    if kind is int or kind is bool or kind is float:
-        return None if key != key else hash(key) & 0xFFFFFFFF
-    if kind is bytes:
-        return zlib.crc32(key, 1)
-    if key is None:
-        return 0
-    if kind is tuple:
-        number = 2
-        for part in key:
-            if type(part) is str:  # as above, but without a call, as there are many keys
-                inner: int | None = zlib.crc32(part.encode("utf-8", "surrogatepass"))
-            elif type(part) is int:
-                inner = hash(part) & 0xFFFFFFFF
-            else:
-                inner = stable_hash(part)
-            if inner is None:
-                return None
-            number = zlib.crc32(inner.to_bytes(4, "big"), number)
-        return number
-    return None
+def _blocks_of(keys: Sequence[Any], count: int) -> Numbers:
+    hashes = hashes_of(keys)
+    return np.where(hashes == NO_HASH, 0, 1 + hashes % (count - 1))

@@ -21,7 +21,7 @@ each restart begins again); a segment for each hash of keys (a commit would writ
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -47,25 +47,39 @@ class Segment:
         bytes: Its size.
         alone: It is for one large value.
         is_old: It is of an older format, and written anew at the first opportunity.
-        keys: All that are in it, deleted ones as well.
-        live: How many of them no later segment has.
-        live_bytes: The size of these.
+        parts: What is in it.
     """
 
     journal: str
     bytes: int
     alone: bool = False
     is_old: bool = False
-    keys: list[Sequence[Hashable]] = field(default_factory=list)
-    live: int = 0
-    live_bytes: float = 0.0
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def live(self) -> int:
+        """How many of its keys no later segment has."""
+        return sum(part.live for part in self.parts)
+
+    @property
+    def live_bytes(self) -> float:
+        """The size of these."""
+        return sum(part.live * part.mean for part in self.parts)
 
 
-class KeyPlace(NamedTuple):
-    """Where a key is: a segment, and what it takes there on average."""
+@dataclass(eq=False, slots=True)
+class Part:
+    """Keys of a segment that take about the same.
 
-    segment: Segment
+    Attributes:
+        keys: They, deleted ones as well.
+        mean: What one of them takes on average.
+        live: How many of them no later segment has.
+    """
+
+    keys: Sequence[Hashable]
     mean: float
+    live: int = 0
 
 
 class SegmentUpdate(NamedTuple):
@@ -87,8 +101,8 @@ class Segments:
 
     def __init__(self) -> None:
         self._segments: dict[str, Segment] = {}
-        self._places: dict[Any, KeyPlace] = {}  # of keys: in the newest segment that has them
-        self._stale: dict[Any, int] = {}  # how many older segments have them as well
+        self._places: dict[Any, Part] = {}  # of keys: in the newest segment that has them
+        self._stale: Counter[Any] = Counter()  # how many older segments have them as well
 
     @property
     def bytes(self) -> int:
@@ -110,26 +124,29 @@ class Segments:
             parts: Keys, and about how many bytes one of them takes in comparison.
             is_old: It is of an older format.
         """
-        parts = [(weight, keys) for weight, keys in parts if keys]
-        whole = sum(weight * len(keys) for weight, keys in parts) or 1.0
-        alone = size >= ALONE_BYTES and sum(len(keys) for _, keys in parts) == 1
-        segment = self._segments[journal] = Segment(journal, size, alone, is_old)
+        by_weight: dict[float, list[Any]] = {}
         for weight, keys in parts:
-            place = KeyPlace(segment, weight * size / whole)
-            segment.keys.append(keys)
-            if not self._places.keys().isdisjoint(keys):
-                for key in keys:
-                    before = self._places.get(key)
-                    if before is not None:
-                        self._supersede(key, before)
-            self._places.update(zip(keys, repeat(place)))
-            segment.live += len(keys)
-            segment.live_bytes += place.mean * len(keys)
+            by_weight.setdefault(weight, []).extend(keys)
+        number = sum(map(len, by_weight.values()))
+        whole = sum(weight * len(keys) for weight, keys in by_weight.items()) or 1.0
+        alone = size >= ALONE_BYTES and number == 1
+        segment = self._segments[journal] = Segment(journal, size, alone, is_old)
+        for weight, keys in by_weight.items():
+            part = Part(keys, weight * size / whole, len(keys))
+            segment.parts.append(part)
+            self._supersede(keys)
+            self._places.update(zip(keys, repeat(part)))
 
-    def _supersede(self, key: Any, place: KeyPlace) -> None:
-        place.segment.live -= 1
-        place.segment.live_bytes -= place.mean
-        self._stale[key] = self._stale.get(key, 0) + 1
+    def _supersede(self, keys: Collection[Any]) -> None:
+        """Forget where the newest of these keys are: they are in older segments by now."""
+        places = self._places
+        if places.keys().isdisjoint(keys):
+            return
+        before = list(map(places.pop, keys, repeat(None)))
+        for part, number in Counter(before).items():
+            if part is not None:
+                part.live -= number
+        self._stale.update(key for key, part in zip(keys, before, strict=True) if part is not None)
 
     def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> SegmentUpdate:
         """What the next commit writes.
@@ -138,18 +155,12 @@ class Segments:
             changed: Keys that were assigned or deleted since the last one.
             state: What is kept now.
         """
-        pop, get, supersede = self._places.pop, state.get, self._supersede  # of many keys
-        values: dict[Any, Any] = {}
+        self._supersede(changed)
+        found = zip(changed, map(state.get, changed, repeat(_MISSING)), strict=True)
+        values = {key: value for key, value in found if value is not _MISSING}
         gone: list[Any] = []
-        for key in changed:
-            place = pop(key, None)
-            if place is not None:
-                supersede(key, place)
-            value = get(key, _MISSING)
-            if value is _MISSING:
-                gone.append(key)
-            else:
-                values[key] = value
+        if len(values) < len(changed):
+            gone += [key for key in changed if key not in values]
         dropped = list(self._victims())
         for segment in dropped:
             del self._segments[segment.journal]
@@ -193,20 +204,20 @@ class Segments:
     def _taken_from(self, segment: Segment, state: Mapping[Any, Any]) -> Iterator[Any]:
         """Forget a segment; gives the keys that no later one has."""
         places, stale = self._places, self._stale
-        for keys in segment.keys:
-            for key in keys:
-                place = places.get(key)
-                if place is not None and place.segment is segment:
-                    del places[key]
-                    yield key
-                    continue
+        for part in segment.parts:
+            found = list(map(places.get, part.keys))
+            newest = [key for key, place in zip(part.keys, found, strict=True) if place is part]
+            others = [key for key, place in zip(part.keys, found, strict=True) if place is not part]
+            for key in newest:
+                del places[key]
+            yield from newest
+            for key in others:
                 if stale[key] > 1:
                     stale[key] -= 1
                     continue
                 del stale[key]
-                if place is not None and key not in state:  # it is deleted where it never was
-                    del places[key]
-                    self._supersede(key, place)
+                if key not in state:  # it is deleted where it never was
+                    self._supersede((key,))
 
 
 def _size_class(segment: Segment) -> int:

@@ -18,6 +18,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.kept import ArrowRows, Key, Windows
+from fulmen.windows.aggregate.rows import StateRows
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
 
@@ -36,8 +37,11 @@ class PlainCounts(Windows):
         self._spans = spans
         self._plain_keys = len(self._options.key) == 1  # not as tuples: they are many
         self.open: dict[Span, Counter[Any]] = {}
-        for (start, plain), number in self.state.items():
-            self.open.setdefault(spans.of(start)[-1], Counter())[plain] = number
+        self._rows = StateRows(self.state)
+        for key, number in self.state.items():
+            span = spans.of(key[0])[-1]
+            self.open.setdefault(span, Counter())[key[1]] = number
+            self._rows.add(span, key)
         self._changed: dict[Span, set[Any]] = {}
         self._here: Sequence[Span] = ()
         self._since, self._until = NEVER
@@ -125,19 +129,16 @@ class PlainCounts(Windows):
 
     @override
     def end_batch(self) -> None:
-        state = self.state
-        for span, keys in self._changed.items():
-            start, window = span[0], self.open[span]
-            for plain in keys:
-                state[start, plain] = window[plain]
+        for span, changed in self._changed.items():
+            self._rows.write(span, self.open[span], changed)
         self._changed = {}
 
     @override
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         self.end_batch()  # nothing of this batch comes any more
         span: Span = key
-        start, (since, until) = span[0], self.when(span)
-        state, emit, is_plain = self.state, collector.emit, self._plain_keys
+        since, until = self.when(span)
+        emit, is_plain = collector.emit, self._plain_keys
         for plain, number in self.open.pop(span, Counter()).items():
             emit([*((plain,) if is_plain else plain), since, until, number])
-            del state[start, plain]
+        self._rows.delete(span)

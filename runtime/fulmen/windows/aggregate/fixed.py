@@ -26,6 +26,7 @@ from fulmen.windows.aggregate.kept import (
     Key,
     Windows,
 )
+from fulmen.windows.aggregate.rows import StateRows
 from fulmen.windows.columns import Part
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
@@ -58,8 +59,11 @@ class FixedWindows(Windows):
         self._width = len(self._options.aggregates) + 1
         self._plain_keys = len(self._options.key) == 1  # not as tuples: they are many
         self.open: dict[Span, dict[Any, Kept]] = {}
-        for (start, plain), kept in self.state.items():
-            self.open.setdefault(spans.of(start)[-1], {})[plain] = self._read(kept)
+        self._rows = StateRows(self.state)
+        for key, kept in self.state.items():
+            span = spans.of(key[0])[-1]
+            self.open.setdefault(span, {})[key[1]] = self._read(kept)
+            self._rows.add(span, key)
         self._changed: dict[Span, dict[Any, Kept]] = {}
         self._forget_place()
 
@@ -181,15 +185,10 @@ class FixedWindows(Windows):
             )
         return kept
 
-    def _write(self, span: Span, plain: Any, kept: Kept) -> None:
-        is_number = len(kept) == 2 and kept[1] is None and type(kept[0]) in (int, float)
-        self.state[span[0], plain] = kept[0] if is_number else tuple(kept)
-
     @override
     def end_batch(self) -> None:
-        for span, windows in self._changed.items():
-            for plain, kept in windows.items():
-                self._write(span, plain, kept)
+        for span, changed in self._changed.items():
+            self._rows.write(span, self.open[span], changed, _written)
         self._changed = {}
         self._forget_place()
 
@@ -210,9 +209,8 @@ class FixedWindows(Windows):
             self._emit_all(span, ON_TIME_PANE, collector)
         finally:
             if is_over:
-                state = self.state
-                for plain in self.open.pop(span, ()):
-                    del state[span[0], plain]
+                self.open.pop(span, None)
+                self._rows.delete(span)
 
     def _emit_all(self, span: Span, pane: str, collector: BasicOutputCollector) -> None:
         """Emit what was not, of all keys of a window.
@@ -233,7 +231,7 @@ class FixedWindows(Windows):
             except BaseException as error:  # noqa: BLE001 (an author's aggregation may raise anything)
                 wrong = wrong or error
             if is_kept:
-                self._write(span, plain, kept)
+                self.state[span[0], plain] = _written(kept)
         if wrong is not None:
             raise wrong
 
@@ -254,6 +252,12 @@ class FixedWindows(Windows):
         count, _, _, *before = kept[-1] or NEW
         after = self.emit_pane(key, (span, results, pane, count), before, collector)
         kept[-1] = count + 1, has_ended, False, *after
+
+
+def _written(kept: Kept) -> Any:
+    """What the state has of what is kept: a number alone, if that is all."""
+    is_number = len(kept) == 2 and kept[1] is None and type(kept[0]) in (int, float)
+    return kept[0] if is_number else tuple(kept)
 
 
 def _changed(status: Status | None) -> Status | None:

@@ -12,7 +12,14 @@ from fulmen.checkpoint import CommitLog, Store, save
 from fulmen.engine.state import segment_format
 from fulmen.engine.state.committed_state import read_key, read_state
 from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.segment_format import stable_hash
+from fulmen.engine.state.measures import (
+    FEW,
+    NO_HASH,
+    hashes_of,
+    quick_size,
+    sizes_of,
+    stable_hash,
+)
 from fulmen.errors import CheckpointError
 from support.engine_runs import new_store
 
@@ -177,3 +184,29 @@ def test_equal_keys_have_equal_hashes(one, other):
 @pytest.mark.parametrize("key", [float("nan"), Colour.RED, Decimal(1), (1, Decimal(1)), object()])
 def test_keys_of_other_kinds_have_none(key):
     assert stable_hash(key) is None
+
+
+OF_A_KIND = st.sampled_from(
+    [
+        st.integers(),
+        st.floats(),
+        st.text("ab\xe4\ud800", max_size=9),
+        st.text("ab", max_size=9),
+        st.binary(max_size=9),
+        st.booleans(),
+        st.none(),
+    ]
+)
+ALIKE = st.one_of(
+    OF_A_KIND.flatmap(lambda one: st.lists(one, max_size=9)),
+    st.lists(OF_A_KIND, max_size=3).flatmap(lambda some: st.lists(st.tuples(*some), max_size=9)),
+    st.lists(KEYS, max_size=9),
+)
+
+
+@given(ALIKE)
+def test_many_keys_have_the_sizes_and_hashes_that_each_has(keys):
+    for some in (keys, keys * FEW, [*keys * FEW, "other"]):  # few, of a kind, and of several
+        assert sizes_of(some).tolist() == list(map(quick_size, some))
+        hashes = [NO_HASH if key is None else key for key in map(stable_hash, some)]
+        assert hashes_of(some).tolist() == hashes

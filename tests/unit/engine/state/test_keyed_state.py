@@ -131,6 +131,32 @@ def test_a_value_that_is_changed_in_place_and_assigned_is_written_however_often_
     assert state == {"a": 60, "b": [5, 6]}
 
 
+def test_keys_that_come_and_go_are_not_remembered_while_changes_are_found_by_comparing():
+    state = KeyedState(dict.fromkeys(range(4), 0))
+    for number in range(1, 9):
+        for key in range(4):
+            state[key] = number
+        state[f"of {number}"] = 1
+        state.pop(f"of {number}")
+        state.updates(number, calls=99)
+        assert len(state.noted) == 0
+    assert type(state) is not KeyedState
+
+
+@pytest.mark.parametrize("others", [0, 2, 40])
+def test_what_an_update_changes_is_written_beside_what_is_assigned(others):
+    state, kept, expected = KeyedState(), Kept(), {}
+    for number in range(1, 6):
+        at_once = dict.fromkeys(range(20), number)
+        state.update(at_once)
+        expected |= at_once
+        for key in range(others):
+            state[100 + key] = expected[100 + key] = -number
+        kept.add(number, state.updates(number, calls=99))
+        assert kept.restored() == state == expected
+        assert (type(state) is KeyedState) == (others < 20)  # else what changed is looked for
+
+
 def two_ways(first_calls):
     """A state of ten numbers, after a batch that had so many calls, and what is kept of it."""
     state, kept = KeyedState(), Kept()

@@ -1,0 +1,171 @@
+"""How many bytes keys and values take, and hashes of keys: of one, and of many at once. Pure.
+
+A commit asks for each key that has changed, of which there may be a hundred thousand. Those of one
+kind, such as texts, or tuples of a number and a text, are measured by columns: Python runs once a
+column then, and not once a key.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+SHORT = 8
+"""The sizes of the parts of a tuple with at most so many are added up, which is faster."""
+FEW = 64
+"""So many are measured one by one: that is faster then."""
+NO_HASH = -1
+_MASK = 0xFFFFFFFF
+_TABLE = np.array(
+    [zlib.crc32(bytes([byte ^ 0xFF])) ^ _MASK ^ (_MASK >> 8) for byte in range(256)], np.int64
+)
+"""What a byte makes of a CRC: that of `zlib`, without the steps at its beginning and end."""
+
+
+def sizes_of(values: Sequence[Any]) -> Numbers:
+    """What `quick_size` says of each."""
+    if len(values) > FEW and (found := _sizes(values)) is not None:
+        return found
+    return np.fromiter(map(quick_size, values), np.int64, len(values))
+
+
+def _sizes(values: Sequence[Any]) -> Numbers | None:
+    """None: they are of several kinds."""
+    kind = _kind_of(values)
+    if kind is not tuple:
+        return _plain_sizes(values, kind)
+    if (width := _width_of(values)) is None or width > SHORT:
+        return None
+    total: Numbers = np.full(len(values), 2, np.int64)
+    for i in range(width):
+        part = list(map(itemgetter(i), values))
+        kind = _kind_of(part)
+        if kind is tuple or (sizes := _plain_sizes(part, kind)) is None:
+            return None
+        total += sizes
+    return total
+
+
+def _plain_sizes(values: Sequence[Any], kind: type | None) -> Numbers | None:
+    n = len(values)
+    if kind is int:
+        return (np.fromiter(map(int.bit_length, values), np.int64, n) >> 3) + 4
+    if kind is str or kind is bytes:
+        return np.fromiter(map(len, values), np.int64, n) + 8
+    if kind is float or kind is bool or kind is type(None):
+        return np.full(n, 8, np.int64)
+    return None
+
+
+def _kind_of(values: Sequence[Any]) -> type | None:
+    """The type of all of them; None: there are several."""
+    kinds = set(map(type, values))
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _width_of(tuples: Sequence[Any]) -> int | None:
+    """The length of all of them; None: there are several."""
+    widths = set(map(len, tuples))
+    return widths.pop() if len(widths) == 1 else None
+
+
+def quick_size(value: Any) -> int:
+    """About how many bytes a value takes; 0: only pickling can tell.
+
+    It is asked for each key and value that is written, so its parts are not in functions.
+    """
+    kind = type(value)
+    if kind is int:
+        return 4 + int(value.bit_length() >> 3)
+    if kind is str or kind is bytes:
+        return len(value) + 8
+    if kind is float or kind is bool or value is None:
+        return 8
+    if kind is not tuple or len(value) > SHORT:
+        return 0
+    size = 2
+    for part in value:
+        kind = type(part)
+        if kind is int:
+            size += 4 + (part.bit_length() >> 3)
+        elif kind is str or kind is bytes:
+            size += len(part) + 8
+        elif kind is float or kind is bool or part is None:
+            size += 8
+        else:
+            return 0
+    return size
+
+
+def hashes_of(keys: Sequence[Any]) -> Numbers:
+    """What `stable_hash` says of each; `NO_HASH` where it says None."""
+    if len(keys) > FEW and (found := _hashes(keys)) is not None:
+        return found
+    hashes = (NO_HASH if (number := stable_hash(key)) is None else number for key in keys)
+    return np.fromiter(hashes, np.int64, len(keys))
+
+
+def _hashes(keys: Sequence[Any]) -> Numbers | None:
+    """None: they are of several kinds."""
+    kind = _kind_of(keys)
+    if kind is not tuple:
+        return _plain_hashes(keys, kind)
+    if (width := _width_of(keys)) is None:
+        return None
+    numbers: Numbers = np.full(len(keys), 2, np.int64)
+    for i in range(width):
+        part = list(map(itemgetter(i), keys))
+        kind = _kind_of(part)
+        if kind is tuple or (inner := _plain_hashes(part, kind)) is None:
+            return None
+        numbers = _crc32(inner, numbers)
+    return numbers
+
+
+def _plain_hashes(keys: Sequence[Any], kind: type | None) -> Numbers | None:
+    if kind is int or kind is bool:
+        return np.fromiter(map(hash, keys), np.int64, len(keys)) & _MASK
+    if kind is str:
+        try:
+            return np.fromiter(map(zlib.crc32, map(str.encode, keys)), np.int64, len(keys))
+        except UnicodeEncodeError:  # a surrogate
+            return None
+    return None
+
+
+def _crc32(words: Numbers, before: Numbers) -> Numbers:
+    """`zlib.crc32` of the four bytes of each word, the highest first."""
+    crc = before ^ _MASK
+    for shift in (24, 16, 8, 0):
+        crc = _TABLE[(crc ^ (words >> shift)) & 0xFF] ^ (crc >> 8)
+    return crc ^ _MASK
+
+
+def stable_hash(key: Any) -> int | None:
+    """A hash that is the same in every process, and for equal keys; None if there is none.
+
+    Python's own hash of text differs between processes.
+    """
+    kind = type(key)
+    if kind is str:
+        return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+    if kind is int or kind is bool or kind is float:
+        return None if key != key else hash(key) & _MASK
+    if kind is bytes:
+        return zlib.crc32(key, 1)
+    if key is None:
+        return 0
+    if kind is tuple:
+        number = 2
+        for part in key:
+            if (inner := stable_hash(part)) is None:
+                return None
+            number = zlib.crc32(inner.to_bytes(4, "big"), number)
+        return number
+    return None
