@@ -17,6 +17,8 @@ TURN_SECONDS: Final = 2.0
 CALL_SECONDS: Final = 2.0
 """A call about the lease that takes longer is made again: its connection may be dead."""
 RETRY_SECONDS: Final = 1.0
+END_SECONDS: Final = 30.0
+"""A term that goes on for so long after its end is a mistake of ours."""
 LEASE: Final = KINDS["Lease"]
 
 logger = logging.getLogger(__name__)
@@ -101,11 +103,21 @@ class Election:
             await self._lead()
 
     async def _end_term(self) -> None:
-        """Until nothing of it goes on: what it knows must not be of use to the next one."""
+        """Until nothing of it goes on: what it knows must not be of use to the next one.
+
+        Raises:
+            RuntimeError: It goes on nevertheless. The operator ends, and is started anew: else
+                nobody would lead, and nothing would say so.
+        """
         term, self._term = self._term, None
-        if term is not None:
-            term.cancel()
-            await asyncio.gather(term, return_exceptions=True)
+        if term is None:
+            return
+        term.cancel()
+        await asyncio.wait({term}, timeout=END_SECONDS)
+        if not term.done():
+            raise RuntimeError(f"a term goes on {END_SECONDS:.0f} s after its end")
+        if not term.cancelled():
+            term.exception()  # it is of no interest any more, and asyncio is not to log it
 
     async def _ask(self, turn: Generator[Request, Object | None, None]) -> None:
         with suppress(StopIteration):

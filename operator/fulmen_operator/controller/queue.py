@@ -64,7 +64,8 @@ class Queue(Generic[K]):
 
     async def _wait(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
 
     def done(self, key: K, again_in: float | None = None) -> None:
         """A key was worked on; it comes again after `again_in` seconds, or at the usual time."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -214,6 +214,24 @@ async def test_a_mistake_of_ours_ends_the_operator(caplog):
     operator.work = work
     await asyncio.sleep(10)
     with pytest.raises(ExceptionGroup):
+        await operator.task
+
+
+@in_virtual_time
+async def test_a_term_that_does_not_end_ends_the_operator(caplog):
+    operator, told = Operator(LeaseServer(), "alone"), asyncio.Event()
+
+    async def work():
+        while not told.is_set():
+            with suppress(asyncio.CancelledError):
+                await told.wait()
+
+    operator.work = work
+    await asyncio.sleep(10)
+    operator.api.is_up.clear()
+    await asyncio.wait({operator.task}, timeout=60)
+    told.set()
+    with pytest.raises(RuntimeError, match="a term goes on 30 s after its end"):
         await operator.task
 
 

@@ -148,6 +148,24 @@ def test_a_long_queue_moves_while_each_of_its_keys_takes_its_time(queue, clock):
         queue.failed(key)
 
 
+@pytest.mark.parametrize("turns", range(5))
+def test_whoever_waits_can_be_stopped_while_a_key_comes(queue, turns):
+    """However far it has come with it: an operator whose term does not end never leads again."""
+
+    async def wait_and_stop():
+        queue.add("later", delay=60)
+        task = asyncio.ensure_future(queue.get())
+        await asyncio.sleep(0.01)
+        queue.add("a", delay=60)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task}, timeout=1)
+        return task.cancelled()
+
+    assert asyncio.run(wait_and_stop())
+
+
 def test_waiting_ends_when_a_key_is_added(queue):
     async def wait_and_add():
         task = asyncio.ensure_future(queue.get())
