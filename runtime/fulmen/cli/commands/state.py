@@ -16,6 +16,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.display.kept_times import of_time, plain, shown
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
+from fulmen.engine.driver.repair import find_unreadable, remove_unreadable
 from fulmen.engine.state.committed_state import (
     CommittedState,
     read_components,
@@ -25,7 +26,6 @@ from fulmen.engine.state.committed_state import (
     read_state,
     read_timers,
 )
-from fulmen.engine.state.repair import find_unreadable, remove_unreadable
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import did_you_mean
@@ -114,9 +114,9 @@ def state(  # noqa: C901 (each option once)
     With --windows, show the windows of an Aggregate that are open, and with --timers the timers of
     a bolt: when they are due by event time, or in seconds of the batch clock.
 
-    With --unreadable, show each key, field, timer and message id that can't be read, as its class
-    is gone, or was changed, or can be pickled and not unpickled; with --remove as well, take these
-    out for good. A driver that runs ends then, and the next one goes on without them.
+    With --unreadable, show each key, field, timer, message id and metadata that can't be read, as
+    its class is gone, or was changed, or can be pickled and not unpickled; with --remove as well,
+    take these out for good. A driver that runs ends then, and the next one goes on without them.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:

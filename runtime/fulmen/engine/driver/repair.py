@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from fulmen.checkpoint import (
@@ -14,10 +16,12 @@ from fulmen.checkpoint import (
     Updates,
     load_many,
     new_tag,
+    read_layout,
     read_newest,
     save,
 )
 from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.batches.transactions import TRANSACTIONS, Ledger, ledger_of
 from fulmen.engine.state import unreadable
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.failed_messages import FailedMessages
@@ -25,6 +29,7 @@ from fulmen.engine.state.journals import (
     FAILED,
     FAILURES,
     FIELDS,
+    PARTITIONS,
     PENDING,
     RESULTS,
     ROWS,
@@ -36,8 +41,13 @@ from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.segment_format import Keeps, rewritten
 
-_KEYED = {STATE: "state", FAILURES: "messages that failed", TIMERS: "timers"}
-"""Keyed state that has keys of authors, and what it is called."""
+_KEYED = {
+    STATE: "state",
+    FAILURES: "messages that failed",
+    TIMERS: "timers",
+    PARTITIONS: "partitions",
+}
+"""Keyed state with keys or values of authors, and what it is called."""
 _MESSAGES: Mapping[str, tuple[type[PendingMessages] | type[FailedMessages], str]] = {
     PENDING: (PendingMessages, "pending messages"),
     FAILED: (FailedMessages, "messages that failed"),
@@ -51,9 +61,10 @@ class Removed(NamedTuple):
     Attributes:
         task: Of the component, counted from 0.
         where: What it is: "state", "fields", "pending messages", "messages that failed", "timers",
-            "results", "rows".
-        key: The key, the name of the field or the message id, as text.
-        reason: Why not.
+            "results", "rows", "partitions", "transactions".
+        key: The key, the name of the field, the message id, the number of the partition or of the
+            transaction, as text.
+        reason: Why not; of metadata also what follows if it is taken out.
     """
 
     task: int
@@ -68,7 +79,7 @@ def find_unreadable(store: Store, component: str) -> list[Removed]:
     Raises:
         CheckpointError: The checkpoint is damaged.
     """
-    return _look(store, read_newest(store), component)[0]
+    return _look(store, read_newest(store), component).removed
 
 
 def remove_unreadable(store: Store, component: str, driver: str) -> list[Removed]:
@@ -83,30 +94,43 @@ def remove_unreadable(store: Store, component: str, driver: str) -> list[Removed
         CheckpointError: The checkpoint is damaged, or a driver goes on committing.
     """
     manifest = read_newest(store)
-    if not _look(store, manifest, component)[0]:
+    if not _look(store, manifest, component).removed:
         return []
     log = CommitLog.open(store, manifest.topology, driver)
     log.claim()
     manifest, tag = log.manifest, new_tag()
-    removed, found = _look(store, manifest, component)
+    found = _look(store, manifest, component)
     number = manifest.number + 1
     updates: Updates = {
         key: {
             journal: save(store, number, tag, key, journal, data, number)
             for journal, data in journals.items()
         }
-        for key, journals in found.items()
+        for key, journals in found.changed.items()
     }
     # what was to be delivered to spouts is valid for one commit: it still is to be delivered
     transient = dict(manifest.transient)
+    if found.ledger is not None:
+        transient[TRANSACTIONS] = found.ledger.encode()
     log.commit(log.draft(tag=tag, clock=manifest.clock, updates=updates, transient=transient))
-    return removed
+    return found.removed
 
 
-def _look(
-    store: Store, manifest: Manifest, component: str
-) -> tuple[list[Removed], dict[str, dict[str, bytes]]]:
-    """What can't be read, and the journals without it."""
+class _Found(NamedTuple):
+    """What can't be read of a component, and what is left.
+
+    Attributes:
+        removed: What can't.
+        changed: Task key -> the journals without it.
+        ledger: The transactions without it; None: they stay.
+    """
+
+    removed: list[Removed]
+    changed: dict[str, dict[str, bytes]]
+    ledger: Ledger | None
+
+
+def _look(store: Store, manifest: Manifest, component: str) -> _Found:
     keys = tasks_of(manifest, component)
     removed: list[Removed] = []
     changed: dict[str, dict[str, bytes]] = {}
@@ -114,7 +138,39 @@ def _look(
         found = _journals_of(journals, keys[key], removed)
         if found:
             changed[key] = found
-    return removed, changed
+    ledger = None
+    if (read_layout(manifest) or {}).get("source") == component:
+        ledger = _readable(ledger_of(manifest.transient), removed)
+    return _Found(removed, changed, ledger)
+
+
+def _readable(ledger: Ledger, removed: list[Removed]) -> Ledger | None:
+    """The transactions whose metadata can be read; None: all.
+
+    One that was begun after another was begun where that one ends, so it is begun anew as well.
+    """
+    metadata: dict[int, bytes] = {}
+    is_anew = False
+    for txid, data in sorted(ledger.metadata.items()):
+        reason = unreadable.why_not(unreadable.loads(data))
+        if reason is None and not is_anew:
+            metadata[txid] = data
+            continue
+        is_anew = txid > ledger.committed
+        follows = "it is begun anew" if is_anew else "it stays committed"
+        if txid == ledger.last == ledger.committed:
+            follows += ", and the next one begins as the very first one did"
+        why = reason or "one before it can't be read"
+        removed.append(Removed(0, "transactions", str(txid), f"{why}; {follows}"))
+    if len(metadata) == len(ledger.metadata):
+        return None
+    last = max(metadata, default=ledger.committed)
+    return replace(
+        ledger,
+        metadata=metadata,
+        failures={txid: n for txid, n in ledger.failures.items() if txid <= last},
+        reasons={txid: why for txid, why in ledger.reasons.items() if txid <= last},
+    )
 
 
 def _is_looked_at(journal: str) -> bool:
@@ -126,8 +182,8 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
     left = _Left(task, removed)
     found: dict[str, bytes | None] = {}
     for name, where in _KEYED.items():
-        keeps = partial(left.items, where)
-        for journal in segment_journals(journals, name):
+        keeps = left.newest(left.ends if name == PARTITIONS else partial(left.items, where))
+        for journal in reversed(segment_journals(journals, name)):
             [data] = journals[journal]
             found[journal] = rewritten(journal, data, unreadable.loads, keeps)
         if records := journals.get(name):
@@ -153,6 +209,36 @@ class _Left(NamedTuple):
     def items(self, where: str, items: Mapping[Any, Any]) -> dict[Any, Any]:
         return self._noted(where, unreadable.left_of(items))
 
+    def newest(self, keeps: Keeps) -> Keeps:
+        """The same for what comes earlier with each call: what is gone is not what it was before.
+
+        Otherwise an older value would take the place of one that was taken out.
+        """
+        gone: set[Any] = set()
+
+        def kept(items: dict[Any, Any]) -> dict[Any, Any]:
+            left = keeps({key: value for key, value in items.items() if key not in gone})
+            gone.update(items.keys() - left.keys())
+            return left
+
+        return kept
+
+    def ends(self, items: Mapping[int, Any]) -> dict[int, Any]:
+        """Where transactions end in partitions, up to the first end that can't be read."""
+        left: dict[int, Any] = {}
+        for partition, ends in items.items():
+            readable = tuple(takewhile(_is_readable, ends or ()))
+            if ends is None or len(readable) == len(ends):  # None: of one that is deleted
+                left[partition] = ends
+                continue
+            follows = "it is read from its beginning"
+            if readable:
+                follows = f"it goes on behind transaction {readable[-1][0]}"
+                left[partition] = readable
+            reason = f"{unreadable.why_not(ends[len(readable)])}; {follows}"
+            self.removed.append(Removed(self.task, "partitions", str(partition), reason))
+        return left
+
     def msg_ids(self, where: str, msg_ids: Mapping[int, Any]) -> dict[int, Any]:
         items = {number: unreadable.hashable(msg_id) for number, msg_id in msg_ids.items()}
         return self._noted(where, unreadable.left_of(items, lambda _, msg_id: msg_id))
@@ -166,6 +252,10 @@ class _Left(NamedTuple):
     def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
         self.removed.extend(Removed(self.task, where, *one) for one in left.removed)
         return left.items
+
+
+def _is_readable(value: Any) -> bool:
+    return unreadable.why_not(value) is None
 
 
 def _in_the_format_of_before(records: Sequence[bytes], keeps: Keeps) -> bytes | None:

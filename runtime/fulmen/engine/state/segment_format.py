@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,8 +173,10 @@ def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Kee
             groups, deleted = loads(raw)
             kept = [(weight, keeps(entries)) for weight, entries in groups]
             left = list(keeps(dict.fromkeys(deleted)))
-            lengths = [len(entries) for _, entries in groups]
-            if [len(entries) for _, entries in kept] != lengths or len(left) != len(deleted):
+            values = [value for _, entries in groups for value in entries.values()]
+            still = [value for _, entries in kept for value in entries.values()]
+            stay = len(still) == len(values) and all(map(is_, still, values))
+            if not stay or len(left) != len(deleted):
                 is_same = False
                 raw = dumps((kept, left), {})
         blocks.append(raw)

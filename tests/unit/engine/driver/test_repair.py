@@ -3,24 +3,36 @@
 import pickle
 import sys
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from fulmen import Bolt, Spout, TopologyBuilder
+from fulmen import (
+    BatchBolt,
+    Bolt,
+    Committer,
+    Spout,
+    TopologyBuilder,
+    TransactionalSpout,
+    TransactionalTopologyBuilder,
+)
+from fulmen.checkpoint import read_newest
+from fulmen.engine.batches.transactions import ledger_of
+from fulmen.engine.driver.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.committed_state import read_fields, read_state
 from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.journals import PARTITIONS
 from fulmen.engine.state.kept_results import KeptResults
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
-from fulmen.engine.state.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.unreadable import left_of, loads
 from fulmen.engine.tasks.bolts.sink_task import Unwritten
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout
-from support.engine_runs import make_driver, new_store
+from support.engine_runs import Kept, make_driver, new_store
 from support.hooks import HookBasicBolt, hooks
 
 GONE = "classes_that_are_gone"
@@ -238,6 +250,22 @@ def test_state_in_the_format_of_before_is_repaired_as_well():
     assert KeyedState.restore({"state": [found["state"]]}) == {"a": 1, "d": 3}
 
 
+@pytest.mark.parametrize("name", ["state", "timers"])
+def test_an_older_value_does_not_take_the_place_of_one_that_is_taken_out(name):
+    kind = thing("Value")
+    state, kept = KeyedState(name=name), Kept()
+    state["stays"] = 0  # and so does the segment with the older values
+    for number, value in enumerate([1, kind(), 2], 1):
+        state["a"], state["b"] = value, number
+        kept.add(number, state.updates(number))
+        if number == 2:
+            journals = {name: list(data) for name, data in kept.journals.items()}
+    sys.modules.pop(GONE)
+    for before, left in ((journals, {"b": 2}), (kept.journals, {"a": 2, "b": 3})):
+        found = {name: [data] for name, data in _journals_of(before, 0, []).items()}
+        assert KeyedState.restore(before | found, name=name) == {"stays": 0, **left}
+
+
 def test_deleted_keys_of_a_class_that_is_gone_are_taken_out():
     kind = thing("Key", __eq__=lambda one, other: type(one) is type(other), __hash__=lambda one: 1)
     state = KeyedState()
@@ -419,3 +447,124 @@ def test_a_result_with_an_object_that_can_not_be_made_is_left_out():
     restored = KeptResults.restore(left)
     assert list(restored.due(9.0, 5)) == [(0, ("default", [1], None))]
     assert len(restored) == 1
+
+
+# ---- metadata of transactions
+
+
+def test_a_partition_goes_on_behind_its_last_end_that_can_be_read():
+    kind = thing("Value")
+    state, kept = KeyedState(name=PARTITIONS), Kept()
+    state[0], state[1], state[2] = ((3, "x"), (4, kind())), ((3, kind()), (4, "y")), ((3, "z"),)
+    kept.add(1, state.updates(1))
+    sys.modules.pop(GONE)
+    removed = []
+    found = {name: [data] for name, data in _journals_of(kept.journals, 5, removed).items()}
+    left = KeyedState.restore(kept.journals | found, name=PARTITIONS)
+    assert left == {0: ((3, "x"),), 2: ((3, "z"),)}
+    why = f"ModuleNotFoundError: No module named '{GONE}'"
+    assert removed == [
+        (5, "partitions", "0", f"{why}; it goes on behind transaction 3"),
+        (5, "partitions", "1", f"{why}; it is read from its beginning"),
+    ]
+    assert _journals_of(kept.journals | found, 5, []) == {}
+
+
+class Ranges(TransactionalSpout):
+    """The metadata of transaction n are the text n, or what a test says."""
+
+    outputs = ("attempt", "n")
+    metadata: ClassVar = {}
+    previous: ClassVar = {}
+
+    class Coordinator(TransactionalSpout.Coordinator):
+        def is_ready(self):
+            return True
+
+        def initialize_transaction(self, txid, previous_metadata):
+            Ranges.previous[txid] = previous_metadata
+            return Ranges.metadata.get(txid, str(txid))
+
+    class Emitter(TransactionalSpout.Emitter):
+        def emit_batch(self, attempt, metadata, collector):
+            collector.emit([attempt, attempt.txid])
+
+    def get_coordinator(self, conf, context):
+        return self.Coordinator()
+
+    def get_emitter(self, conf, context):
+        return self.Emitter()
+
+
+class Takes(BatchBolt):
+    def prepare(self, conf, context, collector, attempt):
+        pass
+
+    def execute(self, tup):
+        pass
+
+    def finish_batch(self):
+        pass
+
+
+class Commits(Takes, Committer):
+    pass
+
+
+def transactions_on(store, steps, bolt):
+    """The ledger after so many batches, and what transactions were told of the one before."""
+    builder = TransactionalTopologyBuilder("ranges", "ranges", Ranges, max_spout_pending=3)
+    builder.set_bolt("sink", bolt).shuffle_grouping("ranges")
+    driver, Ranges.previous = make_driver(builder, store=store).start(), {}
+    for _ in range(steps):
+        driver.step()
+    driver.close()
+    return ledger_of(read_newest(store).transient), Ranges.previous
+
+
+WHY = f"ModuleNotFoundError: No module named '{GONE}'; "
+TAKEN_OUT = {
+    "the last one that is committed": (
+        Takes,
+        [3],
+        (3, [3]),
+        {"3": WHY + "it stays committed, and the next one begins as the very first one did"},
+        {4: None, 5: "4"},
+    ),
+    "one that is begun": (
+        Commits,
+        [2],
+        (1, [1, 2, 3]),
+        {"2": WHY + "it is begun anew", "3": "one before it can't be read; it is begun anew"},
+        {2: "1", 3: "2"},
+    ),
+    "one that is committed, with others behind it": (
+        Commits,
+        [1],
+        (1, [1, 2, 3]),
+        {"1": WHY + "it stays committed"},
+        {4: "3", 5: "4"},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("bolt", "gone", "before", "removed", "after"), TAKEN_OUT.values(), ids=TAKEN_OUT
+)
+def test_metadata_of_transactions_that_can_not_be_read(bolt, gone, before, removed, after):
+    store, kind = new_store(), thing("Gone")
+    Ranges.metadata = dict.fromkeys(gone, kind())
+    ledger, _ = transactions_on(store, 2 if bolt is Commits else 1, bolt)
+    assert (ledger.committed, sorted(ledger.metadata)) == before
+    sys.modules.pop(GONE)
+    found = find_unreadable(store, "ranges")
+    assert {one.where for one in found} == {"transactions"}
+    assert {one.key: one.reason for one in found} == removed
+    assert find_unreadable(store, "sink") == []
+    assert remove_unreadable(store, "ranges", "who") == found
+    assert find_unreadable(store, "ranges") == []
+    Ranges.metadata = {}
+    ledger, previous = transactions_on(store, 4, bolt)
+    assert ledger.committed >= 4
+    assert previous.items() >= after.items()
+    assert min(previous) == min(after)
