@@ -51,6 +51,7 @@ EVENT_TIME = {
     "streams": {"other": "at"},
     "lag": "1s",
     "idleTimeout": "1m",
+    "advance": True,
     "maxAhead": "1d",
     "unit": "ms",
     "timezone": "Asia/Tokyo",

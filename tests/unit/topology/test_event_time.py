@@ -31,6 +31,7 @@ WHO = "spout 'clicks'"
                 "field": "at",
                 "lag": "1.5m",
                 "idleTimeout": "30s",
+                "advance": True,
                 "maxAhead": "2d",
                 "unit": "us",
                 "timezone": "America/New_York",
@@ -48,6 +49,14 @@ WHO = "spout 'clicks'"
                 " ['user', 'at']",
             ],
             id="several-mistakes-at-once",
+        ),
+        pytest.param(
+            {"field": "at", "advance": True},
+            [
+                f"{WHERE}.advance: {WHO}: advance needs an idleTimeout, as nothing is ever idle"
+                " without"
+            ],
+            id="advance-of-what-is-never-idle",
         ),
         pytest.param(
             {"field": "at", "stream": "other"},

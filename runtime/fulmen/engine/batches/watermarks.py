@@ -91,4 +91,5 @@ def task_part(placed: PlacedTopology, task: int) -> str:
 def rule_of(declared: EventTime) -> Rule:
     """How its watermark is made."""
     idle = declared.idle_timeout
-    return Rule(milliseconds(declared.lag), None if idle is None else milliseconds(idle) / 1000)
+    idle_seconds = None if idle is None else milliseconds(idle) / 1000
+    return Rule(milliseconds(declared.lag), idle_seconds, declared.advance)

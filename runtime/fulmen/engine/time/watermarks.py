@@ -8,7 +8,8 @@ the same. The invariants:
 - A component that declares event times has the minimum of its parts' newest times, less its lag. A
   part is a part of a source that the spout has named, or else a task.
 - A part that is silent for the component's idle timeout, or that has ended, is left out. If all
-  are, the watermark stands.
+  are, the watermark stands; or, if the component wants that, it goes on with the batch clock from
+  where the part was that is furthest then.
 - A task of a spout holds the watermark before its first tuple as well, unless its spout names
   parts: then a task without any part has nothing to come.
 - A spout may say which parts it has not read to their ends, such as files. Only these hold the
@@ -47,10 +48,12 @@ class Rule(NamedTuple):
     Attributes:
         lag: In milliseconds.
         idle_seconds: Of the batch clock; None: a part is never idle.
+        advances: Whether event time goes on with the batch clock while all parts are idle.
     """
 
     lag: int
     idle_seconds: float | None = None
+    advances: bool = False
 
 
 class Part(NamedTuple):
@@ -135,6 +138,9 @@ class SourceTime:
         order = sorted(live, key=lambda n: (live[n].newest is not None, live[n].newest or 0, n))
         held_by = order[0] if order else None
         least = None if held_by is None else live[held_by].newest
+        if not live and rule.advances:
+            silent = [part for part in may_come.values() if part.newest is not None]
+            least = max((_with_silence(part, clock) for part in silent), default=None)
         watermark = self.watermark
         if least is not None:
             least -= rule.lag
@@ -170,6 +176,11 @@ def _with_unread(
 
 def _later(at: int, before: int | None) -> int:
     return at if before is None else max(at, before)
+
+
+def _with_silence(part: Part, clock: float) -> int:
+    """The time that it has come to, if it has gone on since its last tuple as the clock has."""
+    return (part.newest or 0) + round((clock - part.since) * 1000)
 
 
 def _is_idle(part: Part, rule: Rule, clock: float) -> bool:

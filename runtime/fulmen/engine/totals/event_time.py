@@ -33,6 +33,7 @@ class HeldBy(NamedTuple):
         lag: What its component declares, in milliseconds.
         idle_timeout: The same, as it is declared; None: a part is never idle.
         untimed: How many of its component's tuples had no usable time.
+        advances: Whether event time goes on with the clock while all parts are idle.
     """
 
     component: str
@@ -44,6 +45,7 @@ class HeldBy(NamedTuple):
     lag: int = 0
     idle_timeout: str | None = None
     untimed: int = 0
+    advances: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ def _waits_for(held: HeldBy, watermark: int | None, due: int) -> str:
     if held.part is None:
         if watermark is None:
             return f"{mark}, as no tuple of {source} has had a time yet{_untimed(held)}"
+        if held.advances:
+            return f"{mark}, and goes on with the clock, as all parts of {source} are idle"
         return f"{mark}, and all parts of {source} are idle; it needs a tuple of it with {needed}"
     if held.is_unread:
         return f"{mark}, as {held.part} of {source} is not read to its end yet"
@@ -262,5 +266,6 @@ def _held_by(
         others=max(0, len(source.parts) - 1),
         lag=milliseconds(declared.lag),
         idle_timeout=declared.idle_timeout,
+        advances=declared.advance,
         untimed=sum(counts.get((component, UNTIMED, reason), 0) for reason in (UNUSABLE, AHEAD)),
     )

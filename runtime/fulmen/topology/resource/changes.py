@@ -55,6 +55,7 @@ _COMPONENT: Final = {
     "eventTime.streams": _LIVE,
     "eventTime.lag": _LIVE,
     "eventTime.idleTimeout": _LIVE,
+    "eventTime.advance": _LIVE,
     "eventTime.maxAhead": _LIVE,
     "eventTime.unit": _LIVE,
     "eventTime.timezone": _LIVE,

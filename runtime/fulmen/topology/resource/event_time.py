@@ -39,6 +39,11 @@ class EventTime(Model):
     """A task, or a part of a source, that has emitted nothing for so long does not hold the
     watermark. Default: it holds it however long it is silent."""
 
+    advance: bool = False
+    """Whether event time goes on with the clock while all parts are idle, so that the last windows
+    end although nothing comes any more. It needs `idleTimeout`. What comes later with an older time
+    is late. Default: the watermark stands."""
+
     max_ahead: Duration = "1h"
     """How far a time may be ahead of the clock here. A tuple that is further ahead has no usable
     time: one wrong clock must not close all windows."""

@@ -33,6 +33,11 @@ def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         if declared.idle_timeout is not None and not milliseconds(declared.idle_timeout):
             message = f"{part.label}: an idleTimeout of 0 would make every part idle at once"
             yield Problem(f"{path}.idleTimeout", message, "Write one such as 30s, or remove it.")
+        if declared.advance and declared.idle_timeout is None:
+            message = (
+                f"{part.label}: advance is for what is idle, and without idleTimeout nothing is"
+            )
+            yield Problem(f"{path}.advance", message, "Give an idleTimeout such as 30s.")
 
 
 def time_zone(path: str, label: str, name: str) -> Iterator[Problem]:

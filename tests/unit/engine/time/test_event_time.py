@@ -107,6 +107,17 @@ def test_a_silent_task_does_not_hold_the_watermark_after_its_idle_timeout():
     assert max(at or 0 for _, at in seen(free)) >= 200
 
 
+def test_event_time_goes_on_with_the_clock_while_all_is_idle_where_that_is_wanted():
+    """From the newest tuple on, not from now: what is read may be of last year."""
+    items = [1000, *[PAUSE] * 6, 9000]
+    found = {}
+    for advance in (False, True):
+        builder = topology(items, lag="1s", idle_timeout="2s", advance=advance)
+        found[advance] = seen(run(builder, batch_seconds=1.0))[-1]
+    assert found[False] == (9000, 0)
+    assert 3000 <= found[True][1] < 6000
+
+
 def test_a_tuple_without_a_usable_time_goes_to_the_late_stream_and_its_tree_ends():
     far = int(time.time() * 1000) + 10 * 365 * 86_400_000
     items = [10, None, "soon", far, 20]

@@ -87,6 +87,12 @@ def unknown(**more):
             id="all-are-idle",
         ),
         pytest.param(
+            {"held_by": held(part=None, idle_timeout="1m", advances=True)},
+            f"{MARK}, and goes on with the clock, as all parts of 'orders' are idle",
+            False,
+            id="all-are-idle-and-time-goes-on",
+        ),
+        pytest.param(
             {"held_by": held(part=None), "watermark": None},
             f"{UNKNOWN}, as no tuple of 'orders' has had a time yet",
             False,
