@@ -35,5 +35,6 @@ class PostgresSink(SqlSink):
     def look_at_table(self, options: Any, columns: Sequence[str], task: str) -> PostgresTable:
         """Find the table and see that it takes these columns."""
         database = Database(f"table {options.table!r}", options.dsn)
-        contention = shared(("contention", options.dsn, task), Contention)
+        key = ("contention", options.dsn, task, options.table, tuple(columns))
+        contention = shared(key, Contention)
         return PostgresTable(database, options, columns, contention)

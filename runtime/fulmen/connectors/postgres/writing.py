@@ -2,7 +2,9 @@
 
 What is refused alone while others are written is the row's fault, whatever the code says, since a
 trigger may raise any code. So an error that may be the server's is one only if nothing can be
-written: neither a statement without rows, nor any row of the batch. Two kinds of codes are left:
+written: neither a statement without rows, nor any row of the batch, nor one that was written
+before, which is tried and taken back: a row that has failed may come again alone. What RAISE in
+PL/pgSQL says is about the row. Two kinds of codes are left:
 
 - What only the server itself can be in (its disk is full, it shuts down) is never a row's fault.
   But a row may end the connection, such as by a crash of the server's process. If it was lost
@@ -36,6 +38,8 @@ from fulmen.transactional.stores.postgres_connection import code_of
 ROWS_FAULT = ("21", "22", "23", "44", "54", "P0")
 """Classes of errors, by SQLSTATE, that are about rows: two of one key, values, constraints, views
 with a check, what is too large, and what a trigger raises."""
+RAISED = "exec_stmt_raise"
+"""The function of the server that RAISE in PL/pgSQL calls."""
 STRUCTURE = ("0A", "25", "2F", "38", "39", "3D", "3F", "42", "F0", "XX")
 """Classes that are about what is there, such as a table that a trigger needs."""
 PATIENCE, SOON, LONG = 9, "40", 3
@@ -63,11 +67,13 @@ class Contention:
         tries: How often in a row others were.
         ends: How often in a row the connection ended while rows were written.
         deadly: Rows that were found to end it: how, and until when (time.monotonic()) they count.
+        written: One of the rows that were written last.
     """
 
     tries: int = 0
     ends: int = 0
     deadly: dict[tuple[Text, ...], tuple[str, float]] = field(default_factory=dict)
+    written: Sequence[Text] | None = None
 
 
 class Statements(Protocol):
@@ -136,7 +142,7 @@ class Writer:
     def _write_all(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
         self._items = items
         refused = self._upsert(key) if key and self._statements.ranks else self._insert()
-        if self._doubtful is not None and not self._written:
+        if self._doubtful is not None and not self._written and not self._takes_another():
             raise self._doubtful
         return refused
 
@@ -196,6 +202,8 @@ class Writer:
         else:
             self._executed(self._statements.insert, items)
         self._written += len(positions)
+        if items:
+            self._contention.written = items[-1]
 
     def _executed(
         self, statement: Any, items: Sequence[Sequence[Text]], *, is_copy: bool = False
@@ -211,7 +219,7 @@ class Writer:
     def _is_rows_fault(self, error: psycopg.Error, count: int) -> bool:
         """Whether the rows are to blame, or at least one of them."""
         code = code_of(error)
-        if code.startswith(ROWS_FAULT):
+        if code.startswith(ROWS_FAULT) or error.diag.source_function == RAISED:
             return True
         if self._db.closed:
             self._contention.ends += 1
@@ -251,6 +259,17 @@ class Writer:
             except psycopg.Error:
                 self._takes = False
         return self._takes
+
+    def _takes_another(self) -> bool:
+        """Whether a row can be written that was written before. It is tried, and taken back."""
+        if self._contention.written is None:
+            return False
+        try:
+            with self._db.transaction(force_rollback=True):
+                self._try(self._db, [self._contention.written])
+        except psycopg.Error as error:
+            return code_of(error).startswith(ROWS_FAULT)  # such as a key that is there
+        return True
 
     # Rows that end the connection
 
