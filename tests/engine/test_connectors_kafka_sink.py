@@ -7,6 +7,7 @@ import pytest
 from fulmen.api.sinks import MarkAhead, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
+from fulmen.connectors.kafka.writing import producing
 from fulmen.connectors.kafka.writing.producing import Delivery
 from support.seeds import generator, several
 from support.sink_lives import SinkLife, prepared
@@ -105,6 +106,25 @@ def test_rows_of_topics_and_partitions_that_there_are_not_are_refused(kafka, top
         rows = [("a", "1", 0), ("b", "2", 9), ("c", "3", None)]
         assert life.write_at_last(*rows, number=number) == {1: "there is no such partition"}
     assert sorted(read()) == [b"1", b"1", b"3", b"3"]
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_rows_for_topics_that_there_are_not_are_refused(
+    kafka, topic, sink, read, number, monkeypatch
+):
+    monkeypatch.setattr(producing, "UNKNOWN_SECONDS", 0.5)
+    kafka.make_topic(topic)
+    rows = [
+        ("a", "1", None),
+        ("b", "2", f"{topic}-missing"),
+        ("c", "3", "no name!"),
+        ("d", "4", None),
+    ]
+    refused = sink(fields=("key", "value", "to"), topicField="to").write(*rows, number=number)
+    assert refused.keys() == {1, 2}
+    assert refused[1].startswith("there is no such topic")
+    assert refused[2] == "there can be no topic of that name"
+    assert sorted(read()) == [b"1", b"4"]
 
 
 def test_any_number_of_rows_may_be_refused(kafka, topic, sink, read):

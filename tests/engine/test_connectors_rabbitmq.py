@@ -435,6 +435,17 @@ def test_rows_are_published_with_what_the_options_say(rabbit_server, queue, sink
     assert (first.delivery_mode, body, second.headers) == (2, b"a", None)
 
 
+def test_rows_whose_headers_are_too_large_for_a_frame_fail_alone(rabbit_server, queue, sinks):
+    sink = sinks(routingKey=queue, headers=["count"])
+    sizes = [1, 200_000, 130_982, 130_983]
+    failed = write(sink, [[str(n), "x" * n] for n in sizes])
+    assert failed == {
+        i: f"its properties have {sizes[i] + 70} bytes, and the broker takes 131052 at most"
+        for i in (1, 3)
+    }
+    assert [body for _, body in messages(rabbit_server, queue)] == ["1", "130982"]
+
+
 def test_rows_that_reach_no_queue_fail_and_the_others_do_not(rabbit_server, queue, sinks):
     sink = sinks(routingKey="{count}")
     failed = write(sink, [["a", queue], ["b", "nowhere"], ["c", None], ["d", "x" * 300]])

@@ -19,6 +19,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
+from pika.data import encode_table
 from psycopg import pq
 
 import fulmen.connectors
@@ -300,7 +301,7 @@ SINKS = {
     ],
     "rabbitmq.RabbitSink": [
         ("json", lambda v: rabbit(v)[-1], json),
-        ("headers", lambda v: rabbit(v)[-2], None),
+        ("headers", lambda v: encode_table([], rabbit(v)[-2]), None),
     ],
     "redis.RedisSink": [
         ("set", redis("set", format={"type": "json"}), lambda v: (b"k", b"SADD", json(v))),

@@ -24,6 +24,9 @@ CLOSE_SECONDS = 1.0
 NO_EXCHANGE, NO_RIGHT = 404, 403
 OF_MESSAGES = (NO_RIGHT, 311, 406)
 """What a message may be to blame for: a right to its routing key, its size, its properties."""
+BESIDE_PROPERTIES = 20
+"""Bytes of the frame that has the properties, without them. The broker closes the connection if it
+is longer than a frame may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,11 @@ class Publisher:
         return self._refused
 
     def _send(self, i: int, message: Message) -> None:
-        if self._error is None:
+        if self._error is not None:
+            return
+        if reason := self._too_large(message.properties):
+            self._refused[i] = reason
+        else:
             self._channel.basic_publish(
                 message.exchange,
                 message.routing_key,
@@ -162,6 +169,16 @@ class Publisher:
             )
             self._sent += 1
             self._unconfirmed[self._sent] = i
+
+    def _too_large(self, properties: Any) -> str:
+        """Why no frame takes the properties of a message; "": one does."""
+        texts = [one for one in (properties.headers or {}).values() if isinstance(one, str | bytes)]
+        most = self._connection.params.frame_max - BESIDE_PROPERTIES
+        if sum(map(len, texts)) > most // 8:  # to encode them takes longer
+            size = sum(map(len, properties.encode()))
+            if size > most:
+                return f"its properties have {size} bytes, and the broker takes {most} at most"
+        return ""
 
     # What the loop calls
 

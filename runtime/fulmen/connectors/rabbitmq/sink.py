@@ -234,8 +234,8 @@ def _encoder(
 
 
 def _header(name: str, value: Any) -> Any:
-    """What AMQP has as it is, and all else as text."""
-    if type(value) in (str, bytes, bool, float) or (type(value) is int and -LONG <= value < LONG):
+    """What the client has a type for as it is, and all else as text, also a float."""
+    if type(value) in (str, bytes, bool) or (type(value) is int and -LONG <= value < LONG):
         return value
     try:
         return checked_text(DEFAULT.text(value))

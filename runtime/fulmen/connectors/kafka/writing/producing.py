@@ -15,6 +15,8 @@ from fulmen.connectors.kafka.client import Brokers, error_of
 
 DELIVERY_SECONDS = 30.0
 """How long a producer tries to deliver a message."""
+UNKNOWN_SECONDS = 5.0
+"""How long a topic that is not there may be one that was just made."""
 _REFUSALS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "the message is larger than `message.max.bytes` of the client,"
     " or `max.message.bytes` of the topic",
@@ -147,7 +149,10 @@ class Delivery:
         """
         self.producer = brokers.make(
             Producer,
-            {"delivery.timeout.ms": int(DELIVERY_SECONDS * 1000)},
+            {
+                "delivery.timeout.ms": int(DELIVERY_SECONDS * 1000),
+                "topic.metadata.propagation.max.ms": int(UNKNOWN_SECONDS * 1000),
+            },
             enable_idempotence=True,
             delivery_report_only_error=True,
             **settings,
