@@ -179,6 +179,7 @@ def test_messages_of_rabbitmq_wait_for_the_registry_too(avro, registry, rabbit_s
 
 
 @pytest.mark.thorough
+@pytest.mark.matrix(share=1 / 4, name="examples that are killed", cell="registry")
 @pytest.mark.timeout(600)
 def test_each_order_is_copied_once_however_often_the_registry_is_killed(
     tmp_path, kafka, avro, registry

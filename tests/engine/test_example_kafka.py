@@ -16,7 +16,7 @@ PARTITIONS = 4
 PAGES = ["/cart", "/checkout", "/search"]
 
 KILLED = "examples that are killed"
-"""A matrix, of which test_example_queues.py has a cell."""
+"""A matrix, of which test_example_queues.py and test_connectors_avro_away.py have a cell each."""
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
@@ -49,7 +49,7 @@ class Orders:
             return []
 
 
-@pytest.mark.matrix(share=1 / 3, name=KILLED, cell="kafka-to-postgres")
+@pytest.mark.matrix(share=1 / 4, name=KILLED, cell="kafka-to-postgres")
 def test_each_order_is_in_the_table_once_whatever_is_killed(tmp_path, kafka, postgres):
     rng = random.Random(FIRST)
     kafka.make_topic("orders", PARTITIONS)
@@ -81,7 +81,7 @@ def test_each_order_is_in_the_table_once_whatever_is_killed(tmp_path, kafka, pos
     assert (data, position.partition("@")[0]) == (b"no order", "orders[1]")
 
 
-@pytest.mark.matrix(share=1 / 3, name=KILLED, cell="bucket-to-kafka")
+@pytest.mark.matrix(share=1 / 4, name=KILLED, cell="bucket-to-kafka")
 def test_each_slow_request_is_in_the_topic_once_whatever_is_killed(tmp_path, kafka, s3_server):
     rng = random.Random(FIRST)
     kafka.make_topic("slow-requests", PARTITIONS)

@@ -49,7 +49,7 @@ class Run(ExampleLife):
         self.wait_for(lambda: len(self.booked()) >= count, f"{count} payments")
 
 
-@pytest.mark.matrix(share=1 / 3, name="examples that are killed", cell="rabbit-to-redis")
+@pytest.mark.matrix(share=1 / 4, name="examples that are killed", cell="rabbit-to-redis")
 def test_each_payment_is_booked_once_whatever_is_killed(tmp_path, rabbit_server, redis_server):
     rng = random.Random(FIRST)
     run = Run(tmp_path, rabbit_server, redis_server)

@@ -39,7 +39,7 @@ def spark(tmp_path):
 LOST = "JVMs of workers that are lost, or hang"
 
 
-@pytest.mark.matrix(share=1 / 2, name=LOST, cell="moves")
+@pytest.mark.matrix(share=1 / 3, name=LOST, cell="moves")
 def test_executors_of_a_lost_jvm_move_and_come_back(spark):
     hosting, stop = [], Stop()
 
@@ -82,7 +82,7 @@ LOSSES = 6
 """Four would have a tuple dropped for which workers were lost because of it."""
 
 
-@pytest.mark.matrix(share=1 / 2, name=LOST, cell="killed")
+@pytest.mark.matrix(share=1 / 3, name=LOST, cell="killed")
 def test_jvms_that_are_killed_in_a_row_cost_no_tuple(spark, tmp_path):
     """They are lost in the same batch, each time that its only tuple is executed."""
     losses, messages = tmp_path / "losses", 6
@@ -99,7 +99,7 @@ def test_jvms_that_are_killed_in_a_row_cost_no_tuple(spark, tmp_path):
     assert heard == {n: ["acked"] for n in range(messages)}
 
 
-@pytest.mark.matrix(share=1 / 2, name=LOST, cell="hangs")
+@pytest.mark.matrix(share=1 / 3, name=LOST, cell="hangs")
 def test_a_call_that_hangs_in_another_jvm_is_named_while_it_goes_on(spark, tmp_path):
     checkpoint, observer = spark.new_checkpoint(), Interrupts()
     builder = beside(tmp_path / "over", "next_tuple", "hang")
