@@ -25,6 +25,11 @@ _RESOURCE = f"{PLURAL}.{GROUP}"
 _NOISE = re.compile(r"[EWI]\d{4} |Warning: ")
 """How lines begin that kubectl logs besides its error."""
 _NO_INPUT: Final[dict[str, Any]] = {"stdin": subprocess.DEVNULL}
+_TOO_LARGE = "metadata.annotations: Too long"
+_SERVER_SIDE = (
+    " The code is too large for a plain `kubectl apply`, which notes all of it in an annotation:"
+    " add --server-side here, and to `kubectl apply`."
+)
 _BAD_OBJECTS = (
     "is invalid:",
     "(BadRequest)",
@@ -116,7 +121,8 @@ class Kubectl:
         except FulmenError as error:
             words = str(error).removeprefix("kubectl: ")
             if not isinstance(error, BadInput) and any(bad in words for bad in _BAD_OBJECTS):
-                raise BadInput(f"the API server refuses it: {words}") from error
+                cure = _SERVER_SIDE if _TOO_LARGE in words and not server_side else ""
+                raise BadInput(f"the API server refuses it: {words}{cure}") from error
             raise
         return found["items"] if found["kind"] == "List" else [found]
 

@@ -170,6 +170,21 @@ def test_diff_of_what_the_api_server_refuses(fulmen, kubectl, file, words):
     )
 
 
+def test_diff_of_code_that_only_a_server_side_apply_takes_says_so(fulmen, kubectl, file):
+    words = (
+        'The ConfigMap "word-count-source-01c01526f6" is invalid: metadata.annotations: Too long:'
+        " may not be more than 262144 bytes"
+    )
+    kubectl.answer(words)
+    result = fulmen("diff", file)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"Error: the API server refuses it: {words}. The code is too large for a plain `kubectl"
+        " apply`, which notes all of it in an annotation: add --server-side here, and to `kubectl"
+        " apply`.\n",
+    )
+
+
 def test_diff_on_a_cluster_that_knows_no_topologies(fulmen, kubectl, file):
     kubectl.answer('error: no matches for kind "Topology" in version "fulmen.dev/v1alpha1"')
     result = fulmen("diff", file)

@@ -228,6 +228,17 @@ def test_no_more_events_are_told_than_fit_on_a_page():
     assert len(event_findings([event(message=str(n)) for n in range(50)], NOW)) == 5
 
 
+def test_probes_that_fail_in_each_start_hide_no_other_event():
+    probes = [
+        event(reason="Unhealthy", message=f"{kind} probe failed: Get http://10.0.0.{n}: refused")
+        for n in range(5)
+        for kind in ("Startup", "Readiness")
+    ]
+    dies = event(at="11:50:00", reason="Unhealthy", message="Liveness probe failed: timeout")
+    [found] = event_findings([*probes, dies], NOW)
+    assert found.text.endswith("Liveness probe failed: timeout")
+
+
 @pytest.mark.parametrize(
     ("pod", "is_own"),
     [

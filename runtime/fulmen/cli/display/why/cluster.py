@@ -14,6 +14,8 @@ from fulmen.kube.contract import PAUSED_ANNOTATION, RUNNING
 from fulmen.topology.resource.autoscale import LIMITED
 
 EVENTS_SHOWN = 5
+_OF_EACH_START = ("Startup probe failed", "Readiness probe failed")
+"""What events of each pod that starts or ends begin with. Conditions say whether it is ready."""
 RECENT_SECONDS = 3600.0
 """Events and restarts that are older are not told."""
 _OPERATOR = "kubectl --namespace fulmen rollout status deployment/fulmen-operator"
@@ -115,7 +117,7 @@ def event_findings(
     warnings = [
         event
         for event in events
-        if event.get("type") == "Warning" and event.get("message", "") not in texts
+        if event.get("type") == "Warning" and _is_news(event.get("message", ""), texts)
     ]
     found: dict[tuple[str, str], Finding] = {}
     for event in sorted(warnings, key=_time_of, reverse=True):
@@ -129,6 +131,10 @@ def event_findings(
             text = f"{whole_age(seconds)} ago, {reason}{who}: {message}{times}"
             found[reason, message] = Finding(text, cure_of(reason))
     return [*found.values()][:EVENTS_SHOWN]
+
+
+def _is_news(message: str, told: str) -> bool:
+    return message not in told and not message.startswith(_OF_EACH_START)
 
 
 def _time_of(event: Json) -> str:
