@@ -34,9 +34,7 @@ def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
             message = f"{part.label}: an idleTimeout of 0 would make every part idle at once"
             yield Problem(f"{path}.idleTimeout", message, "Write one such as 30s, or remove it.")
         if declared.advance and declared.idle_timeout is None:
-            message = (
-                f"{part.label}: advance is for what is idle, and without idleTimeout nothing is"
-            )
+            message = f"{part.label}: advance needs an idleTimeout, as nothing is ever idle without"
             yield Problem(f"{path}.advance", message, "Give an idleTimeout such as 30s.")
 
 
