@@ -17,11 +17,13 @@ from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.files.records import records
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed, TextOptions
+from fulmen.connectors.formats.base import BOM
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ["", "NA", '"', '""', ",", "\r", "\n", "a\r\nb", "\ufeff", "\ufeffa", " ", "x" * 200_000, "\0"]
 )
 ZONES = st.sampled_from([None, UTC, timezone(timedelta(seconds=-3208)), timezone(timedelta(0, 60))])
+UNFINITE = st.sampled_from([math.nan, math.inf, -math.inf])
 TYPED = {
     "string": TEXTS,
     "binary": TEXTS.map(str.encode),
@@ -30,8 +32,8 @@ TYPED = {
     "int32": st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-(2**63), 2**63 - 1),
     "integer": st.integers() | st.integers(2**62, 2**66) | st.integers(-(2**66), -(2**62)),
-    "float32": st.floats(width=32),
-    "float64": st.floats(),
+    "float32": st.floats(width=32) | UNFINITE,
+    "float64": st.floats() | UNFINITE,
     "decimal": st.decimals(allow_nan=False),
     "date32": st.dates(),
     "time": st.times(timezones=ZONES),
@@ -67,6 +69,7 @@ def test_a_value_of_json_with_a_type_is_read_as_it_was_written(kind, data):
     (found,) = made.decode(written)
     assert same(found, value), written
     assert made.decode_each([written]) == [[found]] or found != found
+    assert same(made.decode(BOM + written)[0], value)
     json.loads(written, parse_constant=pytest.fail)  # another reader takes it for JSON
 
 

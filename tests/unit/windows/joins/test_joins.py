@@ -436,9 +436,8 @@ def test_mistakes_are_all_found_before_anything_runs(cls, config, said):
 
 EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
 EXAMPLES = settings.default.max_examples // 4
-EVENTS = st.lists(
-    st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(-20, 40)), max_size=14
-)
+TIMES = st.integers(-20, 40) | st.sampled_from(range(-20, 41, 5))  # which are often on an edge
+EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), TIMES), max_size=14)
 KINDS = st.sampled_from(["inner", "left", "right", "full"])
 IN_WINDOWS = "SELECT *, unnest(generate_series(-70, 70, 7)) s FROM"
 IN_SESSIONS = """
