@@ -72,9 +72,17 @@ class Holds(Bolt):
         self.held = []
 
 
-def object_ids(spout=None, failing=(), **spec):
+class Answers(Holds):
+    """Acks or fails what it has at once."""
+
+    def execute(self, tup):
+        super().execute(tup)
+        self.drain()
+
+
+def object_ids(spout=None, failing=(), bolt=Holds, **spec):
     """The spout, and a bolt that fails some of its jobs."""
     b = TopologyBuilder("objects", **spec)
     b.set_spout("jobs", spout or Jobs())
-    b.set_bolt("holds", Holds(failing)).shuffle_grouping("jobs")
+    b.set_bolt("holds", bolt(failing)).shuffle_grouping("jobs")
     return b

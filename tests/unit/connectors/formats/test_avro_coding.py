@@ -148,8 +148,11 @@ def test_whatever_value_there_is_it_is_written_so_that_it_can_be_read_or_malform
             pytest.fail(str(error))
 
 
-NUMBERS = st.integers(-(10**9), 10**9) | st.builds(
-    lambda n, places: Decimal(n).scaleb(-places), st.integers(-(10**9), 10**9), st.integers(-4, 8)
+NUMBERS = st.integers(-(10**9), 10**9) | st.builds(  # of the latter, many end with zeros
+    lambda n, zeros, places: Decimal(n * 10**zeros).scaleb(-places),
+    st.integers(-(10**9), 10**9) | st.integers(-99, 99),
+    st.integers(0, 5),
+    st.integers(-4, 8),
 )
 
 

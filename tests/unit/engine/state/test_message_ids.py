@@ -12,7 +12,7 @@ from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
-from support.object_ids import Job, Jobs, object_ids
+from support.object_ids import Answers, Job, Jobs, object_ids
 
 
 class Slotted:
@@ -50,6 +50,12 @@ def test_ack_gets_the_object_that_the_fields_hold(kind):
 def test_fail_gets_the_object_that_the_fields_hold(spout, limit):
     built = object_ids(spout(), failing=(1, 4), max_replays=limit)
     fields = started_again(built).fields("jobs")
+    assert fields["open_jobs"] == {}
+    assert sorted(fields["done"]) == [(0, 1), (1, -2), (2, 1), (3, 1), (4, -2), (5, 1)]
+
+
+def test_fail_gets_the_object_that_the_fields_hold_after_restarts_while_it_rests():
+    fields = started_again(object_ids(Resting(), (1, 4), Answers), lives=8).fields("jobs")
     assert fields["open_jobs"] == {}
     assert sorted(fields["done"]) == [(0, 1), (1, -2), (2, 1), (3, 1), (4, -2), (5, 1)]
 
