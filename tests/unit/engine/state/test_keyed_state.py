@@ -160,8 +160,10 @@ def test_what_an_update_changes_is_written_beside_what_is_assigned(others):
 def two_ways(first_calls):
     """A state of ten numbers, after a batch that had so many calls, and what is kept of it."""
     state, kept = KeyedState(), Kept()
-    state.update(dict.fromkeys(range(10), 0))
+    for key in range(10):
+        state[key] = 0
     kept.add(1, state.updates(1, first_calls))
+    assert (type(state) is KeyedState) == (first_calls <= 10)  # else what changed is looked for
     return state, kept
 
 
