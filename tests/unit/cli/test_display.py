@@ -9,7 +9,7 @@ from rich.console import Console, Group
 
 from fulmen.api.signals import Family
 from fulmen.cli.display.figures import component_table, counted_lines, live_header, plain_line
-from fulmen.cli.display.formats import count, elapsed, milliseconds
+from fulmen.cli.display.formats import age, count, elapsed, milliseconds
 from fulmen.cli.display.live_display import (
     LINE_SECONDS,
     LiveDisplay,
@@ -83,6 +83,14 @@ def test_latencies(value, text):
 )
 def test_times(seconds, text):
     assert elapsed(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.05, "50 ms"), (90.0, "90.0 s"), (3700, "1 h 1 min"), (212_198_924.1, "6 years 8 months")],
+)
+def test_how_old_something_is_is_said_in_words_of_a_person(seconds, text):
+    assert age(seconds) == text
 
 
 def test_a_line_for_a_log():

@@ -151,6 +151,19 @@ def test_memory_is_set_aside_whole():
     assert container(driver)["resources"]["limits"] == {"memory": "1200Mi"}
 
 
+@pytest.mark.parametrize("pod", ["spec.driver", "spec.worker"])
+def test_a_scheduler_that_knows_gangs_finds_what_the_user_says(pod):
+    """Coscheduling's label, YuniKorn's label, Volcano's annotation."""
+    labels = {"scheduling.x-k8s.io/pod-group": "gang", "queue": "root.default"}
+    metadata = {"labels": labels, "annotations": {"scheduling.k8s.io/group-name": "gang"}}
+    template = {"metadata": metadata, "spec": {"schedulerName": "scheduler-plugins-scheduler"}}
+    driver, worker = made({pod: {"podTemplate": template}})
+    found = driver if pod == "spec.driver" else worker
+    assert found["metadata"]["labels"].items() >= labels.items()
+    assert found["metadata"]["annotations"].items() >= metadata["annotations"].items()
+    assert found["spec"]["schedulerName"] == "scheduler-plugins-scheduler"
+
+
 def test_the_users_pod_template_is_merged_by_name():
     template = {
         "metadata": {"labels": {"team": "a", contract.TOPOLOGY_LABEL: "other"}},
