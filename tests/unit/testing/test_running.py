@@ -4,7 +4,12 @@ import re
 
 import pytest
 
-from fulmen import FailedException, TopologyBuilder
+from fulmen import (
+    FailedException,
+    TopologyBuilder,
+    TransactionalSpout,
+    TransactionalTopologyBuilder,
+)
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import ValidationFailed
 from fulmen.testing import (
@@ -214,6 +219,38 @@ def test_a_topology_that_never_ends():
         " pending. A spout ends when is_exhausted() is true, or after 20 batches without an emit."
         " For a spout that never ends, give `batches` or `until`."
     )
+
+
+class OneFieldOfTransactions(TransactionalSpout):
+    outputs = ("tx", "one", "two")
+
+    class Coordinator(TransactionalSpout.Coordinator):
+        def is_ready(self):
+            return True
+
+        def initialize_transaction(self, txid, previous_metadata):
+            return txid
+
+    class Emitter(TransactionalSpout.Emitter):
+        def emit_batch(self, attempt, metadata, collector):
+            collector.emit([attempt, "a"])
+
+    def get_coordinator(self, conf, context):
+        return self.Coordinator()
+
+    def get_emitter(self, conf, context):
+        return self.Emitter()
+
+
+def test_where_nothing_but_failures_happens_the_run_ends_soon_and_says_why():
+    builder = TransactionalTopologyBuilder("wrong", "spout", OneFieldOfTransactions)
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("spout")
+    with pytest.raises(NotDrained) as failure:
+        run(builder)
+    assert failure.value.batches < 1000
+    text = str(failure.value)
+    assert "transaction 1 has failed" in text
+    assert "on stream 'default', which has the fields ['tx', 'one', 'two']. Emit a list" in text
 
 
 def test_an_error_ends_the_run():
