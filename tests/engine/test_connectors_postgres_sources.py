@@ -49,6 +49,7 @@ def test_each_row_of_a_growing_table_is_acked_once_whatever_is_lost(target, seed
                 most=rng.randint(1, 8),
                 is_lost=rng.random() < 0.3,
                 ends=rng.random() < 0.7,
+                room=rng.randint(1, 8),
             )
             one.clock.advance(1.0)
         one.until_exhausted()

@@ -14,10 +14,16 @@ class Collector:
         emitted: Message ids and values.
         told: What was emitted on the stream `errors`.
         errors: What was reported.
+        room: For how many rows there is room in a call.
     """
 
     def __init__(self):
         self.emitted, self.told, self.errors = [], [], []
+        self.room = 1
+
+    def emit_many(self, rows, stream="default", msg_ids=None):
+        for values, msg_id in zip(rows, msg_ids, strict=True):
+            self.emit(values, stream, msg_id)
 
     def emit(self, values, stream="default", msg_id=None):
         if stream == "errors":
@@ -66,7 +72,7 @@ class Task:
         self.collector = Collector()
         self.spout.open({}, self.context, self.collector)
 
-    def batch(self, fail=lambda msg_id: None, most=10, is_lost=False, ends=True):
+    def batch(self, fail=lambda msg_id: None, most=10, is_lost=False, ends=True, room=1):
         """One batch: how trees have ended, then a turn. All that is emitted ends in the next one.
 
         Args:
@@ -74,7 +80,9 @@ class Task:
             most: So many calls of next_tuple.
             is_lost: It comes to nothing.
             ends: Whether trees end at all.
+            room: For how many rows there is room in a call.
         """
+        self.collector.room = room
         hears = getattr(self.spout, "committed", None)
         if self.number and hears:
             hears(self.number)

@@ -3,6 +3,9 @@
 The position is a durable field: the highest value whose rows were emitted. All rows of one value
 are emitted in one call, so that a position is never in the middle of them. A row that was emitted
 is kept in the state until it is acked, so a replay does not depend on what the table has then.
+
+Rows that are emitted in one call are a block: one entry in the state, which is there until all of
+them are acked. A row that fails gets an entry of its own, so that it does not hold up its block.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from typing import Any, ClassVar, Protocol
 from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import DEFAULT, ERRORS, Malformed
 from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
@@ -26,6 +28,8 @@ from fulmen.transactional.errors import StoreRefused
 
 Row = Sequence[Any]
 _LONGEST_DATA = 1 << 16
+BLOCK = 1 << 28
+"""The ids of a block's rows follow its key, which is a multiple of this."""
 
 
 class GrowingTable(Protocol):
@@ -95,6 +99,7 @@ class GrowingSpout(Spout):
         self.position: Any = None
         self.emitted = 0
         self.failed: list[int] = []
+        self.blocks: dict[int, int] = {}
 
     def outputs_for(self, options: GrowingOptions) -> Outputs:
         """The columns to emit."""
@@ -129,37 +134,56 @@ class GrowingSpout(Spout):
         self._rows, self._seen = deque(), deque()
         self._due = self._lag_due = self.now()
         self._is_at_end, self._context = False, context
+        self.blocks = getattr(self, "blocks", {})  # older checkpoints have none, but single rows
 
     def next_tuple(self) -> bool:
-        """Emit the rows of the next value, or one that has failed."""
+        """Emit the rows of the next values, or one that has failed."""
         if self.failed:
-            self._emit_kept(self.failed.pop(0))
+            msg_id = self.failed.pop(0)
+            self._emit([self.state[msg_id]], msg_id)
             return True
         if not self._rows and self.now() >= self._due:
             self._fetch()
         if not self._rows:
             return False
-        number, value, *_ = self._rows[0]
-        while self._rows and self._rows[0][0] == number:
-            self._emit(list(self._rows.popleft()[2:]), value)
+        rows, value = self._next_rows()
+        self.emitted += 1
+        key = self.emitted * BLOCK
+        self.blocks[key] = len(rows)
+        self.state[key] = rows
+        self._emit(rows, key + 1)
         self.position = value
         return True
 
-    def _emit(self, values: list[Any], place: Any) -> None:
-        self.emitted += 1
+    def _next_rows(self) -> tuple[list[Any], Any]:
+        """As many rows as there is room for, and all with the value of the last one."""
+        left, room = self._rows, self.collector.room
+        rows: list[Any] = []
+        number, value = left[0][0], None
+        while left and (len(rows) < room or left[0][0] == number):
+            number, value, *values = left.popleft()
+            rows.append(self._kept(values, value))
+        return rows, value
+
+    def _kept(self, values: list[Any], place: Any) -> Sequence[Any]:
+        """A row as it is kept: as a tuple, if it is told on the stream `errors`."""
         try:
-            self.state[self.emitted] = self._table.typed(values)
+            return self._table.typed(values)
         except Malformed as error:
             position = f"{self._source}.{self._options.column}={repr_of(place)}"
             self.collector.report_error(f"{position}: {error}")
-            self.state[self.emitted] = self._as_data(values), str(error), position
-        self._emit_kept(self.emitted)
+            return self._as_data(values), str(error), position
 
-    def _emit_kept(self, msg_id: int) -> None:
-        """Emit a row. What is told on the stream `errors` is kept as a tuple, all else as lists."""
-        kept = self.state[msg_id]
-        stream = ERRORS_STREAM if isinstance(kept, tuple) else DEFAULT_STREAM
-        self.collector.emit(list(kept), stream=stream, msg_id=msg_id)
+    def _emit(self, rows: Sequence[Any], first: int) -> None:
+        """Emit rows with ids from the first one on."""
+        good = [i for i, row in enumerate(rows, first) if type(row) is list]
+        if len(good) == len(rows):
+            self.collector.emit_many(rows, msg_ids=good)
+            return
+        self.collector.emit_many([row for row in rows if type(row) is list], msg_ids=good)
+        for i, row in enumerate(rows, first):
+            if type(row) is tuple:
+                self.collector.emit(list(row), stream=ERRORS_STREAM, msg_id=i)
 
     def _as_data(self, values: Sequence[Any]) -> bytes:
         """A row as JSON, so that nothing of it is lost."""
@@ -225,12 +249,26 @@ class GrowingSpout(Spout):
 
     def ack(self, msg_id: MessageId) -> None:
         """Forget the row."""
-        self.state.pop(msg_id, None)
+        if self.state.pop(msg_id, None) is None:
+            self._end(msg_id // BLOCK * BLOCK)  # type: ignore[operator]
 
     def fail(self, msg_id: MessageId, reason: str) -> None:  # noqa: ARG002
         """Emit the row again."""
-        if msg_id in self.state and msg_id not in self.failed:
+        block, place = divmod(msg_id, BLOCK)  # type: ignore[operator]
+        if msg_id not in self.state:
+            if (rows := self.state.get(block * BLOCK)) is None:
+                return
+            self.state[msg_id] = rows[place - 1]
+            self._end(block * BLOCK)
+        if msg_id not in self.failed:
             self.failed.append(msg_id)  # type: ignore[arg-type]
+
+    def _end(self, key: int) -> None:
+        """A row of a block needs it no more."""
+        if key in self.blocks:
+            self.blocks[key] -= 1
+            if not self.blocks[key]:
+                del self.blocks[key], self.state[key]
 
     def part_of(self, msg_id: MessageId) -> str:  # noqa: ARG002
         """The table: its rows are one part of the source."""

@@ -67,11 +67,46 @@ def test_each_row_is_acked_once_whatever_fails_or_is_lost(file, seed):
                 most=rng.randint(1, 8),
                 is_lost=rng.random() < 0.3,
                 ends=rng.random() < 0.7,
+                room=rng.randint(1, 8),
             )
             one.clock.advance(1.0)
         one.until_exhausted()
         assert one.acked == {(word,): 1 for word in expected}
         assert not one.spout.state
+
+
+def test_a_row_that_fails_does_not_keep_those_it_was_emitted_with(file):
+    insert(file, "abcde")
+    one = task(file)
+    one.batch(room=5)
+    assert list(one.spout.state.values()) == [[[letter] for letter in "abcde"]]
+    ids = list(one.pending)
+    one.batch(fail=lambda msg_id: msg_id in (ids[0], ids[2]))
+    one.batch(ends=False)
+    assert sorted(one.spout.state.values()) == [["a"], ["c"]]
+    one.until_exhausted()
+    assert one.acked == {(letter,): 1 for letter in "abcde"}
+    assert (one.spout.state, one.spout.blocks) == ({}, {})
+
+
+def test_rows_of_another_type_are_told_beside_others_of_their_call(file):
+    insert(file, ["1", "x", "3", "y"])
+    one = task(file, fields={"word": "int64"})
+    one.batch(room=4)
+    one.batch(fail=lambda _: True, room=4)
+    one.until_exhausted()
+    assert {one.acked[(n,)] for n in (1, 3)} == {1}
+    assert [json.loads(data)["word"] for data, *_ in one.collector.told] == ["x", "y", "x", "y"]
+
+
+def test_rows_of_a_checkpoint_that_has_each_by_itself_are_known(file):
+    insert(file, "abc")
+    one = task(file)
+    fields = {"position": 2, "emitted": 2, "failed": [2]}
+    one.checkpoint, one.pending = pickle.dumps((fields, {1: ["a"], 2: ["b"]})), {1: ("a",)}
+    one.restore()
+    one.until_exhausted(room=3)
+    assert one.acked == {(letter,): 1 for letter in "abc"}
 
 
 def test_rows_of_one_value_are_emitted_together_however_many(file):
