@@ -121,6 +121,14 @@ def test_a_whole_value_is_written_and_read(kind, data):
     assert made.decode(made.encoder(("key",))([value])) == [value]
 
 
+def test_a_message_with_bytes_behind_its_record_is_malformed():
+    made = form(record("Order", n="int"))
+    message = made.encoder(("n",))([5])
+    assert made.decode(message) == [{"n": 5}]
+    with pytest.raises(Malformed, match="read with schema 7: 2 bytes are left over"):
+        made.decode(message + b"ab")
+
+
 @given(types(), st.binary(max_size=60))
 def test_whatever_bytes_there_are_they_are_read_or_malformed(kind, body):
     made = form(record("Row", value=kind[0]), fields=["value"])

@@ -80,6 +80,8 @@ class AvroFormat(Format):
             value: Any = fastavro.schemaless_reader(body, writer, self._reader)
         except (*UNFIT, fastavro.read.SchemaResolutionError, MemoryError) as error:
             raise Malformed(f"it can't be read with schema {schema_id}: {said(error)}") from None
+        if more := len(data) - body.tell():
+            raise Malformed(f"it can't be read with schema {schema_id}: {more} bytes are left over")
         if self._pick is None:
             return [value]
         try:
