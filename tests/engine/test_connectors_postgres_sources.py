@@ -257,6 +257,26 @@ def test_a_table_of_all_types_goes_to_json_and_to_a_table_of_the_same_types(targ
     )
 
 
+def test_times_that_python_can_not_hold_are_told_if_their_field_has_a_type(target):
+    target.run(
+        "CREATE TABLE t (id int, at timestamptz, day date, word text)",
+        "INSERT INTO t VALUES (1, 'infinity', now(), 'a'), (2, now(), '0044-03-15 BC', 'b'),"
+        " (3, '2026-01-31T12:00:00Z', '2026-01-31', 'c'), (4, NULL, NULL, 'd')",
+    )
+    one = growing(target, fields={"word": "string", "at": "timestamp", "day": "date32"})
+    one.until_exhausted()
+    assert [json.loads(data)["word"] for data, *_ in one.collector.told] == ["a", "b"]
+    assert [(reason, position) for _, reason, position in one.collector.told] == [
+        ("field 'at': 'infinity' is no timestamp that Python can hold", "t.id=1"),
+        ("field 'day': '0044-03-15 BC' is no date32 that Python can hold", "t.id=2"),
+    ]
+    assert len(one.collector.errors) == 2
+    assert one.acked[("d", None, None)] == 1
+    lenient = growing(target, fields=["at", "day"])
+    lenient.batch()
+    assert next(iter(lenient.pending.values()))[0] == "infinity"
+
+
 def test_types_of_a_source_that_a_table_can_not_have_are_told_at_the_start(target):
     target.run("CREATE TABLE t (data int, reason text)")
     options = PostgresSink.config_model(dsn=target.dsn, table="t")

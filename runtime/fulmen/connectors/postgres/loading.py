@@ -16,6 +16,8 @@ from fulmen.transactional.errors import StoreRefused
 
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""
+TIMES = ("date32", "time", "timestamp", "duration")
+"""What a topology's file calls them."""
 
 _KINDS = {
     "string": ("text", "varchar", "bpchar", "name"),

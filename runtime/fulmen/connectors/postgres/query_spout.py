@@ -8,8 +8,10 @@ import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import check_types, cursor_of
+from fulmen.connectors.postgres.loading import TIMES, check_types, cursor_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
@@ -52,6 +54,9 @@ class _Query:
             "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
         }
         self._parts, self._most = parts, options.fetch_size
+        types = types_of(options.fields)
+        named = [(i, name, types.get(name, "")) for i, name in enumerate(options.fields)]
+        self._times = [field for field in named if field[2] in TIMES]
         with self._database.opening() as db:
             [column] = (
                 db.execute(
@@ -84,7 +89,14 @@ class _Query:
             return self._select(db, position, last, self._most)
 
     def typed(self, values: list[Any]) -> list[Any]:
-        """The same: the types of columns were compared at the start."""
+        """The same: the types of columns were compared at the start.
+
+        Raises:
+            Malformed: One is text, since Python has no such date or time.
+        """
+        for i, name, kind in self._times:
+            if type(values[i]) is str:
+                raise Malformed(f"field {name!r}: {values[i]!r} is no {kind} that Python can hold")
         return values
 
     def behind(self, position: Any) -> int:
