@@ -8,6 +8,8 @@ Journals = Mapping[str, Sequence[bytes]]
 """What the checkpoint has of a task: journal -> records in their order."""
 Update = tuple[bytes | None, int]
 """A record, and the commit from which on the journal's records are still needed."""
+FEW = 64
+"""A state of hardly more entries than that is written as a whole each time."""
 _LOG_RECORDS = 128
 
 
@@ -32,7 +34,7 @@ class RewritePolicy:
         """
         self._records += 1
         self._logged += changed
-        if alive <= 2 * changed + 64 or self._logged > 2 * alive or self._records > _LOG_RECORDS:
+        if alive <= 2 * changed + FEW or self._logged > 2 * alive or self._records > _LOG_RECORDS:
             self._records = self._logged = 0
             return True
         return False

@@ -1,10 +1,12 @@
 import itertools
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fulmen.checkpoint import rewriting
 from fulmen.engine.acking.acker_task import AckerTask, restore
 from fulmen.engine.acking.messages import Messages, acker_index, combine
 from fulmen.engine.acking.root_ids import root_ids, sequence_ranges, with_sequences
@@ -328,9 +330,17 @@ EVENTS = st.tuples(
 )
 
 
-@given(st.lists(st.tuples(st.lists(EVENTS, max_size=12), st.booleans()), max_size=40))
-def test_many_batches_with_restarts_against_a_dict(batches):
+@given(
+    st.lists(st.tuples(st.lists(EVENTS, max_size=12), st.booleans()), max_size=40),
+    st.sampled_from((0, rewriting.FEW)),
+)
+def test_many_batches_with_restarts_against_a_dict(batches, few):
     """Restored from its records at any time, an acker goes on as if nothing had happened."""
+    with mock.patch.object(rewriting, "FEW", few):
+        check_against_a_dict(batches)
+
+
+def check_against_a_dict(batches):
     fresh, expected, clock = itertools.count(100), {}, 0.0
     task, records = AckerTask(1, {}), Records()
     roots = dict.fromkeys(range(13), 0)

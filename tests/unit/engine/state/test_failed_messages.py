@@ -1,11 +1,13 @@
 """Messages that have failed: their pauses, their counts, and what the checkpoint has of them."""
 
 import pickle
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fulmen.checkpoint import rewriting
 from fulmen.engine.state.failed_messages import (
     LEAST_SHARE,
     FailedMessages,
@@ -101,9 +103,14 @@ def seen(messages):
 
 
 @settings(max_examples=150)
-@example([("fail", 0), ("fail", 0), ("take", 1), ("commit", 0)])
-@given(CHANGES)
-def test_the_log_says_what_there_is_after_every_commit(changes):
+@example([("fail", 0), ("fail", 0), ("take", 1), ("commit", 0)], rewriting.FEW)
+@given(CHANGES, st.sampled_from((0, rewriting.FEW)))
+def test_the_log_says_what_there_is_after_every_commit(changes, few):
+    with mock.patch.object(rewriting, "FEW", few):
+        check_the_log(changes)
+
+
+def check_the_log(changes):
     messages, records, number, sequence = FailedMessages(), [], 0, 0
     for what, n in changes:
         if what == "fail":

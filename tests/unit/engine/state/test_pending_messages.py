@@ -1,8 +1,10 @@
+from unittest import mock
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.checkpoint.rewriting import RewritePolicy
+from fulmen.checkpoint import rewriting
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.result_rows import ResultRows
 from support.engine_runs import Records
@@ -94,8 +96,13 @@ BATCHES = st.lists(
 )
 
 
-@given(BATCHES)
-def test_many_batches_with_restarts_against_a_dict(batches):
+@given(BATCHES, st.sampled_from((0, rewriting.FEW)))
+def test_many_batches_with_restarts_against_a_dict(batches, few):
+    with mock.patch.object(rewriting, "FEW", few):
+        check_against_a_dict(batches)
+
+
+def check_against_a_dict(batches):
     pending, records, expected, sequence = PendingMessages(), Records(), {}, 0
     for number, (ends, chunks, how, lost) in enumerate(batches, 1):
         alive = sorted(expected)
@@ -159,7 +166,7 @@ def test_stragglers_do_not_keep_what_was_emitted_with_them():
 
 
 def test_a_log_is_written_anew_when_it_is_larger_than_what_it_describes():
-    policy = RewritePolicy()
+    policy = rewriting.RewritePolicy()
     assert policy.rewrite(alive=0, changed=1)
     steps = [policy.rewrite(alive=1000, changed=100) for _ in range(60)]
     assert steps[:21] == [False] * 20 + [True]
