@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import fastavro
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.connectors.formats import AvroKeyOptions, AvroOptions, Malformed
@@ -164,6 +164,7 @@ NUMBERS = st.integers(-(10**9), 10**9) | st.builds(  # of the latter, many end w
 )
 
 
+@example(Decimal("1.2500"), (4, 3))
 @given(
     NUMBERS | st.decimals(),
     st.integers(1, 9).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p))),

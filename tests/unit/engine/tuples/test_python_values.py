@@ -8,7 +8,12 @@ import pytest
 from fulmen.engine.grouping.column_hash import arrow_column_hash
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.engine.tuples.python_values import python_rows, python_values, shown_rows
+from fulmen.engine.tuples.python_values import (
+    have_python_values,
+    python_rows,
+    python_values,
+    shown_rows,
+)
 from fulmen.errors import GroupingError
 
 UNITS = ("s", "ms", "us", "ns")
@@ -85,6 +90,7 @@ def test_each_value_is_what_arrow_makes_of_it_or_has_a_reason_of_its_own(name):
     kept = [(a, b) for i, (a, b) in enumerate(zip(values, expected, strict=True)) if i not in wrong]
     assert all(repr(a) == repr(b) for a, b in kept)
     assert all(reason.startswith("Python has no value for this one") for reason in wrong.values())
+    assert not (wrong and have_python_values(pa.record_batch([column], ["x"])))
 
 
 @pytest.mark.parametrize("name", ALL)
