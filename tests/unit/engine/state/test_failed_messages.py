@@ -98,12 +98,16 @@ CHANGES = st.lists(
 )
 
 
+AGAIN = ("commit", 0), ("take", 5), ("commit", 0)
+
+
 def seen(messages):
     return sorted(messages._resting.items()), dict(messages.tried), sorted(messages._queue)
 
 
 @settings(max_examples=150)
 @example([("fail", 0), ("fail", 0), ("take", 1), ("commit", 0)], rewriting.FEW)
+@example([*(("fail", n) for n in range(6)), *AGAIN, ("ack", 1), ("commit", 0)], 0)
 @given(CHANGES, st.sampled_from((0, rewriting.FEW)))
 def test_the_log_says_what_there_is_after_every_commit(changes, few):
     with mock.patch.object(rewriting, "FEW", few):

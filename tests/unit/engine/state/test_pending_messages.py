@@ -96,7 +96,7 @@ BATCHES = st.lists(
 )
 
 
-@given(BATCHES, st.sampled_from((0, rewriting.FEW)))
+@given(BATCHES, st.sampled_from((0, 0, 0, rewriting.FEW)))
 def test_many_batches_with_restarts_against_a_dict(batches, few):
     with mock.patch.object(rewriting, "FEW", few):
         check_against_a_dict(batches)
