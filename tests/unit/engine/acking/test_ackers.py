@@ -330,6 +330,7 @@ EVENTS = st.tuples(
 )
 
 
+@example([([("init", n, 1) for n in range(6)], False), ([("ack", 0, 1)], True)], 0)
 @given(
     st.lists(st.tuples(st.lists(EVENTS, max_size=12), st.booleans()), max_size=40),
     st.sampled_from((0, 0, 0, rewriting.FEW)),
