@@ -1,7 +1,7 @@
 from unittest import mock
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import rewriting
@@ -96,6 +96,7 @@ BATCHES = st.lists(
 )
 
 
+@example([([], [5, 5], "ranges", False), ([0], [], "ranges", True)], 0)
 @given(BATCHES, st.sampled_from((0, 0, 0, rewriting.FEW)))
 def test_many_batches_with_restarts_against_a_dict(batches, few):
     with mock.patch.object(rewriting, "FEW", few):
