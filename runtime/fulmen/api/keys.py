@@ -39,13 +39,18 @@ def has_nan(key: Any) -> bool:
         return False
 
 
-def first_with_nan(keys: Collection[Any]) -> Any:
-    """The first of many keys that has NaN in it; None: none has."""
+def unusual(keys: Collection[Any]) -> Collection[Any]:
+    """All of many keys, or none of them: if they are plain, and NaN is in none."""
     parts: Callable[[Any], Iterator[Any]] = iter
     kinds = set(map(type, keys))  # in C, as there may be many
     if kinds == {tuple}:
         parts = chain.from_iterable
         kinds = set(map(type, parts(keys)))
     if kinds <= NEVER_NAN or (kinds <= _FLAT and not any(map(ne, parts(keys), parts(keys)))):
-        return None
-    return next((key for key in keys if has_nan(key)), None)
+        return ()
+    return keys
+
+
+def first_with_nan(keys: Collection[Any]) -> Any:
+    """The first of many keys that has NaN in it; None: none has."""
+    return next((key for key in unusual(keys) if has_nan(key)), None)

@@ -17,7 +17,8 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component
-from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, first_with_nan
+from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, has_nan, unusual
+from fulmen.engine.state.copies import EqualCopies
 from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import INSTANCE, made_of
 from fulmen.engine.state.segment_format import DELETED_BYTES, decode, encode
@@ -26,6 +27,7 @@ from fulmen.errors import StateError, repr_of
 
 _MISSING = object()
 _OPERATORS = ("__setitem__", "__delitem__", "__ior__")
+_COPIES = EqualCopies()
 _UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
 
 
@@ -152,11 +154,9 @@ class KeyedState(dict[Any, Any]):
             StateError: A value can't be pickled, or a key could never be found again.
         """
         changed = self._find_changed()
-        lost = first_with_nan(changed)
-        if lost is not None and lost in self:  # one that was restored may be deleted
-            raise StateError(
-                f"the key {repr_of(lost)} of self.state {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}"
-            )
+        for key in unusual(changed):
+            if key in self:  # one that was restored may be deleted
+                _refuse_lost(key)
         many = 8 * len(changed) >= len(self) and 2 * self._at_once <= len(changed)
         self._note_by(_Compared if calls > len(self) and many else KeyedState)
         self._at_once = 0
@@ -239,6 +239,18 @@ def replayed(records: Iterable[bytes], loads: Callable[[bytes], Any]) -> dict[An
         for key in deleted:
             items.pop(key, None)
     return items
+
+
+def _refuse_lost(key: Any) -> None:
+    """Raise StateError if no restart would find what is kept under a key."""
+    if has_nan(key):
+        raise StateError(f"the key {repr_of(key)} of self.state {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
+    if not _COPIES.has(key):
+        raise StateError(
+            f"the key {repr_of(key)} of self.state is equal to itself alone: after a restart it"
+            " would not be found. Use plain values as the key, or give its class an __eq__ and a"
+            " __hash__"
+        )
 
 
 class _Compared(KeyedState):

@@ -8,20 +8,12 @@ restore is one object. Its attributes are those of the last one, which is that o
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Container, Iterable, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
-from uuid import UUID  # noqa: TID251 (the type alone)
 
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, first_with_nan
-from fulmen.errors import PASSED_ON, StateError, repr_of
-
-_BY_VALUE = frozenset(
-    {int, str, bytes, bool, float, type(None), UUID, Decimal, date, datetime, time, timedelta}
-)
-_Shape = tuple[Any, ...] | type
+from fulmen.engine.state.copies import BY_VALUE, EqualCopies
+from fulmen.errors import StateError, repr_of
 
 
 class MessageIds:
@@ -35,7 +27,7 @@ class MessageIds:
         self.tokens: dict[int, int] = {}
         self._kept: dict[int, list[Any]] = {}  # its id() -> the object, and how often it is pending
         self._restored: dict[int, Any] = {}
-        self._equal: set[_Shape] = set()  # copies of such objects are equal to them
+        self._copies = EqualCopies()
         self._alone: set[type] = set()
 
     def __len__(self) -> int:
@@ -55,7 +47,7 @@ class MessageIds:
         kinds = set(map(type, msg_ids))
         if not kinds <= NEVER_NAN and (lost := first_with_nan(msg_ids)) is not None:
             raise StateError(f"message id {repr_of(lost)} {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
-        kinds -= _BY_VALUE
+        kinds -= BY_VALUE
         for kind in kinds - self._alone:
             self._look(next(msg_id for msg_id in msg_ids if type(msg_id) is kind))
         if kinds.isdisjoint(self._alone):
@@ -117,33 +109,13 @@ class MessageIds:
 
     def _look(self, msg_id: Any) -> None:
         """Find out whether copies of what is like a message id are equal to it."""
-        shape = _shape(msg_id)
-        if shape is None or shape in self._equal:
+        if self._copies.has(msg_id):
             return
-        try:
-            is_equal = bool(pickle.loads(pickle.dumps(msg_id, 5)) == msg_id)
-        except PASSED_ON:
-            raise
-        except BaseException:  # noqa: BLE001 (it is told when it is written, or where it is compared)
-            return
-        if is_equal:
-            self._equal.add(shape)
-        elif getattr(type(msg_id), "__eq__", None) is object.__eq__:
-            self._alone.add(type(msg_id))
-        else:
+        if getattr(type(msg_id), "__eq__", None) is not object.__eq__:
             raise StateError(
                 f"message id {repr_of(msg_id)} has parts that are equal to themselves alone: after"
                 " a restart, `ack` and `fail` would get one that is not equal to it. Use plain"
                 " values as the id, such as the key of what it stands for, or give the classes of"
                 " its parts an __eq__ and a __hash__"
             )
-
-
-def _shape(value: Any) -> _Shape | None:
-    """What decides whether a copy is equal; None: plain values alone."""
-    if not isinstance(value, tuple):
-        return None if type(value) in _BY_VALUE else type(value)
-    shapes = tuple(map(_shape, value))
-    if type(value) is tuple and not any(shapes):
-        return None
-    return type(value), shapes
+        self._alone.add(type(msg_id))

@@ -448,3 +448,9 @@ def test_what_a_committer_needs_is_away_until_a_transaction_is_committed(clock):
     running.close()
     assert away(running) == {}
     assert sorted(collected(STORES[name].all())) == ALL
+    (error,) = running.totals.errors["last"]  # once, with a count
+    assert (error["message"], error["count"]) == (
+        "finish_batch: ServiceUnavailable: the map is away: refused",
+        running.totals.error_counts["last"],
+    )
+    assert error["count"] == 5

@@ -4,7 +4,10 @@ import copy
 import math
 import pickle
 import random
+import re
 import threading
+from dataclasses import dataclass
+from enum import Enum
 from unittest import mock
 
 import pytest
@@ -410,6 +413,34 @@ def test_a_key_that_could_never_be_found_again_is_refused(calls, key):
         f"the key {key!r} of self.state is not equal to itself, since NaN is in it: what is kept"
         " under it could never be found again. Use None or a text in place of NaN"
     )
+
+
+class Alone:
+    """Has no `==`: each is equal to itself alone."""
+
+    def __repr__(self):
+        return "Alone()"
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+
+
+@pytest.mark.parametrize("calls", [0, 99], ids=["noted", "compared"])
+@pytest.mark.parametrize("key", [Alone(), (1, Alone())], ids=repr)
+def test_a_key_whose_copy_is_not_equal_to_it_is_refused(calls, key):
+    state = KeyedState()
+    state[Place("here")] = state[Colour.RED, 1] = state["a"] = 1
+    state.updates(1, calls)
+    state["b"], state[key] = 2, 3
+    said = f"the key {key!r} of self.state is equal to itself alone: after a restart it would not"
+    with pytest.raises(StateError, match=rf"^{re.escape(said)} be found\. Use plain values"):
+        state.updates(2, calls)
 
 
 def test_a_key_with_nan_of_before_stays_and_may_be_deleted():
