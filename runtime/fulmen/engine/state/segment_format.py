@@ -21,8 +21,8 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import compress
-from operator import is_
+from itertools import compress, pairwise
+from operator import is_, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,22 +215,36 @@ def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
     codes = bits
     if count > 1:
         codes = _blocks_of(keys, count) * _BITS + bits
-    by_code: dict[int, list[int]] = {}
-    for i, code in enumerate(codes.tolist()):
-        by_code.setdefault(code, []).append(i)
     contents = [Content([], []) for _ in range(count)]
     parts: list[tuple[float, Sequence[Any]]] = []
-    for code, some in sorted(by_code.items()):
+    for code, some in _by_code(codes):
         block, of_bits = divmod(code, _BITS)
         if of_bits:
-            group = {keys[i]: values[i] for i in some}
+            group = dict(zip(_taken(keys, some), _taken(values, some), strict=True))
             contents[block].groups.append((_weight(of_bits), group))
             parts.append((_weight(of_bits), list(group)))
         else:
-            gone = [keys[i] for i in some]
+            gone = list(_taken(keys, some))
             contents[block].deleted.extend(gone)
             parts.append((DELETED_BYTES, gone))
     return Piece(_segment([_block(content, names) for content in contents]), parts)
+
+
+def _by_code(codes: Numbers) -> Iterator[tuple[int, list[int]]]:
+    """Each code, the least first, and where it is, in order."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(order)]):
+        yield int(ordered[start]), order[start:end].tolist()
+
+
+def _taken(values: Sequence[Any], some: Sequence[int]) -> Sequence[Any]:
+    """Those at some places; Python runs once, and not for each."""
+    if len(some) == 1:
+        return (values[some[0]],)
+    taken: Sequence[Any] = itemgetter(*some)(values)
+    return taken
 
 
 def _segment(blocks: Sequence[bytes]) -> bytes:
