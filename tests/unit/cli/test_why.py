@@ -326,6 +326,11 @@ SINCE = NOW - 60
             "A bolt that collects tuples needs a larger maxSpoutPending",
         ),
         (
+            {"components": [bolt("lines", kind="spout")], "uptime_seconds": 300},
+            "spout 'lines' has emitted nothing since the driver started, 5 min ago",
+            "It is asked, and returns without a tuple.",
+        ),
+        (
             {"holds": [{"component": "b", "reason": "9 rows wait"}]},
             "spouts rest, because 'b' holds them: 9 rows wait",
             "It lets go when there is room again",
@@ -352,6 +357,22 @@ def test_a_driver_says_what_it_waits_for(changes, text, cure):
     (found,) = wait_findings(view(**changes))
     assert found.text == text
     assert found.cure.startswith(cure)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"uptime_seconds": 59},
+        {"components": [bolt("lines", kind="spout", emitted=1)]},
+        {"holds": [{"component": "b", "reason": "9 rows wait"}]},
+        {"away": [{"component": "lines", "service": "Kafka", "reason": "gone", "since": SINCE}]},
+    ],
+    ids=["soon", "emitted", "held", "away"],
+)
+def test_a_spout_that_emits_nothing_is_told_only_if_nothing_else_says_why(changes):
+    silent = {"components": [bolt("lines", kind="spout")], "uptime_seconds": 300}
+    found = [finding.text for finding in wait_findings(view(**{**silent, **changes}))]
+    assert not any("emitted nothing" in text for text in found)
 
 
 TREES = VIEW["trees"]

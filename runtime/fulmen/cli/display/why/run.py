@@ -31,6 +31,8 @@ BUSY = 0.8
 """A bolt or a worker that is at work for so much of the time has little room for more."""
 SKEWED = 2.0
 """A task with so many times its fair share has more to do than the others."""
+QUIET_SECONDS = 60
+"""A driver that runs for so long has asked its spouts often enough."""
 SOME = 100
 """Fewer tuples say nothing about the shares of tasks."""
 ERRORS_SHOWN = 5
@@ -44,6 +46,8 @@ CURES: Mapping[str, str] = {
     " letters in the end.",
     "full": "A bolt that collects tuples needs a larger maxSpoutPending, or has to ack them"
     " earlier.",
+    "silent": "It is asked, and returns without a tuple. Look at what its source has to read, and"
+    " at what its fields say that it has emitted: `fulmen state CHECKPOINT SPOUT --fields`.",
     "hold": "It lets go when there is room again: see what that bolt waits for, or give it more"
     " executors.",
     "time": "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
@@ -86,12 +90,24 @@ def wait_findings(view: TopologyView) -> Iterator[Finding]:
         yield Finding(text, CURES["full"])
     for hold in view.holds:
         yield Finding(hold_sentence(hold.component, hold.reason), CURES["hold"])
+    yield from _silent(view)
     for why in dict.fromkeys(c.time.why for c in view.components if c.time and c.time.is_stuck):
         yield Finding(str(why), CURES["time"])
     counts = view.worker_counts or WorkerCounts(wanted=0, present=0)
     if counts.present < counts.wanted:
         missing = counts.wanted - counts.present
         yield Finding(f"{missing} of {counts.wanted} workers are missing", CURES["missing"])
+
+
+def _silent(view: TopologyView) -> Iterator[Finding]:
+    """Spouts that emit nothing, and nothing of the above says why."""
+    if view.holds or view.transactions or view.uptime_seconds < QUIET_SECONDS:
+        return
+    told = {out.component for out in view.left_out} | {away.component for away in view.away}
+    for spout in view.components:
+        if spout.kind == "spout" and not (spout.emitted or spout.name in told):
+            since = f"since the driver started, {age(view.uptime_seconds)} ago"
+            yield Finding(f"spout {spout.name!r} has emitted nothing {since}", CURES["silent"])
 
 
 # ---- what fails
