@@ -12,8 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from fulmen.engine.jvm.java import find_java
 from support.cut_proxy import CutProxy
@@ -186,8 +193,24 @@ class KafkaBroker:
                     producer.poll(0.1)
         assert producer.flush(SECONDS) == 0
 
+    def _has_no_open_end(self, topic):
+        """Whether readers of committed messages see as far as those of all messages."""
+        committed = self._ends(topic, IsolationLevel.READ_COMMITTED)
+        return committed == self._ends(topic, IsolationLevel.READ_UNCOMMITTED)
+
+    def _ends(self, topic, isolation):
+        known = self.admin().list_topics(topic, SECONDS).topics[topic].partitions
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in known}
+        found = self.admin().list_offsets(asked, isolation_level=isolation)
+        return {part.partition: future.result(SECONDS).offset for part, future in found.items()}
+
     def read(self, topic, isolation="read_committed"):
-        """All messages of a topic that a reader sees: those of each partition in their order."""
+        """All messages of a topic that a reader sees: those of each partition in their order.
+
+        Waits for the end of transactions: the broker says that one is committed before each
+        partition has heard of it.
+        """
+        wait_until(lambda: self._has_no_open_end(topic), f"the end of transactions of {topic}")
         settings = {"bootstrap.servers": self.address, "group.id": "a-test's-reader"}
         settings |= {"isolation.level": isolation, "enable.partition.eof": True}
         reader = Consumer(settings | {"enable.auto.commit": False})
