@@ -154,7 +154,7 @@ def keys(arguments: argparse.Namespace) -> list[Result]:
 
 def _batches_of(driver: RunningTopology, emits: int, batches: int) -> None:
     for _ in range(batches):
-        driver.coordinator.set_batch_size(emits)
+        driver.coordinator.size.set(emits)
         driver.step()
 
 

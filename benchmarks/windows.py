@@ -131,5 +131,5 @@ def _measure(content: dict[str, Any]) -> Result:
 
 def _step(driver: Any) -> None:
     """One batch of the same size as every other."""
-    driver.coordinator.set_batch_size(BATCH, emit_seconds=3600.0)
+    driver.coordinator.size.set(BATCH, emit_seconds=3600.0)
     driver.step()

@@ -27,7 +27,7 @@ BUDGETS = {
     "cluster-alone": 635,
 }
 """Seconds for each part. Those that follow each other are 45 minutes: `setup` is beside `servers`,
-`fresh-debian` and `images` are beside `unit-and-engine`, and `thorough` is beside `cluster-alone`."""
+`fresh-debian` and `images` beside `unit-and-engine`, `thorough` beside `cluster-alone`."""
 SLOWEST = 20
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Update
 from fulmen.engine.batches.coordinator import Coordinator
-from fulmen.engine.batches.crashes import FAILURES_ALONE
+from fulmen.engine.batches.failures.crashes import FAILURES_ALONE
 from fulmen.engine.protocol.deliveries import pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
@@ -64,7 +64,7 @@ class Checked:
     def check(self):
         it = self.it
         assert it.base in self.same
-        assert it.permit >= 1
+        assert it.size.permit >= 1
         assert it.pending >= 0
         assert it.idle.batches >= 0
         assert 0.0 <= it.idle_seconds() <= 2.5

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from fulmen import TopologyBuilder
-from fulmen.engine.batches.permits import FIRST_PERMIT
+from fulmen.engine.batches.size.permits import FIRST_PERMIT
 from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask

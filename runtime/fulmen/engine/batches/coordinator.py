@@ -15,17 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, did_something, ended_trees
-from fulmen.engine.batches.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
+from fulmen.engine.batches.failures.crashes import Crashes
+from fulmen.engine.batches.failures.left_out import MAKING, LeftOut, Unmade
+from fulmen.engine.batches.failures.service_probe import ServiceProbe
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
-from fulmen.engine.batches.left_out import MAKING, LeftOut, Unmade
-from fulmen.engine.batches.permits import FIRST_PERMIT, RecentBatches, is_full, next_permit
-from fulmen.engine.batches.service_probe import ServiceProbe
+from fulmen.engine.batches.size.batch_size import BatchSize
+from fulmen.engine.batches.size.permits import is_full
 from fulmen.engine.batches.stage_skipping import StageSkipping
-from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
+from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds
 from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Transactions
+from fulmen.engine.batches.unfinished import Unfinished
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
 from fulmen.engine.protocol.calls import Call
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
@@ -35,8 +36,6 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.time.watermarks import Watermarks
 
-EMIT_SHARE = 0.5
-"""A spout stage ends after that part of a batch's target, however much of its permit is left."""
 LEAST_WAIT = 0.001
 """Seconds. A message that has failed and is due may have to wait for others that are."""
 
@@ -55,8 +54,7 @@ class Coordinator:
         new_tag: Gives a fresh random tag for each attempt.
         deliveries: To be told to spout tasks in the next batch.
         active: Whether spouts may emit.
-        permit: How many tuples each spout task may emit in a batch.
-        emit_seconds: How long spouts may emit in a batch. 0: as the target says.
+        size: Of the next batch.
         probe: Whether the next attempt only asks for a service that was away.
         drains: Whether bolts get their last turn in the next batch.
         drained: Whether they have had it since they last executed anything.
@@ -78,8 +76,7 @@ class Coordinator:
     now: float
     deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
     active: bool = True
-    permit: int = FIRST_PERMIT
-    emit_seconds: float = 0.0
+    size: BatchSize = field(default_factory=BatchSize)
     crashes: Crashes = field(default_factory=Crashes)
     skipping: StageSkipping = field(default_factory=StageSkipping)
     pending: int = 0
@@ -103,20 +100,14 @@ class Coordinator:
         self._previous_clock = self.clock
         self._mark = self.now
         self._is_retry = False
-        self._pending_by_task: dict[int, int] = {}
-        self._spout_pending_by_task: dict[int, int] = {}
+        self._unfinished = Unfinished()
         self._run = self.placed.run
-        self._exhausted_by_task: dict[int, bool] = {}
-        self._resting_by_task: dict[int, float] = {}  # when the first of them comes again
         self._wants_batch = WantsBatch()
         self._next_timers = NextTimers()
-        self._typical_emits = 0.0
         self._did_nothing = False
         self._is_window_due = False  # in the next batch, and that is rare
         self._hurries = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
-        self._recent = RecentBatches()
-        self._fixed = FixedCost()
 
     @property
     def placed(self) -> PlacedTopology:
@@ -152,15 +143,14 @@ class Coordinator:
             base=self.base,
             clock=self.clock,
             previous_clock=self._previous_clock,
-            default_permit=self.permit if permits is None and not self.holds else 0,
+            default_permit=self.size.permit if permits is None and not self.holds else 0,
             active=self.active,
             permits=permits or {},
             deliveries=None if large else self.deliveries,
             poisoned=poisoned,
             cause=self.crashes.cause if poisoned else "",
             traceback=self.crashes.traceback if poisoned else "",
-            emit_seconds=self.emit_seconds
-            or EMIT_SHARE * seconds_for(self.target_seconds, self._fixed.seconds),
+            emit_seconds=self.size.seconds_to_emit(self.target_seconds),
             is_retry=self._is_retry,
             bases=self.skipping.bases,
             drains=self.drains,
@@ -198,8 +188,8 @@ class Coordinator:
         return self.skipping.cuts(
             self.placed,
             header,
-            emits=self._typical_emits,
-            pending=sum(self._pending_by_task.values()),
+            emits=self.size.typical_emits,
+            pending=self._unfinished.trees,
             is_idle=self.idle.needs_spouts_only
             and not self.wants_batch
             and not self._next_timers.is_due(header, self.placed.plan)
@@ -250,7 +240,7 @@ class Coordinator:
             transactions=transactions,
             holds=holds_after(self.holds, summaries, self.placed.plan),
             watermarks=watermarks_after(
-                self.watermarks, self.placed, summaries, self._exhausted_by_task, self.clock
+                self.watermarks, self.placed, summaries, self._unfinished.exhausted, self.clock
             ),
         )
 
@@ -270,7 +260,7 @@ class Coordinator:
             done.skipped,
             done.seconds,
             self.target_seconds,
-            is_full=is_full(self.permit, done.summaries, limit),
+            is_full=is_full(self.size.permit, done.summaries, limit),
         )
         self.base = done.header.tag
         self.left_out.succeeded(done.header.left_out)
@@ -279,23 +269,15 @@ class Coordinator:
         self.attempt = None
         self._is_retry = False
         self.stand_still(restore_seconds(done.summaries))
-        for summary in done.summaries:
-            self._pending_by_task |= summary.pending
-            self._exhausted_by_task |= summary.exhausted
-            for messages in (summary.spout_pending, summary.result_pending):
-                self._spout_pending_by_task |= messages
-                for task in messages:
-                    self._resting_by_task.pop(task, None)
-            self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
+        self._unfinished.committed(done.summaries)
         self._wants_batch.committed(self.placed.run, done.summaries)
         self._next_timers.committed(self.placed.run, done.summaries)
         self._see_what_is_due()
-        self.pending = sum(self._pending_by_task.values())
+        self.pending = self._unfinished.trees
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
             self.pending = len(self.transactions.active)
-        pending = self._spout_pending_by_task.items()
-        self.spout_pending = sum(n for task, n in pending if task not in self.left_out)
+        self.spout_pending = self._unfinished.messages(self.left_out)
         self.exhausted = self._is_exhausted()
         self.holds = done.holds
         was_probe = self.probe.committed()
@@ -311,11 +293,11 @@ class Coordinator:
             self._adapt(done, commit_work)
 
     def _is_exhausted(self) -> bool:
-        """Whether every spout task has said so; one whose first turn has not ended has not."""
+        """Whether every spout task has said so."""
         if self.transactions is not None:
             return self.source_is_exhausted
         tasks = [task for task in self._spout_tasks() if task not in self.left_out]
-        return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
+        return bool(tasks) and self._unfinished.are_exhausted(tasks)
 
     def failed(
         self,
@@ -355,8 +337,7 @@ class Coordinator:
         )
         if had or is_outage or self._is_spouts_own(calls, hung_seconds, poisoned, now):
             return
-        tasks = max(1, len(self._spout_tasks()))
-        likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
+        likely = self.size.most_likely(max(1, len(self._spout_tasks())))
         self.crashes.failed(likely, reason, traceback)
 
     def _is_spouts_own(
@@ -382,22 +363,6 @@ class Coordinator:
         """Whether the batch keeps failing although it has no tuple that could be left out."""
         return self.crashes.rounds > len(self._spout_tasks())
 
-    # Batch sizes
-
-    def set_batch_size(self, permit: int | None = None, emit_seconds: float | None = None) -> None:
-        """Begin the next batch with another size than the last ones led to.
-
-        Args:
-            permit: How many tuples each spout task may emit in it; later ones adapt. None: the
-                present number.
-            emit_seconds: How long spouts may emit in a batch, until this is called again. 0: as the
-                target says. None: as it is.
-        """
-        if permit is not None:
-            self.permit = permit
-        if emit_seconds is not None:
-            self.emit_seconds = emit_seconds
-
     @property
     def target_seconds(self) -> float:
         """How long a batch should take under load."""
@@ -408,29 +373,13 @@ class Coordinator:
 
     def _adapt(self, done: Done, commit_work: float) -> None:
         """Have permits follow the batch time; trust batches again step by step after a failure."""
-        emitted = sum(s.emitted for s in done.summaries)
         is_suspect = self.crashes.limit is not None
-        if self.crashes.succeeded(max(self.permit, 2 * self._typical_emits)):
+        if self.crashes.succeeded(max(self.size.permit, 2 * self.size.typical_emits)):
             self.crashes = Crashes()
-        if is_suspect:
-            return
-        self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
-        work = work_seconds(done.summaries) + commit_work
-        self._recent.took(emitted, done.seconds)
-        self._fixed.took(emitted, work)
-        target, fixed = self.target_seconds, self._fixed.seconds
-        if (seconds := seconds_for(target, fixed)) == target:
-            fixed = 0.0
-        self.permit = next_permit(
-            self.permit,
-            done.summaries,
-            work - fixed,
-            self._recent.excess(fixed),
-            seconds - fixed,
-            self._recent.beyond_smaller(fixed),
-        )
-        if fixed and self._fixed.wants_trial():
-            self.permit = max(1, self.permit // TRIAL_SHARE)
+        if not is_suspect:
+            self.size.adapt(done.summaries, done.seconds, commit_work, self.target_seconds)
+
+    # Rests
 
     @property
     def wants_batch(self) -> bool:
@@ -461,7 +410,7 @@ class Coordinator:
             seconds = self.idle.seconds()
         periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
         waits = [period - self.clock % period for period in periods]
-        resting = self._resting_by_task.values() if self.active else self._resting_results
+        resting = self._unfinished.rests(lambda _: True) if self.active else self._resting_results
         waits += [max(LEAST_WAIT, due - self.clock) for due in resting]
         waits += self._next_timers.seconds_until(self.clock)
         return min([seconds, *waits])
@@ -488,8 +437,7 @@ class Coordinator:
     def _resting_results(self) -> list[float]:
         """When results of bolts come again that have failed, the first of each task."""
         plan, spouts = self.placed.plan, self.placed.spouts
-        resting = self._resting_by_task.items()
-        return [due for task, due in resting if plan.component_of(task) not in spouts]
+        return self._unfinished.rests(lambda task: plan.component_of(task) not in spouts)
 
     @property
     def _has_deliveries(self) -> bool:
@@ -512,7 +460,7 @@ class Coordinator:
         of them holds the spouts; and it may be while batches leave out a tuple that is suspected.
         Spout tasks that are left out may have more: see `left_out`.
         """
-        if self.holds or any(task not in self.left_out for task in self._resting_by_task):
+        if self.holds or self._unfinished.rests(lambda task: task not in self.left_out):
             return False
         is_over = self.idle.is_over and self.crashes.limit is None
         if self.transactions is not None:  # pauses after failures are idle, and not the end

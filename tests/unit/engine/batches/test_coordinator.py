@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.engine.batches.idle import WARM_BATCHES
-from fulmen.engine.batches.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GROWTH
+from fulmen.engine.batches.size.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GROWTH
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
@@ -168,7 +168,7 @@ def test_a_window_that_ends_and_the_sink_that_writes_it_wait_for_no_rest():
 
 def test_a_large_batch_of_one_stage_is_not_followed_by_rest(coordinator):
     for _ in range(2):
-        coordinator.it.set_batch_size(permit=1_000_000)
+        coordinator.it.size.set(permit=1_000_000)
         coordinator.it.cuts(coordinator.begin())
         coordinator.succeed(seconds=0.1, emitted=5_000)
     coordinator.it.cuts(coordinator.begin())
@@ -230,7 +230,7 @@ def run(coordinator, batches, emitted, work):
         header = coordinator.begin()
         n = min(emitted, header.default_permit)
         coordinator.succeed(emitted=n, work=work(n))
-    return coordinator.it.permit
+    return coordinator.it.size.permit
 
 
 def test_permits_grow_while_batches_are_fast_and_full(coordinator):
@@ -242,7 +242,7 @@ def test_permits_grow_at_once_when_batches_become_quicker_by_themselves(coordina
     for seconds in (0.7, 0.5, 0.4):  # as a JVM has them that gets warm
         header = coordinator.begin()
         coordinator.succeed(seconds, emitted=header.default_permit, work=0.03)
-    assert coordinator.it.permit == FIRST_PERMIT * 2 * MOST_GROWTH**2
+    assert coordinator.it.size.permit == FIRST_PERMIT * 2 * MOST_GROWTH**2
 
 
 def test_permits_do_not_grow_beyond_what_spouts_have(coordinator):
@@ -298,7 +298,7 @@ def test_batches_stay_within_twice_their_target_whatever_tuples_weigh(coordinato
 
 def test_a_batch_may_be_a_single_tuple_that_takes_longer(coordinator):
     loaded(coordinator, 30, 30_000_000)
-    assert coordinator.it.permit == 1
+    assert coordinator.it.size.permit == 1
 
 
 @pytest.mark.parametrize("size", [10, 10_000])
@@ -318,7 +318,7 @@ def test_a_commit_that_has_much_in_it_makes_batches_smaller(coordinator):
         coordinator.same = {header.tag}
         coordinator.counted = coordinator.it.clock
         coordinator.now = coordinator.it._mark
-    assert coordinator.it.permit == 1
+    assert coordinator.it.size.permit == 1
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(1000, 5e-5), (1 << 30, 3.0)])

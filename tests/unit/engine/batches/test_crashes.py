@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.crashes import Crashes, Probe
+from fulmen.engine.batches.failures.crashes import Crashes, Probe
 
 TASKS = (4, 5, 6)
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.batches.permits import FIRST_PERMIT, LAST_BATCHES
+from fulmen.engine.batches.failures.crashes import Crashes
+from fulmen.engine.batches.size.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from support.coordinators import Checked, placed, ranges
@@ -73,7 +73,7 @@ def test_no_batch_is_halved_from_more_than_spouts_may_emit(coordinator):
     for _ in range(2):
         coordinator.begin()
         coordinator.succeed(emitted=10_000, work=coordinator.it.target_seconds)
-    coordinator.it.permit = FIRST_PERMIT
+    coordinator.it.size.permit = FIRST_PERMIT
     for _ in range(2):
         coordinator.begin()
         coordinator.fail()
@@ -89,7 +89,7 @@ def test_a_failure_without_more_about_it_may_be_a_tuples_fault(coordinator):
 def test_a_slow_batch_of_few_and_light_tuples_keeps_its_permit(coordinator):
     coordinator.begin()
     coordinator.succeed(emitted=3, work=5.0, moved_bytes=100, cpu_seconds=5.0)
-    assert coordinator.it.permit == FIRST_PERMIT
+    assert coordinator.it.size.permit == FIRST_PERMIT
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     assert (header.active, header.is_retry, header.drains) == (True, False, False)
     assert header.emit_seconds == 0.5 * coordinator.it.target_seconds
     coordinator.succeed()
-    coordinator.it.active, coordinator.it.emit_seconds = False, 3.0
+    coordinator.it.active, coordinator.it.size.emit_seconds = False, 3.0
     header = coordinator.begin()
     assert (header.active, header.is_retry) == (False, False)
     assert header.emit_seconds == 3.0
@@ -253,11 +253,11 @@ def test_permits_follow_the_time_of_a_batch(coordinator, permit, emitted, work, 
     assert coordinator.it.target_seconds == 0.25
     coordinator.begin()
     coordinator.succeed(seconds=0.05)  # what a batch takes without tuples
-    coordinator.it.permit = permit
+    coordinator.it.size.permit = permit
     coordinator.begin()
     coordinator.succeed(seconds=seconds, emitted=emitted, work=work)
-    assert coordinator.it.permit == expected
-    assert isinstance(coordinator.it.permit, int)
+    assert coordinator.it.size.permit == expected
+    assert isinstance(coordinator.it.size.permit, int)
 
 
 @pytest.mark.parametrize(
@@ -275,10 +275,10 @@ def test_permits_are_only_doubled_while_no_smaller_batch_tells_what_tuples_cost(
     for emitted in before:
         coordinator.begin()
         coordinator.succeed(seconds=0.4, emitted=emitted)
-    coordinator.it.permit = 64
+    coordinator.it.size.permit = 64
     coordinator.begin()
     coordinator.succeed(seconds=0.4, emitted=64, work=0.001)
-    assert coordinator.it.permit == times * 64
+    assert coordinator.it.size.permit == times * 64
 
 
 def test_what_a_quick_batch_took_is_forgotten(coordinator):
@@ -287,14 +287,14 @@ def test_what_a_quick_batch_took_is_forgotten(coordinator):
         coordinator.succeed(seconds=seconds)
     coordinator.begin()
     coordinator.succeed(seconds=0.4, emitted=FIRST_PERMIT, work=0.1)
-    assert coordinator.it.permit == 2 * FIRST_PERMIT
+    assert coordinator.it.size.permit == 2 * FIRST_PERMIT
 
 
 def test_permits_stay_while_a_tuple_is_suspected(coordinator):
     coordinator.it.crashes = Crashes(limit=10)
     coordinator.begin()
     coordinator.succeed(emitted=FIRST_PERMIT)
-    assert coordinator.it.permit == FIRST_PERMIT
+    assert coordinator.it.size.permit == FIRST_PERMIT
 
 
 @pytest.mark.parametrize(("limit", "over"), [(49, False), (50, True)])
@@ -313,7 +313,7 @@ def test_what_batches_usually_emit_is_forgotten_slowly(coordinator):
     for emitted in (100, 0):
         coordinator.begin()
         coordinator.succeed(emitted=emitted)
-    coordinator.it.permit = 1000
+    coordinator.it.size.permit = 1000
     for _ in range(2):
         coordinator.begin()
         coordinator.fail()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.fixed_cost import BATCHES_BETWEEN_TRIALS
+from fulmen.engine.batches.size.fixed_cost import BATCHES_BETWEEN_TRIALS
 from support.coordinators import Checked
 from support.seeds import generator, several
 
@@ -86,4 +86,4 @@ def test_spouts_that_have_few_tuples_change_nothing(coordinator):
     for _ in range(100):
         permit = coordinator.begin().default_permit
         coordinator.succeed(3.0, emitted=min(3, permit), work=3.0)
-    assert coordinator.it.permit == 64
+    assert coordinator.it.size.permit == 64

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.left_out import LONGEST_PAUSE_SECONDS, PAUSE_SECONDS, LeftOut
+from fulmen.engine.batches.failures.left_out import LONGEST_PAUSE_SECONDS, PAUSE_SECONDS, LeftOut
 
 
 def out(left_out, now):

@@ -108,7 +108,7 @@ def limited(driver, permit, n):
     """The same, with so many tuples in each."""
     ran = []
     for _ in range(n):
-        driver.coordinator.set_batch_size(permit)
+        driver.coordinator.size.set(permit)
         ran += steps(driver, 1)
     return ran
 

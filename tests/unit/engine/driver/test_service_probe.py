@@ -118,9 +118,9 @@ def test_each_outage_is_asked_for_anew():
 def test_an_attempt_that_asks_for_a_service_is_no_sign_that_nothing_will_come():
     running = started(Connects)
     running.step()
-    permit = running.coordinator.permit
+    permit = running.coordinator.size.permit
     Stores.away = False
     assert running.step()
     assert not Stores.behind
-    assert (running.coordinator.idle.batches, running.coordinator.permit) == (0, permit)
+    assert (running.coordinator.idle.batches, running.coordinator.size.permit) == (0, permit)
     finish(running)

@@ -1,0 +1,89 @@
+"""How large the next batch may be. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fulmen.engine.batches.size.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
+from fulmen.engine.batches.size.permits import FIRST_PERMIT, RecentBatches, next_permit
+from fulmen.engine.batches.summaries import work_seconds
+from fulmen.engine.protocol.summary import Summary
+
+EMIT_SHARE = 0.5
+"""A spout stage ends after that part of a batch's target, however much of its permit is left."""
+
+
+@dataclass
+class BatchSize:
+    """It follows the time that batches take.
+
+    Attributes:
+        permit: How many tuples each spout task may emit in a batch.
+        emit_seconds: How long spouts may emit in a batch. 0: as the target says.
+        typical_emits: How many tuples all of them emitted lately.
+    """
+
+    permit: int = FIRST_PERMIT
+    emit_seconds: float = 0.0
+    typical_emits: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._recent = RecentBatches()
+        self._fixed = FixedCost()
+
+    def set(self, permit: int | None = None, emit_seconds: float | None = None) -> None:
+        """Begin the next batch with another size than the last ones led to.
+
+        Args:
+            permit: How many tuples each spout task may emit in it; later ones adapt. None: the
+                present number.
+            emit_seconds: How long spouts may emit in a batch, until this is called again. 0: as the
+                target says. None: as it is.
+        """
+        if permit is not None:
+            self.permit = permit
+        if emit_seconds is not None:
+            self.emit_seconds = emit_seconds
+
+    def seconds_to_emit(self, target: float) -> float:
+        """How long spouts may emit in the next batch.
+
+        Args:
+            target: How long a batch should take under load, in seconds.
+        """
+        return self.emit_seconds or EMIT_SHARE * seconds_for(target, self._fixed.seconds)
+
+    def most_likely(self, tasks: int) -> int:
+        """How many tuples an attempt of so many spout tasks is likely to have had at most."""
+        return min(self.permit * tasks, int(2 * self.typical_emits) + tasks)
+
+    def adapt(
+        self, summaries: Sequence[Summary], seconds: float, commit_work: float, target: float
+    ) -> None:
+        """A batch counted that nothing is suspected of.
+
+        Args:
+            summaries: Of all its parts.
+            seconds: How long it took.
+            commit_work: Seconds that writing it took because of what is in it.
+            target: How long a batch should take under load, in seconds.
+        """
+        emitted = sum(s.emitted for s in summaries)
+        self.typical_emits = max(float(emitted), 0.9 * self.typical_emits)
+        work = work_seconds(summaries) + commit_work
+        self._recent.took(emitted, seconds)
+        self._fixed.took(emitted, work)
+        fixed = self._fixed.seconds
+        if (allowed := seconds_for(target, fixed)) == target:
+            fixed = 0.0
+        self.permit = next_permit(
+            self.permit,
+            summaries,
+            work - fixed,
+            self._recent.excess(fixed),
+            allowed - fixed,
+            self._recent.beyond_smaller(fixed),
+        )
+        if fixed and self._fixed.wants_trial():
+            self.permit = max(1, self.permit // TRIAL_SHARE)
