@@ -1,6 +1,5 @@
 """What attempts that came to nothing speak against. Pure.
 
 Against a tuple: `crashes`. Against a task's own calls: `left_out`. Against a service: then
-`service_probe` asks whether it is back. Uses no
-other part of the engine.
+`service_probe` asks whether it is back. Uses no other part of the engine.
 """
