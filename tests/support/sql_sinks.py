@@ -203,7 +203,7 @@ def a_table_is_made_if_that_is_asked_for(target):
 MISTAKES = [
     ({"table": "nothing"}, "there is no such table"),
     ({"columns": {"word": "wrod"}}, "it has no column 'wrod' that can be written, only 'id'"),
-    ({"columns": {"wrod": "word"}}, "columns has the field 'wrod', but 'source' emits ['id'"),
+    ({"columns": {"wrod": "word"}}, "columns has the field 'wrod', but there is only ['id'"),
     ({"columns": {"id": "id"}}, "column 'word' is NOT NULL, has no default, and no field goes"),
     ({"mode": "upsert", "key": ["n"]}, "ON CONFLICT"),
     ({"mode": "upsert", "key": ["x"]}, "key has the column 'x', but no field goes there"),

@@ -100,7 +100,11 @@ class Component(ABC):
         """
         return self.outputs
 
-    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:  # noqa: ARG002
+    def check_input(
+        self,
+        options: Any,  # noqa: ARG002
+        stream: Stream,  # noqa: ARG002
+    ) -> Iterable[str | Warning]:
         """What is wrong about a stream that the component subscribes to. Default: nothing.
 
         Called before the topology runs, by `fulmen validate` too, and for each input.
@@ -110,7 +114,8 @@ class Component(ABC):
             stream: Its fields, and what is known of their types.
 
         Returns:
-            What is wrong and what to do, one sentence or two for each mistake.
+            What is wrong and what to do, one sentence or two for each mistake. A `UserWarning`
+            with such a text: the topology runs all the same.
         """
         return ()
 
@@ -118,7 +123,7 @@ class Component(ABC):
         self,
         options: Any,  # noqa: ARG002
         inputs: Mapping[tuple[str, str], Stream],  # noqa: ARG002
-    ) -> Iterable[str]:
+    ) -> Iterable[str | Warning]:
         """What is wrong about the streams that the component subscribes to, taken together.
 
         Called as `check_input`, which is for one of them, if all of them are known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -14,8 +14,10 @@ from rich.table import Table
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Mark, Rows, Sink
 from fulmen.connectors.formats import FormatOptions, JsonOptions, Malformed, encode_each
+from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import SinkOptions
 
 
@@ -40,6 +42,11 @@ class StdoutSink(Sink):
     config_model = StdoutOptions
     prints = True
     transient: ClassVar[Sequence[str]] = ("_options",)
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        mistakes: Iterable[str] = options.format.mistakes(stream)
+        return mistakes
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -87,6 +94,10 @@ class TableSink(Sink):
     config_model = TableOptions
     prints = True
     transient: ClassVar[Sequence[str]] = ("_options", "_table", "_fields", "_printed", "_is_new")
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        return refused(lambda: positions(options.key, stream.fields))
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

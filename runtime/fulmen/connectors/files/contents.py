@@ -27,7 +27,7 @@ from fulmen.connectors.formats import (
     Malformed,
     TextOptions,
 )
-from fulmen.connectors.formats.base import BOM, positions
+from fulmen.connectors.formats.base import BOM, positions, refused
 from fulmen.connectors.formats.types import misfits
 
 _SUFFIXES: dict[type, str] = {
@@ -70,6 +70,7 @@ class Content(ABC):
 
 def mistaken_columns(options: FileSinkOptions, stream: Stream) -> Iterator[str]:
     """What is wrong about a stream whose rows are to be written."""
+    yield from refused(lambda: content_of(options).encoder(stream.fields))
     if isinstance(options.format, ParquetOptions):
         columns = options.format.columns
         yield from misfits(stream.types, [(name, column(kind)) for name, kind in columns.items()])

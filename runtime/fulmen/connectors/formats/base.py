@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -129,6 +129,18 @@ def positions(wanted: Sequence[str], fields: Sequence[str]) -> list[int]:
     if missing:
         raise Malformed(f"there is no field {missing[0]!r}, only {list(fields)}")
     return [list(fields).index(name) for name in wanted]
+
+
+def refused(make: Callable[[], object]) -> Iterator[str]:
+    """Why a sink can't have a stream's fields: what Malformed says, if making its parts raises it.
+
+    Args:
+        make: Makes what the sink needs for these fields, without a connection.
+    """
+    try:
+        make()
+    except Malformed as error:
+        yield str(error)
 
 
 def readable(data: bytes) -> str | bytes:

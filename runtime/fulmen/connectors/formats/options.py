@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fulmen.api.declarer import Stream
-from fulmen.connectors.formats.base import Format
+from fulmen.connectors.formats.base import Format, refused
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
@@ -37,9 +37,9 @@ class OneFormat(Options):
     def make(self) -> Format:
         """The format."""
 
-    def mistakes(self, stream: Stream) -> Iterable[str]:  # noqa: ARG002
-        """What is wrong about a stream that is to be written, by what is known of its types."""
-        return ()
+    def mistakes(self, stream: Stream) -> Iterable[str]:
+        """What is wrong about a stream that is to be written: a field is missing, or of no use."""
+        return refused(lambda: self.make().encoder(stream.fields))
 
     def for_topic(self, topic: str | None, part: str = "value") -> Self:  # noqa: ARG002
         """The same for one part of a topic's messages; it matters to formats with schemas."""

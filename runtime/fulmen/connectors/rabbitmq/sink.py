@@ -23,7 +23,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text, encode_each
-from fulmen.connectors.formats.base import positions
+from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.options import RabbitSinkOptions
@@ -64,8 +64,11 @@ class RabbitSink(Sink):
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
-        mistakes: Iterable[str] = options.format.mistakes(stream)
-        return mistakes
+        return [
+            *refused(lambda: _fillers(options, stream.fields)),
+            *refused(lambda: positions(options.headers, stream.fields)),
+            *options.format.mistakes(stream),
+        ]
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -209,14 +212,7 @@ def _encoder(
     Raises:
         Malformed: A field is named that is not among them.
     """
-    texts = [
-        (name, filler(template, fields))
-        for name, template in (
-            ("exchange", options.exchange),
-            ("routing key", options.routing_key),
-            ("message id", options.message_id),
-        )
-    ]
+    texts = _fillers(options, fields)
     body = form.encoder(fields)
     headers = list(zip(options.headers, positions(options.headers, fields), strict=True))
 
@@ -231,6 +227,20 @@ def _encoder(
         return cast(Encoded, (*filled, of_row, body(values)))
 
     return encode
+
+
+def _fillers(
+    options: RabbitSinkOptions, fields: Sequence[str]
+) -> list[tuple[str, Callable[[Sequence[Any]], str]]]:
+    """What makes the texts of a message, beside its body, each with its name."""
+    return [
+        (name, filler(template, fields))
+        for name, template in (
+            ("exchange", options.exchange),
+            ("routing key", options.routing_key),
+            ("message id", options.message_id),
+        )
+    ]
 
 
 def _header(name: str, value: Any) -> Any:

@@ -13,8 +13,10 @@ from redis.exceptions import ClusterCrossSlotError, NoPermissionError
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.formats import Malformed, encode_each, readable
+from fulmen.connectors.formats.base import refused
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.commands import Command, commands
 from fulmen.connectors.redis.connection import Server
@@ -39,6 +41,10 @@ class RedisSink(Sink):
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_server", "_script", "_may_use", "_fields", "_command"),
     )
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        return refused(lambda: commands(options, stream.fields))
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from fulmen.api.declarer import Stream
+from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.types import Type
 from fulmen.connectors.options import Options, SinkOptions
 
@@ -15,6 +18,12 @@ Fields = (
     Annotated[list[Name], Field(min_length=1)] | Annotated[dict[Name, Type], Field(min_length=1)]
 )
 """Columns to emit; as a mapping, with the types of their values."""
+
+_FILLED = re.compile(
+    r"default|serial|generated|identity|autoincrement|primary\s+key", re.IGNORECASE
+)
+"""What has the database find a value for a column that gets none."""
+_NOT_NULL = re.compile(r"not\s+null", re.IGNORECASE)
 
 
 class TableSinkOptions(SinkOptions):
@@ -52,6 +61,52 @@ class TableSinkOptions(SinkOptions):
             if missing:
                 raise ValueError(f"no field goes to column {missing[0]!r}, which is in key")
         return self
+
+    def columns_of(self, fields: Sequence[str]) -> dict[str, str]:
+        """The columns that are written, by the field that goes there.
+
+        Raises:
+            Malformed: A field is missing, or a column that must be written.
+        """
+        columns = self.columns or dict(zip(fields, fields, strict=True))
+        if missing := [field for field in columns if field not in fields]:
+            raise Malformed(
+                f"columns has the field {missing[0]!r}, but there is only {list(fields)}. Name"
+                " fields that are received"
+            )
+        if lost := [column for column in self.key if column not in columns.values()]:
+            raise Malformed(
+                f"key has the column {lost[0]!r}, but no field goes there: there is"
+                f" {list(fields)}. Write columns: {{field: column}}, or another key"
+            )
+        create = self.create or columns.values()
+        if unmade := [column for column in columns.values() if column not in create]:
+            raise Malformed(
+                f"column {unmade[0]!r} is not in create, which has {_listed(self)}. Add it there,"
+                " or write columns: {field: column} without that field"
+            )
+        return dict(columns)
+
+    def mistakes(self, stream: Stream) -> Iterator[str | Warning]:
+        """What is wrong about a stream that is to be written."""
+        try:
+            written = self.columns_of(stream.fields).values()
+        except Malformed as error:
+            yield str(error)
+            return
+        for name, kind in (self.create or {}).items():
+            if name in written or _FILLED.search(kind):
+                continue
+            if _NOT_NULL.search(kind):
+                yield (
+                    f"column {name!r} of create is NOT NULL, and no field goes there: there is"
+                    f" {list(stream.fields)}. Emit such a field, or give the column a DEFAULT"
+                )
+            else:
+                yield UserWarning(
+                    f"column {name!r} of create stays null, as no field goes there: there is"
+                    f" {list(stream.fields)}. Emit such a field, or give the column a DEFAULT"
+                )
 
 
 def _listed(options: TableSinkOptions) -> str:

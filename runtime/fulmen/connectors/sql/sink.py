@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
+from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.types import SAMPLES
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.transactional.errors import StoreRefused
@@ -80,6 +82,11 @@ class SqlSink(Sink):
     _fields: tuple[str, ...]
     _names: tuple[str, ...]
 
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str | Warning]:
+        """What is wrong about the fields, by what the options say of the table."""
+        mistakes: Iterable[str | Warning] = options.mistakes(stream)
+        return mistakes
+
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
         """Look at the table, and make it and the table of marks if that is to be done.
 
@@ -143,28 +150,15 @@ class SqlSink(Sink):
             rows.fail(position, reason)
 
     def _columns(self, context: TopologyContext) -> dict[str, str]:
-        """Field -> column."""
+        """The column of each field. All inputs have the same fields."""
         options: TableSinkOptions = context.options
         where = f"table {options.table!r}"
         for component, stream in context.sources:
-            fields = context.streams[component][stream].fields
-            columns = options.columns or dict(zip(fields, fields, strict=True))
-            missing = [field for field in columns if field not in fields]
-            if missing:
-                raise StoreRefused(
-                    where,
-                    f"columns has the field {missing[0]!r}, but {component!r} emits {list(fields)}",
-                    "Name fields that are received.",
-                )
-            lost = [column for column in options.key if column not in columns.values()]
-            if lost:
-                raise StoreRefused(
-                    where,
-                    f"key has the column {lost[0]!r}, but no field goes there: {component!r} emits"
-                    f" {list(fields)}",
-                    "Write columns: {field: column}, or another key.",
-                )
-            return dict(columns)
+            try:
+                return options.columns_of(context.streams[component][stream].fields)
+            except Malformed as error:
+                said = f"in what {context.component!r} receives from {component!r}, {error}"
+                raise StoreRefused(where, said) from None
         if options.columns is None:
             raise StoreRefused(where, "the sink has no input, and no columns", "Give it an input.")
         return dict(options.columns)

@@ -77,14 +77,17 @@ class Database:
         ):
             yield db
 
-    def refuse_absent(self) -> None:
+    def refuse_absent(self, cure: str = "Correct the path.") -> None:
         """Refuse a file that is not there.
+
+        Args:
+            cure: What to do about it.
 
         Raises:
             StoreRefused: It is not.
         """
         if not self.exists():
-            raise StoreRefused(self.where, "there is no such file", "Correct the path.")
+            raise StoreRefused(self.where, "there is no such file", cure)
 
 
 def quoted(name: str) -> str:

@@ -30,7 +30,7 @@ class SqliteTable:
         self._database, self._names = database, names
         self._insert = _insert(options, names)
         if options.create is None:
-            database.refuse_absent()
+            database.refuse_absent("Correct the path, or let the sink make it: write create.")
         with database.opening() as db:
             _look(db, database.where, options, names)
             if options.guarantee == "exactly-once":

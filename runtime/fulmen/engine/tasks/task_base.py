@@ -42,6 +42,8 @@ _PLAIN_STR = (BaseException.__str__, KeyError.__str__)
 """What says of a text no more than the text."""
 LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
+_OWN = {"fulmen", "contextlib"}
+"""Packages of which an author knows no module: one makes `with` of Fulmen's functions."""
 _MOST_FRAMES = 100
 _known_frames: dict[tuple[tuple[CodeType, str, int], ...], str] = {}  # rows fail at the same place
 
@@ -90,10 +92,22 @@ def may_pass(error: BaseException) -> bool:
 def author_traceback(error: BaseException) -> str:
     """The part of the traceback that is about the author's code: without the engine's frames.
 
+    Empty, if no author's code is part of it and the error's own text says what is wrong and what to
+    do: then a connector has refused what the topology's file says.
+
     Secrets are masked before anything is cut off: half of one could not be found any more.
     """
+    if isinstance(error, FulmenError) and _is_own(error):
+        return ""
     said = traceback.format_exception_only(error)
     return masked("".join(["Traceback (most recent call last):\n", _frames_of(error), *said]))
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether an error comes from Fulmen's modules, and only they were on the way to it."""
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = {frame.f_globals.get("__name__", "") for frame, _ in frames}
+    return {name.partition(".")[0] for name in modules} <= _OWN
 
 
 def _frames_of(error: BaseException) -> str:

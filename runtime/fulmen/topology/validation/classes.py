@@ -26,7 +26,7 @@ from fulmen.topology.configuration.options import (
     check_options,
     depends_on_options,
 )
-from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TransactionalSpoutSpec
 from fulmen.topology.validation.event_times import timed_stream
@@ -245,11 +245,12 @@ class Classes:
             stream = self.streams.get(place[0], {}).get(place[1])
             if stream is not None:
                 known[place] = stream
-                for message in _told("check_input", instance, options, stream):
-                    yield Problem(item.path, f"{item.label}: {message}")
+                for message, severity in _told("check_input", instance, options, stream):
+                    yield Problem(item.path, f"{item.label}: {message}", severity=severity)
         if len(known) == len(part.inputs):
-            for message in _told("check_inputs", instance, options, known):
-                yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
+            path = f"{part.path}.inputs"
+            for message, severity in _told("check_inputs", instance, options, known):
+                yield Problem(path, f"{part.label}: {message}", severity=severity)
 
     def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
         inputs = {
@@ -275,13 +276,15 @@ class Classes:
             yield from _callbacks(path, item.label, instance)
 
 
-def _told(name: str, instance: Any, options: Any, found: Any) -> list[str]:
+def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str, Severity]]:
+    """What a check of a component says, and whether it is a mistake."""
     try:
-        return list(getattr(instance, name)(options, found))
+        told = list(getattr(instance, name)(options, found))
+        return [(str(one), "warning" if isinstance(one, Warning) else "error") for one in told]
     except PASSED_ON:
         raise
     except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
-        return [f"{name} raised {error_text(error)}"]
+        return [(f"{name} raised {error_text(error)}", "error")]
 
 
 def _options(part: ComponentPart, instance: Any) -> CheckedOptions:

@@ -21,11 +21,10 @@ from fulmen.connectors.formats.avro.schemas import (
     Schema,
     check,
     field_names,
-    fields_without_default,
     fitted,
     is_record,
+    match,
     misfit,
-    name_of,
     parsed,
     refuse_cut,
     said,
@@ -112,7 +111,7 @@ class AvroFormat(Format):
             return lambda values: write(values[at])
         names = self._named or tuple(fields)
         places = positions(names, fields)
-        _match(schema, names)
+        match(schema, names)
 
         def encode(values: Values) -> bytes:
             return write(dict(zip(names, [values[i] for i in places], strict=True)))
@@ -152,18 +151,3 @@ def _writer(schema_id: int, schema: Schema) -> Callable[[Any], bytes]:
 
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def _match(schema: Schema, names: Sequence[str]) -> None:
-    """See that rows can have a schema at all."""
-    known = field_names(schema)
-    if unknown := [name for name in names if name not in known]:
-        raise Malformed(
-            f"the schema {name_of(schema)} has no field {unknown[0]!r}, only {list(known)}: name"
-            " those that are to be written in `fields` of the format"
-        )
-    if missing := [name for name in fields_without_default(schema) if name not in names]:
-        raise Malformed(
-            f"the schema {name_of(schema)} has the field {missing[0]!r} without a default, but the"
-            f" fields are {list(names)}"
-        )

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import override
 
 from fulmen.api.declarer import Stream
-from fulmen.connectors.formats.base import Format
+from fulmen.connectors.formats.base import Format, positions, refused
 from fulmen.connectors.formats.options import (
     BytesOptions,
     CsvOptions,
@@ -186,16 +186,26 @@ class AvroOptions(AvroKeyOptions):
 
     @override
     def mistakes(self, stream: Stream) -> Iterable[str]:
-        from fulmen.connectors.formats.avro.schemas import field_types, parsed, refuse_misfit
+        from fulmen.connectors.formats.avro.schemas import (
+            field_types,
+            is_record,
+            match,
+            parsed,
+            refuse_misfit,
+        )
 
         schema: Any = parsed(self.given_schema) if self.given_schema else None
         names = self.fields or stream.fields
+        if is_record(schema):
+            yield from refused(lambda: match(schema, names))
+        if is_record(schema) or len(stream.fields) > 1:
+            yield from refused(lambda: positions(names, stream.fields))
         writers = [
             (name, partial(refuse_misfit, schema=kind))
             for name, kind in field_types(schema).items()
             if name in names
         ]
-        return misfits(stream.types, writers)
+        yield from misfits(stream.types, writers)
 
 
 MessageFormatOptions = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -60,6 +60,25 @@ def field_types(schema: Schema) -> dict[str, Schema]:
 def fields_without_default(schema: Schema) -> list[str]:
     """The fields of a record that a value must have."""
     return [field["name"] for field in schema["fields"] if "default" not in field]
+
+
+def match(schema: Schema, names: Sequence[str]) -> None:
+    """See that rows with these fields can have a schema at all.
+
+    Raises:
+        Malformed: A field is not in the schema, or misses there.
+    """
+    known = field_names(schema)
+    if unknown := [name for name in names if name not in known]:
+        raise Malformed(
+            f"the schema {name_of(schema)} has no field {unknown[0]!r}, only {list(known)}: name"
+            " those that are to be written in `fields` of the format"
+        )
+    if missing := [name for name in fields_without_default(schema) if name not in names]:
+        raise Malformed(
+            f"the schema {name_of(schema)} has the field {missing[0]!r} without a default, but the"
+            f" fields are {list(names)}"
+        )
 
 
 def name_of(schema: Schema) -> str:

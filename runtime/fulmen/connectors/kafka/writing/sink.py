@@ -20,6 +20,7 @@ from fulmen.connectors.formats import (
     checked_text,
     encode_each,
 )
+from fulmen.connectors.formats.base import refused
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import (
@@ -53,8 +54,10 @@ class KafkaSink(Sink):
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
-        mistakes: Iterable[str] = options.format.mistakes(stream)
-        return mistakes
+        missing = refused(lambda: _places(options, stream.fields))
+        names = tuple(stream.fields[i] for i in _kept(options, stream.fields))
+        types = {name: stream.types[name] for name in names if name in stream.types}
+        return [*missing, *options.format.mistakes(Stream(names, types=types))]
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -181,17 +184,9 @@ class _Encoder:
             ServiceUnavailable: What a format needs is away.
         """
         self._topic = options.topic
-        places = {
-            "topic": options.topic_field,
-            "key": options.key_field,
-            "partition": options.partition_field,
-            "timestamp": options.timestamp_field,
-            "headers": options.headers_field,
-        }
-        at = {part: _place(part, name, fields) for part, name in places.items() if name is not None}
-        one = options.format if isinstance(options.format, TextOptions | BytesOptions) else None
-        beside = {name for part, name in places.items() if part != "key" or one}
-        kept = [i for i, name in enumerate(fields) if name not in beside]
+        at = _places(options, fields)
+        one = _one_value(options)
+        kept = _kept(options, fields)
         names = [fields[i] for i in kept]
         encode = form.encoder(names)
         self._value = _value_of(encode, kept)
@@ -221,6 +216,39 @@ def _value_or_none(encode: Part, kept: Sequence[int], only: int) -> Part:
     """With the formats of one value, null makes a message without a value."""
     made = _value_of(encode, kept)
     return lambda values: None if values[only] is None else made(values)
+
+
+def _one_value(options: KafkaSinkOptions) -> TextOptions | BytesOptions | None:
+    """The format, if it is one whose messages are one value."""
+    return options.format if isinstance(options.format, TextOptions | BytesOptions) else None
+
+
+def _named(options: KafkaSinkOptions) -> Mapping[str, str | None]:
+    """The field of each part of a message, but for the value."""
+    return {
+        "topic": options.topic_field,
+        "key": options.key_field,
+        "partition": options.partition_field,
+        "timestamp": options.timestamp_field,
+        "headers": options.headers_field,
+    }
+
+
+def _places(options: KafkaSinkOptions, fields: Sequence[str]) -> dict[str, int]:
+    """Where those are.
+
+    Raises:
+        Malformed: One is missing.
+    """
+    named = _named(options).items()
+    return {part: _place(part, name, fields) for part, name in named if name is not None}
+
+
+def _kept(options: KafkaSinkOptions, fields: Sequence[str]) -> list[int]:
+    """Where the fields are of which the value is made: the key is part of one that has names."""
+    one = _one_value(options)
+    beside = {name for part, name in _named(options).items() if part != "key" or one}
+    return [i for i, name in enumerate(fields) if name not in beside]
 
 
 def _place(part: str, name: str, fields: Sequence[str]) -> int:
