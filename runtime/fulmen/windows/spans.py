@@ -56,6 +56,7 @@ class Calendar(Spans):
     """Hours, days, weeks from Monday on, months or years of a time zone.
 
     A day has 23 or 25 hours when clocks are changed. An hour ends where they are changed by less.
+    If they are put back over midnight, the new day begins with the first of both midnights.
     """
 
     def __init__(self, unit: str, timezone: str) -> None:
@@ -76,8 +77,13 @@ class Calendar(Spans):
             return self._hour(time)
         day = self._local(time).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         first = _first_day(day.replace(tzinfo=None), self._unit)
-        following = _first_day(first + timedelta(days=_MOST_DAYS[self._unit]), self._unit)
+        following = self._following(first)
+        if self._milliseconds(following) <= time:  # clocks went back over midnight: it came twice
+            first, following = following, self._following(following)
         return self._milliseconds(first), self._milliseconds(following)
+
+    def _following(self, first: datetime) -> datetime:
+        return _first_day(first + timedelta(days=_MOST_DAYS[self._unit]), self._unit)
 
     def _hour(self, time: int) -> Span:
         """The hour of a time: of those zones, too, that are half an hour off."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.windows.spans import Calendar, Sliding, datetime_of
+from support.sql_events import by_sql
 
 HOUR = 3_600_000
 
@@ -76,6 +77,50 @@ def test_windows_of_the_calendar(unit, zone, time, start, end):
 def test_days_on_which_clocks_are_changed(day, hours):
     [(start, end)] = Calendar("day", "Europe/Berlin").of(at(f"{day}T12:00+01:00"))
     assert (end - start) / HOUR == hours
+
+
+CHANGES = """
+Europe/Berlin 2024-03-31
+Europe/Berlin 2024-10-27
+America/New_York 2024-11-03
+Australia/Lord_Howe 2024-04-07
+Australia/Lord_Howe 2024-10-06
+Asia/Kathmandu 1986-01-01
+America/Sao_Paulo 2018-11-04
+America/Sao_Paulo 2018-02-18
+Africa/Cairo 2023-04-28
+Africa/Cairo 2023-10-27
+America/Havana 2015-11-01
+America/St_Johns 2009-11-01
+America/St_Johns 2010-03-14
+Asia/Pyongyang 2015-08-15
+Pacific/Apia 2011-12-30
+Pacific/Kwajalein 1993-08-21
+Antarctica/Troll 2024-03-31
+"""
+"""Among them: half an hour, a quarter, midnights that are missing or come twice, skipped days."""
+LOCAL = """
+    SELECT t, max(date_trunc('UNIT', make_timestamptz(t * 1000) AT TIME ZONE 'PLACE')) OVER (
+        ORDER BY t) AS s
+    FROM (SELECT unnest(generate_series(SINCE, UNTIL, 900000)) t)"""
+SPANS = f"""
+    SELECT min(t), lead(min(t)) OVER (ORDER BY min(t)) FROM ({LOCAL}) GROUP BY s ORDER BY s"""
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month"])
+@pytest.mark.parametrize(("zone", "day"), [line.split() for line in CHANGES.strip().splitlines()])
+def test_windows_of_the_calendar_are_those_of_duckdb_where_clocks_are_changed(zone, day, unit):
+    """DuckDB has another library of time zones: what its clocks show at each quarter of an hour."""
+    change, days = at(f"{day}T00:00+00:00"), {"day": 4, "week": 16, "month": 65}[unit]
+    since, until = change - days * 24 * HOUR, change + days * 24 * HOUR
+    query = SPANS.replace("UNIT", unit).replace("PLACE", zone)
+    query = query.replace("SINCE", str(since)).replace("UNTIL", str(until))
+    spans = by_sql(query)[1:-1]
+    assert len(spans) >= 2
+    for start, end in spans:
+        middle = range(start, end, max((end - start) // 100, 1))
+        for time in [start, *middle, end - 1]:
+            assert Calendar(unit, zone).of(time) == [(start, end)], f"{datetime_of(time)}"
 
 
 @pytest.mark.parametrize(
