@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fulmen import TopologyBuilder
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.windows import Aggregate
-from support.aggregates import EXAMPLES, TUMBLING, plain
+from support.aggregates import EXAMPLES, SUMS, TUMBLING, plain
 from support.sql_events import by_sql
+from support.windowed_worlds import query_of, worlds
 
 FIELDS = ["user", "amount", "at"]
 YEAR = 365 * 86_400_000
@@ -69,19 +70,21 @@ def sources(draw):
     return found
 
 
-def builder(found, bolts, *, tasks=1, kind=Files, **event_time):
-    """The sources, and windows behind each other: name -> (what it receives, its config)."""
-    b = TopologyBuilder()
+def set_sources(b, found, tasks=1, kind=Files, **event_time):
     for source, (lag, items) in found.items():
         spout = b.set_spout(source, kind(items, fields=FIELDS), tasks)
         spout.set_event_time("at", unit="ms", lag=f"{lag}ms", **event_time)
-    late = b.set_bolt("late", CollectBolt)
-    for name, (froms, config) in bolts.items():
-        bolt = b.set_bolt(name, Aggregate).set_num_tasks(3).set_config(config)
-        for source in froms:
-            bolt.fields_grouping(source, config["key"])
-        b.set_bolt(f"out-{name}", CollectBolt).shuffle_grouping(name)
-        late.shuffle_grouping(name, "late")
+
+
+def of_ten(found, **how):
+    """Windows of all sources."""
+    b = TopologyBuilder()
+    set_sources(b, found, **how)
+    bolt = b.set_bolt("ten", Aggregate).set_num_tasks(3).set_config(TEN)
+    for source in found:
+        bolt.fields_grouping(source, ["user"])
+    b.set_bolt("out-ten", CollectBolt).shuffle_grouping("ten")
+    b.set_bolt("late", CollectBolt).shuffle_grouping("ten", "late")
     return b
 
 
@@ -109,59 +112,43 @@ def events_of(found):
     ]
 
 
-TIMES = {"time": "at", "unit": "ms"}
-CASCADE = {
-    "ten": (SOURCES, {"key": ["user"], "window": TUMBLING, **TIMES}),
-    "thirty": (["ten"], {"key": ["user"], "window": {"type": "tumbling", "size": "30ms"}}),
-    "all": (["thirty"], {"key": ["n"], "window": {"type": "tumbling", "size": "60ms"}}),
-}
-GIVES = {
-    "ten": {"n": "count", "total": "sum(amount)"},
-    "thirty": {"n": "count", "total": "sum(total)"},
-    "all": {"users": "count", "total": "sum(total)"},
-}
-CASCADE_SQL = """
-WITH ten AS (
-    SELECT who, floor(t / 10.0) * 10 s, count(*) n, sum(amount) total FROM events GROUP BY ALL),
-thirty AS (
-    SELECT who, floor(s / 30.0) * 30 s, count(*) n, sum(total) total FROM ten GROUP BY ALL),
-over AS (
-    SELECT n, floor(s / 60.0) * 60 s, count(*) users, sum(total) total FROM thirty GROUP BY ALL)
-SELECT NAME, s::BIGINT, s::BIGINT + SIZE, N, total::BIGINT FROM FROM_
-"""
-
-
-def by_duckdb(name, events):
-    names = {"ten": ("who", "10", "n"), "thirty": ("who", "30", "n"), "all": ("n", "60", "users")}
-    key, size, number = names[name]
-    query = CASCADE_SQL.replace("FROM_", "over" if name == "all" else name)
-    query = query.replace("NAME", key).replace("SIZE", size).replace("N,", f"{number},")
-    columns = "source TEXT, who TEXT, amount BIGINT, t BIGINT"
-    return sorted(by_sql(query, events=(columns, events)))
-
-
-def cascade():
-    """Three windows in a row, each of what the one before it has emitted."""
-    found = {}
-    for name, (froms, config) in CASCADE.items():
-        more = {} if name == "ten" else {"time": "window_start"}
-        found[name] = froms, {**config, **more, "aggregates": GIVES[name]}
-    return found
+TEN = {"key": ["user"], "window": TUMBLING, "time": "at", "unit": "ms", "aggregates": SUMS}
+TEN_SQL = """
+    SELECT who, s, s + 10, count(*), sum(amount)::BIGINT
+    FROM (SELECT *, floor(t / 10.0)::BIGINT * 10 s FROM events) GROUP BY who, s"""
 
 
 @given(found=sources(), extra=st.data())
-@settings(max_examples=max(EXAMPLES // 2, 4))
-def test_windows_of_windows_of_windows_are_those_of_sql(found, extra):
-    """Of two sources with lags of their own, with more tasks than parts, whatever is lost."""
-    tasks, kind = (
-        extra.draw(st.sampled_from((1, 2, 5))),
-        extra.draw(st.sampled_from((Files, Partitions))),
-    )
-    result = lived(builder(found, cascade(), tasks=tasks, kind=kind), extra.draw)
-    events = events_of(found)
+@settings(max_examples=max(EXAMPLES, 6))
+def test_windows_and_joins_behind_each_other_in_any_topology_are_those_of_sql(found, extra):
+    """With crashes, restarts and other workers; nothing is late behind another one."""
+    parts = worlds(extra.draw, SOURCES)
+    b = TopologyBuilder()
+    tasks = extra.draw(st.sampled_from((1, 2, 5)))
+    set_sources(b, found, tasks, extra.draw(st.sampled_from((Files, Partitions))))
+    late = b.set_bolt("late", CollectBolt)
+    bolts = [part for part in parts if part.cls is not None]
+    for part in bolts:
+        event(f"{part.cls.__name__} behind {' and '.join(sorted(kind_of(p) for p in part.froms))}")
+        bolt = b.set_bolt(part.name, part.cls).set_num_tasks(2).set_config(part.config)
+        for of in part.froms:
+            bolt.fields_grouping(of.name, [of.names[0]])
+        b.set_bolt(f"out-{part.name}", CollectBolt).shuffle_grouping(part.name)
+        late.shuffle_grouping(part.name, "late")
+    result = lived(b, extra.draw)
     assert result.collected("late") == []
-    for name in CASCADE:
-        assert rows_of(result, name) == by_duckdb(name, events)
+    tables = {
+        source: ("who TEXT, n BIGINT, t BIGINT", [row[1:] for row in events_of({source: items})])
+        for source, items in found.items()
+    }
+    for part in bolts:
+        rows = [tuple(map(plain, part.row(r))) for r in result.collected(f"out-{part.name}")]
+        wanted = by_sql(query_of(parts, part), **tables)
+        assert sorted(rows, key=str) == sorted(wanted, key=str), part
+
+
+def kind_of(part):
+    return "a source" if part.cls is None else part.cls.__name__
 
 
 @given(found=sources(), extra=st.data())
@@ -171,14 +158,14 @@ def test_what_is_not_late_is_in_its_window_if_parts_that_are_idle_hold_nothing(f
     advance = extra.draw(st.booleans())
     how = {"kind": Partitions, "idle_timeout": "2s", "advance": advance}
     tasks = extra.draw(st.sampled_from((1, 2, 5)))
-    bolts = {"ten": cascade()["ten"]}
-    result = lived(builder(found, bolts, tasks=tasks, **how), extra.draw, batch_seconds=1.0)
+    result = lived(of_ten(found, tasks=tasks, **how), extra.draw, batch_seconds=1.0)
     events = [row[1:] for row in events_of(found)]
     late = [tuple(row[0].values()) for row in result.collected("late")]
     event(f"advance: {advance}; {'some' if late else 'none'} are late")
     for row in late:
         events.remove(row)
-    assert rows_of(result, "ten") == by_duckdb("ten", [("", *row) for row in events])
+    wanted = by_sql(TEN_SQL, events=("who TEXT, amount BIGINT, t BIGINT", events))
+    assert rows_of(result, "ten") == sorted(wanted)
 
 
 class Live(Partitions):
@@ -191,7 +178,6 @@ class Live(Partitions):
 @pytest.mark.parametrize(("advance", "windows"), [(False, []), (True, [("a", 0, 10, 1, 3)])])
 def test_the_last_window_of_a_live_source_ends_if_event_time_goes_on(advance, windows):
     found = {"live": (15, [Message(["a", 3, 5], msg_id=("x", 0))])}
-    bolts = {"ten": (["live"], {**CASCADE["ten"][1], "aggregates": GIVES["ten"]})}
     how = {"kind": Live, "idle_timeout": "2s", "advance": advance}
-    result = run(builder(found, bolts, **how), batch_seconds=1.0, batches=9)
+    result = run(of_ten(found, **how), batch_seconds=1.0, batches=9)
     assert rows_of(result, "ten") == windows
