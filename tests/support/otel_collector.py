@@ -1,4 +1,4 @@
-"""OpenTelemetry's collector on a free port: tests read the spans that it has got.
+"""The receiver of OpenTelemetry's collector on a free port: tests read the spans that it has got.
 
 `scripts/test-servers` builds it of tests/support/collector; where it is absent, tests that use it
 are skipped and say so (in CI that is a failure).
@@ -21,11 +21,6 @@ from support.ports import free_port
 
 VERSION = "0.161.0"
 START_SECONDS, END_SECONDS = 20, 20
-CONFIG = """
-receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
-exporters: {{file: {{path: {file}}}}}
-service: {{pipelines: {{traces: {{receivers: [otlp], exporters: [file]}}}}}}
-"""
 
 
 @dataclass
@@ -59,17 +54,16 @@ class Collector:
 @contextmanager
 def running_collector(folder):
     """A collector that keeps its files in a folder."""
-    binary = folder_of_servers() / f"collector-{VERSION}"
+    binary = folder_of_servers() / f"otlp-receiver-{VERSION}"
     if not binary.is_file():
         pytest.skip("no collector of traces was tried: `scripts/test-servers` builds it")
-    port, config, log = free_port(), folder / "collector.yaml", folder / "collector.log"
-    config.write_text(CONFIG.format(port=port, file=folder / "spans.json"))
+    address, spans, log = f"127.0.0.1:{free_port()}", folder / "spans.json", folder / "receiver.log"
     with log.open("wb") as output:
-        process = subprocess.Popen([binary, "--config", config], stdout=output, stderr=output)
+        process = subprocess.Popen([binary, address, spans], stdout=output, stderr=output)
     try:
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://{address}"
         wait_until_it_answers(url, process, log)
-        yield Collector(url, folder / "spans.json", log, process)
+        yield Collector(url, spans, log, process)
     finally:
         process.kill()
         process.wait()

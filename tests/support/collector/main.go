@@ -1,52 +1,82 @@
-// OpenTelemetry's collector, with one receiver and one exporter: what it gets by OTLP it writes to a
-// file, as JSON. It says what it does on stderr.
+// The receiver of OpenTelemetry's collector: what it gets by OTLP over HTTP it writes to a file, as
+// JSON, a request on each line. The rest of the collector would only be compiled.
+//
+//	otlp-receiver ADDRESS FILE
 package main
 
 import (
 	"context"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
-	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
-	"go.opentelemetry.io/collector/service/telemetry"
+	metrics "go.opentelemetry.io/otel/metric/noop"
+	tracing "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 )
 
-func factories() (otelcol.Factories, error) {
-	otlp, file := otlpreceiver.NewFactory(), fileexporter.NewFactory()
-	return otelcol.Factories{
-		Receivers: map[component.Type]receiver.Factory{otlp.Type(): otlp},
-		Exporters: map[component.Type]exporter.Factory{file.Type(): file},
-		Telemetry: telemetry.NewFactory(noConfig, telemetry.WithCreateLogger(toStderr)),
-	}, nil
-}
+// A collector's other parts, for its receiver: there are none.
+type host struct{}
 
-func noConfig() component.Config { return &struct{}{} }
-
-func toStderr(
-	context.Context, telemetry.LoggerSettings, component.Config,
-) (*zap.Logger, component.ShutdownFunc, error) {
-	logger, err := zap.NewProduction()
-	return logger, nil, err
-}
+func (host) GetExtensions() map[component.ID]component.Component { return nil }
 
 func main() {
-	files := []confmap.ProviderFactory{fileprovider.NewFactory()}
-	err := otelcol.NewCommand(otelcol.CollectorSettings{
-		Factories: factories,
-		ConfigProviderSettings: otelcol.ConfigProviderSettings{
-			ResolverSettings: confmap.ResolverSettings{
-				ProviderFactories: files, DefaultScheme: "file",
-			},
-		},
-	}).Execute()
+	address, file := os.Args[1], os.Args[2]
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	traces, err := receiverOf(ctx, address, file)
 	if err != nil {
 		log.Fatal(err)
 	}
+	if err := traces.Start(ctx, host{}); err != nil {
+		log.Fatal(err)
+	}
+	<-ctx.Done()
+	if err := traces.Shutdown(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func receiverOf(ctx context.Context, address, file string) (receiver.Traces, error) {
+	otlp := otlpreceiver.NewFactory()
+	config := otlp.CreateDefaultConfig()
+	if err := confmap.NewFromStringMap(map[string]any{
+		"protocols": map[string]any{"http": map[string]any{"endpoint": address}},
+	}).Unmarshal(config); err != nil {
+		return nil, err
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	written, err := consumer.NewTraces(func(_ context.Context, spans ptrace.Traces) error {
+		line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(spans)
+		if err == nil {
+			_, err = out.Write(append(line, '\n')) // in one piece: requests come side by side
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	logger, err := zap.NewProduction() // to stderr
+	if err != nil {
+		return nil, err
+	}
+	settings := receiver.Settings{
+		ID: component.NewID(otlp.Type()),
+		TelemetrySettings: component.TelemetrySettings{
+			Logger:         logger,
+			MeterProvider:  metrics.NewMeterProvider(),
+			TracerProvider: tracing.NewTracerProvider(),
+		},
+	}
+	return otlp.CreateTraces(ctx, settings, config, written)
 }
