@@ -42,6 +42,10 @@ COLUMNS = [
     ("Message", "string", ".status.message", "What to know now.", 1),
 ]
 
+NOT_LOOKED_AT = {"observedGeneration": 0}
+"""The status that a topology has before the operator has looked at it. Without any status, kstatus
+would take it for ready, and so would Flux, which waits by its rules."""
+
 
 def definition() -> dict[str, Any]:
     """The CustomResourceDefinition."""
@@ -103,7 +107,7 @@ def _schema() -> dict[str, Any]:
             "kind": {"type": "string", "description": "The kind of this resource."},
             "metadata": {"type": "object"},
             "spec": structural(TopologySpec, "spec"),
-            "status": structural(TopologyStatus, "status"),
+            "status": {**structural(TopologyStatus, "status"), "default": NOT_LOOKED_AT},
         },
     }
 

@@ -325,6 +325,18 @@ def test_the_lag_of_a_stream_is_the_age_of_the_oldest_entry_that_was_not_emitted
     assert life.source.seconds_behind() == 0.0
 
 
+@pytest.mark.parametrize("kind", [RedisStreamSpout, RedisListSpout])
+def test_what_waits_for_several_tasks_is_counted_once(kind, redis_server, client, name):
+    add(client, kind, name, "abcdef")
+    lives = [life_of(redis_server, kind, name, index=i, tasks=3, count=1) for i in range(3)]
+    told = []
+    for life in lives:
+        life.start().turn(1)
+        told.append(life.source._context.signals.take_lag().messages)
+    # when the first one tells it, it alone has read: one of six
+    assert told == [6, 1, 1]
+
+
 def test_ids_that_are_no_times_tell_no_lag_in_seconds(redis_server, client, name):
     client.xadd(name, {"value": "a"}, id="1-1")
     life = life_of(redis_server, RedisStreamSpout, name, id="0").start()

@@ -227,6 +227,7 @@ async def work(queue: Queue[Key], access: Access, settings: Settings, memory: Me
         result = await _one(key, queue, access, settings, memory)
         RECONCILES.labels(result).inc()
         SECONDS.observe(monotonic() - started)
+        await asyncio.sleep(0)  # many in a row may cost no call, and the lease has to be renewed
 
 
 async def _one(

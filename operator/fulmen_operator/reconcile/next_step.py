@@ -230,7 +230,8 @@ def _later(now: Situation, ending: Ending) -> Step:
     left = (ended + timedelta(seconds=delay) - now.seen.now).total_seconds()
     if left <= 0:
         return _start(now, now.status.attempt + 1, ending, failures)
-    message = f"{ending.message}; the next driver starts {delay} s after the end of the last"
+    what = ending.message.rstrip(".")
+    message = f"{what}; the next driver starts {delay} s after the end of the last"
     return replace(_stay(now, "Pending", ending.reason, message), again_in=left)
 
 

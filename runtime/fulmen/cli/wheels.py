@@ -103,7 +103,7 @@ def unpack_wheels(requirements: Path, into: Path, target: Target) -> MadeFor:
 
 
 def _downloaded(requirements: Path, work: Path, target: Target) -> list[Path]:
-    file, options = requirements, []
+    file, options = requirements.resolve(), []  # pip is called in its folder
     asked = work / "asked"  # nothing else is there that a relative folder could mean
     asked.mkdir()
     is_project = requirements.suffix == ".toml"

@@ -75,6 +75,14 @@ def test_what_requirements_ask_for_goes_along_but_not_what_the_image_has(project
     }
 
 
+def test_a_file_of_requirements_is_where_the_shell_finds_it(project, monkeypatch):
+    (project / "old").mkdir()
+    (project / "old" / "needs.txt").write_text("--find-links ../wheels\ngreet\n")
+    monkeypatch.chdir(project)
+    folder = folder_of(invoke(project, "--requirements", "old/needs.txt"), project)
+    assert (folder / ".packages" / "greet").is_dir()
+
+
 def test_a_project_that_names_its_dependencies_and_another_python(project):
     dependencies = ["fast", f"greet @ {(project / 'wheels/greet-1.0-py3-none-any.whl').as_uri()}"]
     dependencies[0] += f" @ {next((project / 'wheels').glob('fast*cp312*')).as_uri()}"

@@ -128,9 +128,15 @@ class Consumer(threading.Thread):
         except queue.Empty:
             return None
 
-    def left(self) -> int:
-        """How many messages are not taken yet: here, and at the broker when it was asked last."""
-        return self._ready + self._deliveries.qsize()
+    @property
+    def ready(self) -> int:
+        """How many messages the queue had when the broker was asked last."""
+        return self._ready
+
+    @property
+    def here(self) -> int:
+        """How many messages were handed out and are not taken yet."""
+        return self._deliveries.qsize()
 
     def ack(self, tags: list[int]) -> None:
         """Tell the broker that messages are processed. If it does not hear it, they come again."""

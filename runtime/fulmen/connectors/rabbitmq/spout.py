@@ -117,7 +117,8 @@ class RabbitSpout(Spout):
             return False
         if self.now() >= self._lag_at:
             self._lag_at = self.now() + LAG_SECONDS
-            self._context.lag(messages=consumer.left())
+            in_queue = consumer.ready if self._context.task_index == 0 else 0  # one for all of them
+            self._context.lag(messages=in_queue + consumer.here)
         if self._again:
             msg_id = self._again.popleft()
             self._emit(msg_id, self._held[msg_id].delivery)

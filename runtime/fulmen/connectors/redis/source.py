@@ -139,7 +139,7 @@ class RedisSource(Spout, Generic[M]):
         return bool(waiting)
 
     def _tell_lag(self) -> None:
-        left = self.left()
+        left = self.left() if self._context.task_index == 0 else 0  # one tells it for all of them
         messages = None if left is None else left + len(self._read)
         self._context.lag(messages=messages, seconds=self.seconds_behind())
 

@@ -16,7 +16,10 @@ from fulmen.errors import CheckpointError, CodeError, Denied, FulmenError, NotFo
 from fulmen.kube.contract import CODE_SHA256_ENV, CODE_URI_ENV, UNPACKED_FOLDER
 from fulmen.topology.code.packing import unpack
 
-_RETRY = "If this was mended, change spec.restartNonce to try it again."
+_RETRY = (
+    "A driver tries it again by itself. After a change that was refused for this, change"
+    " spec.restartNonce."
+)
 
 
 def fetched(environ: Mapping[str, str], into: Path = Path(UNPACKED_FOLDER)) -> Path | None:

@@ -109,7 +109,8 @@ LIMITED: Final = {
     ScalingReason.SOURCE_IS_THE_LIMIT: "give its source more parts, such as partitions of a topic",
     ScalingReason.NO_FASTER: "make what it waits for faster. A bolt that waits for something"
     " outside can have `blocking: true` and more `parallelism` instead of more workers",
-    ScalingReason.WORKERS_ARE_NOT_THE_LIMIT: "see what the source waits for",
+    ScalingReason.WORKERS_ARE_NOT_THE_LIMIT: "see what the source waits for. If batches hold few"
+    " slow tuples each, raise `batchTargetMillis`",
     ScalingReason.IMAGE_TOO_OLD: "build the image anew, on the image of a newer Fulmen",
 }
 """Reasons for which the number of workers does not follow the load, and the cures."""

@@ -9,7 +9,7 @@ from fulmen.kube.contract import DriverPhase, Report
 from fulmen_operator import metrics
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import Queue
-from fulmen_operator.model import Refusal
+from fulmen_operator.model import Key, Refusal
 from support.fake_cluster import KEY, FakeCluster
 
 
@@ -107,6 +107,25 @@ def test_a_topology_that_is_gone_is_forgotten():
     asyncio.run(run())
     assert readiness() is None
     assert (memory.refusals, memory.trials) == ({}, {})
+
+
+def test_others_have_their_turn_between_topologies_that_cost_no_call():
+    cluster, clock = FakeCluster(), Clock()
+    queue = Queue(clock, lambda: 0.0)
+    for number in range(20):
+        queue.add(Key(KEY.namespace, f"gone-{number}"))
+
+    async def turns():
+        task = asyncio.ensure_future(work(queue, cluster.access(), cluster.settings, Memory()))
+        had = 0
+        while len(queue):
+            had += 1
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return had
+
+    assert asyncio.run(turns()) >= 20
 
 
 @pytest.mark.parametrize("status", [0, 403, 500])

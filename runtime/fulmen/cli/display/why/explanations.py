@@ -44,7 +44,8 @@ EXPLANATIONS: Final = (
         ("Pending",),
         ("Ready",),
         "the driver's pod waits for a node or an image",
-        "wait; the message has Kubernetes' words",
+        "wait; the message has Kubernetes' words. For `Insufficient` CPU or memory, add a node, or"
+        " [request less](#what-a-topology-takes)",
     ),
     Explanation(
         ("Starting",),
@@ -75,7 +76,8 @@ EXPLANATIONS: Final = (
         ("Ready", "Placed", "SpecAccepted"),
         "a pod can't start, in Kubernetes' words. Ready and SpecAccepted get this reason after"
         " `startTimeoutSeconds`",
-        "mend the cause; the pod still waits and will start. A driver without any worker begins"
+        "mend the cause; the pod still waits and will start. For `Insufficient` CPU or memory, add"
+        " a node, or [request less](#what-a-topology-takes). A driver without any worker begins"
         " anew after `startTimeoutSeconds`, or half an hour if that is longer",
         and_others=True,
     ),
