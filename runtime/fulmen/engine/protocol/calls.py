@@ -162,7 +162,8 @@ def left_in(folder: Path) -> Iterator[Call]:
 
 def _read(data: bytes) -> Iterator[Noted]:
     for task, since, callback in _SLOT.iter_unpack(data[: len(data) // _SLOT.size * _SLOT.size]):
-        yield task, since, callback.decode(errors="replace")
+        if callback:  # it is written last: without it, the other two are from before or half there
+            yield task, since, callback.decode(errors="replace")
 
 
 def _call(task: int, since: float, callback: str) -> Call:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import struct
 import threading
 
 import pytest
@@ -95,3 +96,8 @@ def test_a_name_that_is_too_long_is_cut_off(folder):
     process = in_a_process(folder, lambda calls: calls.begin(3, "long" * 20))
     kill(process)
     assert named(left_in(folder)) == [(3, ("long" * 20)[:51])]
+
+
+def test_a_call_that_is_half_written_is_not_told(tmp_path):
+    (tmp_path / "1").write_bytes(struct.pack("<id52p", 17, 0.0, b""))
+    assert under_way_in(tmp_path) == []
