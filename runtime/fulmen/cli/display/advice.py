@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
 from fulmen.cli.display.wait_lines import full_sentences
-from fulmen.engine.protocol.statistics import ACKED, EXECUTE, EXECUTED, FAILED
+from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTE, EXECUTED, FAILED
 from fulmen.engine.totals.totals import Totals
 from fulmen.topology.resource.spec import BoltSpec, Topology
 
@@ -20,6 +21,7 @@ def advice(totals: Totals, topology: Topology) -> Iterator[str]:
     """Sentences about what is likely to be a mistake in the topology."""
     yield from not_acked(totals, topology)
     yield from full_sentences(totals)
+    yield from _mostly_malformed(totals, topology)
     yield from _not_anchored(totals, topology)
     yield from _slow(totals, topology)
     yield from _replayed(totals, topology)
@@ -35,6 +37,22 @@ def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:
         left = executed - _tuples(totals, bolt, ACKED) - _tuples(totals, bolt, FAILED)
         if left > 0:
             yield not_acked_sentence(bolt.name, left, executed)
+
+
+def _mostly_malformed(totals: Totals, topology: Topology) -> Iterator[str]:
+    """Sources that can read few of their messages: likely, the format in the file is wrong."""
+    for spout in topology.spec.spouts:
+        emitted = {
+            stream: n
+            for (name, what, stream), n in totals.counts.items()
+            if (name, what) == (spout.name, EMITTED) and not stream.startswith("__")
+        }
+        malformed, of = emitted.get(ERRORS_STREAM, 0), sum(emitted.values())
+        if malformed >= _SOME and 2 * malformed > of:
+            yield (
+                f"{count(malformed)} of {count(of)} messages of {spout.name!r} could not be read as"
+                f" its format says: they are on the stream {ERRORS_STREAM!r}, with the `reason`."
+            )
 
 
 def _not_anchored(totals: Totals, topology: Topology) -> Iterator[str]:

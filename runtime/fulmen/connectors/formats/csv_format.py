@@ -81,7 +81,8 @@ class CsvFormat(Format):
             text = data.decode()
             records = list(csv.reader([text], delimiter=self._delimiter, strict=True))
         except (UnicodeDecodeError, csv.Error) as error:
-            raise Malformed(f"it is not CSV: {error}") from error
+            said = str(error).partition(" - do you need to open")[0]  # not the reader's to do
+            raise Malformed(f"it is not CSV: {said}") from error
         values: list[Any] = (records[0] if records else []) or [""]
         if len(values) != self._width:
             if len(values) == 1 and not text:
@@ -100,7 +101,9 @@ class CsvFormat(Format):
             try:
                 convert_all(values, self._typed)
             except Malformed as error:
-                raise Malformed(f"{error}. If it means null, name it in `nulls`") from None
+                has_cure = not re.search(r" is no \w+$", str(error))
+                cure = "" if has_cure else ". If it means null, name it in `nulls`"
+                raise Malformed(f"{error}{cure}") from None
         return values
 
     def _quoted(self, text: str, values: Sequence[str]) -> Sequence[int]:

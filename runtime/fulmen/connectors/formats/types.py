@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -64,9 +65,20 @@ def converter(kind: str) -> Convert:
         try:
             return made(value)
         except (ValueError, InvalidOperation, binascii.Error, AttributeError, TypeError):
-            raise Malformed(f"{repr_of(value, 50)} is no {kind}") from None
+            raise Malformed(f"{repr_of(value, 50)} is no {kind}{_cure(value, kind)}") from None
 
     return convert
+
+
+def _cure(value: Any, kind: str) -> str:
+    """What else may be meant by what people's files have in the place of such a value."""
+    if not isinstance(value, str | float):
+        return ""
+    if kind in ("int32", "int64", "integer") and re.fullmatch(r"\s*[-+]?\d+\.\d*\s*", str(value)):
+        return ". Read it as float64, or decimal"
+    if kind in ("date32", "time", "timestamp") and re.search(r"\d.*\d", str(value)):
+        return ", as ISO 8601 writes it. Read it as string, and have a bolt parse it"
+    return ""
 
 
 def converters(types: Mapping[str, str], fields: Sequence[str]) -> list[tuple[int, str, Convert]]:

@@ -103,6 +103,36 @@ def test_values_of_csv_have_types_and_nulls_and_what_is_none_is_malformed(tmp_pa
     assert life.values("errors") == [[b"x,1,a,2,", said, f"{tmp_path}/planes.csv:77"]]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("int32", "4.0", "'4.0' is no int32. Read it as float64, or decimal"),
+        ("int64", "4,5", "'4,5' is no int64. If it means null, name it in `nulls`"),
+        (
+            "timestamp",
+            "9/30/1990 0:00:00",
+            "'9/30/1990 0:00:00' is no timestamp, as ISO 8601 writes it. Read it as string, and"
+            " have a bolt parse it",
+        ),
+        ("date32", "never", "'never' is no date32. If it means null, name it in `nulls`"),
+    ],
+)
+def test_a_value_that_is_written_in_another_way_is_told_with_its_cure(tmp_path, kind, text, said):
+    (tmp_path / "a.csv").write_text(f"{text};\n")
+    form = {"type": "csv", "delimiter": ";", "fields": {"a": kind, "b": "string"}}
+    life = lives(tmp_path / "a.csv", format=form)
+    life.finish()
+    assert [row[1] for row in life.values("errors")] == [f"field 'a': {said}"]
+
+
+def test_a_carriage_return_outside_quotes_is_told_without_pythons_advice(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"1,a\rb\n")
+    life = lives(tmp_path / "a.csv", format={"type": "csv", "fields": ["a", "b"]})
+    life.finish()
+    said = "it is not CSV: new-line character seen in unquoted field"
+    assert [row[1] for row in life.values("errors")] == [said]
+
+
 def test_a_value_above_128_kib_is_read(tmp_path):
     (tmp_path / "a.csv").write_text("1," + "x" * 200_000 + "\n")
     life = lives(tmp_path / "a.csv", format={"type": "csv", "fields": ["a", "b"]})
