@@ -26,6 +26,9 @@ class ServiceUnavailable(Exception):
     fails or times out and no transaction is given up. People are told which service is away,
     and since when; of transactions it is reported as an error.
 
+    In `next_tuple` of a spout it is reported as well, and says that the source has not come to its
+    end: `fulmen run --until-drained` goes on to ask it, for a minute at least.
+
     Attributes:
         service: What is away, such as "PostgreSQL at db:5432"; without any secret.
         reason: What it said, in one line.

@@ -6,6 +6,7 @@ import pytest
 
 from fulmen import (
     FailedException,
+    ServiceUnavailable,
     TopologyBuilder,
     TransactionalSpout,
     TransactionalTopologyBuilder,
@@ -240,6 +241,25 @@ class OneFieldOfTransactions(TransactionalSpout):
 
     def get_emitter(self, conf, context):
         return self.Emitter()
+
+
+def interrupted(spout):
+    """Emits two rows. In between its source is away, and is asked only now and then."""
+    spout.calls = getattr(spout, "calls", 0) + 1
+    if spout.calls in (1, 120):
+        spout.collector.emit([spout.calls])
+    elif spout.calls in (3, 60, 100):
+        raise ServiceUnavailable("the source", "it is being repaired")
+    return False
+
+
+def test_a_source_that_was_away_has_not_come_to_its_end():
+    builder = TopologyBuilder()
+    builder.set_spout("source", HookSpout).set_config(hooks(next_tuple=interrupted))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    result = run(builder, emits=True, batch_seconds=0.3)
+    assert result.emitted("source") == [[1], [120]]
+    assert result.batches < 200  # it ends all the same, when nothing comes for long
 
 
 def test_where_nothing_but_failures_happens_the_run_ends_soon_and_says_why():

@@ -167,13 +167,16 @@ class FilesSpout(Spout):
         try:
             self._retry_at = 0.0
             return self._next()
-        except (OSError, ServiceUnavailable, BadPlace):
+        except (OSError, ServiceUnavailable, BadPlace) as error:
             self._retry_at = self.clock() + self.options.poll_seconds
             if self.positions.current is not None:  # it is found again
                 self.end_file(is_done=False)
             self._polled_at = None
             self._queue.clear()
             self._rests.clear()
+            if isinstance(error, OSError):
+                where = ", ".join(self.options.paths)
+                raise ServiceUnavailable(where, str(error), "can't be read") from error
             raise
 
     def _next(self) -> bool:

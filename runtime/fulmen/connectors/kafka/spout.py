@@ -213,7 +213,7 @@ class KafkaSpout(Spout):
         try:
             self._ready += self._reader.read(self._fetched)
         except ServiceUnavailable as error:
-            self._troubles.tell("format", str(error))
+            self._troubles.tell("format", error)
             return False
         if self._context.is_traced:
             self._traceparents |= traceparents_of(self._fetched)

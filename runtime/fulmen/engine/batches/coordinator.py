@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fulmen.engine.batches.done import Done, count, did_something, ended_trees
+from fulmen.engine.batches.done import Done, away_in, count, did_something, ended_trees
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.failures.left_out import MAKING, LeftOut, Unmade
 from fulmen.engine.batches.failures.service_probe import ServiceProbe
@@ -36,6 +36,9 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.time.watermarks import Watermarks
 
+AWAY_SECONDS = 60.0
+"""For so long after a source was away, that nothing comes does not mean that nothing will: it may
+be asked again only after a pause."""
 LEAST_WAIT = 0.001
 """Seconds. A message that has failed and is due may have to wait for others that are."""
 
@@ -108,6 +111,7 @@ class Coordinator:
         self._is_window_due = False  # in the next batch, and that is rare
         self._hurries = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
+        self._away_until = self.clock  # a source that was away may have more, until then
 
     @property
     def placed(self) -> PlacedTopology:
@@ -286,6 +290,8 @@ class Coordinator:
         self._did_nothing = done.idle
         is_empty = is_idle and not self._is_waiting
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
+        if away_in(done.summaries, self._spout_tasks()):
+            self._away_until = self.clock + AWAY_SECONDS
         self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
         self.drained &= not self.holds
         self.drains = False
@@ -457,12 +463,14 @@ class Coordinator:
         """Whether spouts have said that nothing will come, or nothing has come for some batches.
 
         Bolts may hold tuples all the same, if it is not settled. Something is to come while one
-        of them holds the spouts; and it may be while batches leave out a tuple that is suspected.
+        of them holds the spouts; and it may be while batches leave out a tuple that is suspected,
+        and for a while after a source was away.
         Spout tasks that are left out may have more: see `left_out`.
         """
         if self.holds or self._unfinished.rests(lambda task: task not in self.left_out):
             return False
         is_over = self.idle.is_over and self.crashes.limit is None
+        is_over = is_over and self.clock >= self._away_until
         if self.transactions is not None:  # pauses after failures are idle, and not the end
             is_over = self._empty_batches >= IDLE_BATCHES_TO_END
         return self.is_quiet and (self.exhausted or is_over)

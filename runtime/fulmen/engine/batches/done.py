@@ -77,6 +77,11 @@ def did_something(summaries: Sequence[Summary]) -> bool:
     )
 
 
+def away_in(summaries: Sequence[Summary], tasks: Container[int]) -> bool:
+    """Whether what one of these tasks connects to is away."""
+    return any(e.service and e.task in tasks for s in summaries for e in s.errors)
+
+
 def count(deliveries: Mapping[int, Deliveries]) -> int:
     """How many messages they are about."""
     return sum(len(d) for d in deliveries.values())

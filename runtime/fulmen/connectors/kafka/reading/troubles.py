@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException
 
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.kafka.client import (
     NO_TOPIC,
     Brokers,
@@ -20,6 +21,9 @@ from fulmen.connectors.kafka.reading.topic import Description, Topic
 REPEAT_SECONDS = 30.0
 """After so long, the same trouble is reported again."""
 
+Trouble = ServiceUnavailable | str
+"""As an exception, if it means that messages can't be read."""
+
 
 class Troubles:
     """Reports what is wrong with the brokers or the topic.
@@ -28,17 +32,17 @@ class Troubles:
         report: Tells an error of this task.
     """
 
-    def __init__(self, brokers: Brokers, report: Callable[[str], object]) -> None:
+    def __init__(self, brokers: Brokers, report: Callable[[Trouble], object]) -> None:
         self.report = report
         self._brokers = brokers
         self._told: dict[str, float] = {}
 
-    def tell(self, kind: str, text: str) -> None:
+    def tell(self, kind: str, trouble: Trouble) -> None:
         """Report it, unless trouble of that kind was reported a moment ago."""
         now = time.monotonic()
         if now - self._told.get(kind, -REPEAT_SECONDS) >= REPEAT_SECONDS:
             self._told[kind] = now
-            self.report(text)
+            self.report(trouble)
 
     def over(self, kind: str) -> None:
         """Trouble of that kind is over: the next is reported at once."""
@@ -47,10 +51,9 @@ class Troubles:
     def of_partition(self, error: KafkaError, topic: str) -> None:
         """A partition of a topic can't be read for now."""
         if error.code() in NO_TOPIC:
-            self.tell("topic", f"{self._brokers.service}: {reason_of(no_topic(topic))}")
+            self.tell("topic", self._unread(no_topic(topic)))
         else:
-            text = f"{self._brokers.service}, topic {topic!r}: {reason_of(error)}"
-            self.tell(str(error.code()), text)
+            self.tell(str(error.code()), self._unread(error, f", topic {topic!r},"))
 
     def news_of(self, topic: Topic) -> Description | None:
         """What the brokers have answered about the topic since the last time, if anything."""
@@ -62,7 +65,7 @@ class Troubles:
                 return None
             if error_of(error).code() in NO_TOPIC:
                 self.heard()
-            self.tell("topic", f"{self._brokers.service}: {reason_of(error_of(error))}")
+            self.tell("topic", self._unread(error_of(error)))
             return None
         if news is not None:
             self.heard()
@@ -70,7 +73,10 @@ class Troubles:
 
     def away(self, error: KafkaException | None = None) -> None:
         """The brokers do not answer."""
-        self.tell("away", str(self._brokers.unavailable(error)))
+        self.tell("away", self._brokers.unavailable(error))
+
+    def _unread(self, error: KafkaError, of: str = "") -> ServiceUnavailable:
+        return ServiceUnavailable(self._brokers.service + of, reason_of(error), "can't be read")
 
     def heard(self) -> None:
         """The brokers have answered."""
