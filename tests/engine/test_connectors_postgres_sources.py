@@ -14,6 +14,7 @@ from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, P
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.pools import close_all
 from support import sql_topologies
+from support.postgres import USER
 from support.postgres_target import Target
 from support.seeds import generator, several
 from support.sql_sinks import context, prepared, written
@@ -277,6 +278,42 @@ def test_times_that_python_can_not_hold_are_told_if_their_field_has_a_type(targe
     assert next(iter(lenient.pending.values()))[0] == "infinity"
 
 
+def test_intervals_with_months_or_years_have_no_length_and_are_text(target):
+    target.run(
+        "CREATE TABLE t (id int, span interval, spans interval[])",
+        "INSERT INTO t VALUES (1, '1 day 2 hours', '{1 mon,00:01}'), (2, '1 year 1 day', NULL),"
+        " (3, '178000000 years', NULL), (4, '2000000000 days', NULL)",
+    )
+    one = growing(target, fields=["span", "spans"])
+    one.batch()
+    assert list(one.pending.values()) == [
+        (datetime.timedelta(days=1, hours=2), ["1 mon", datetime.timedelta(minutes=1)]),
+        ("1 year 1 day", None),
+        ("178000000 years", None),
+        ("2000000000 days", None),
+    ]
+
+
+def test_values_do_not_depend_on_the_settings_of_a_role(target):
+    values = "'2026-03-04 05:06:07.5Z', '2026-03-04', '1 day 02:00:00', 0.1::float8 + 0.2, 'żółć'"
+    settings = ("datestyle = 'SQL, DMY'", "intervalstyle = 'iso_8601'", "extra_float_digits = 0")
+    settings += ("client_encoding = 'latin1'",)
+    target.run(
+        "CREATE TABLE t (id int, at timestamptz, day date, span interval, n float8, word text)",
+        f"INSERT INTO t VALUES (1, {values})",
+        *(f"ALTER ROLE {USER} SET {setting}" for setting in settings),
+    )
+    try:
+        one = growing(target, fields=["at", "day", "span", "n", "word"])
+        one.batch()
+    finally:
+        target.run(f"ALTER ROLE {USER} RESET ALL")
+    at = datetime.datetime(2026, 3, 4, 5, 6, 7, 500_000, datetime.UTC)
+    assert list(one.pending.values()) == [
+        (at, at.date(), datetime.timedelta(days=1, hours=2), 0.1 + 0.2, "żółć")
+    ]
+
+
 def test_types_of_a_source_that_a_table_can_not_have_are_told_at_the_start(target):
     target.run("CREATE TABLE t (data int, reason text)")
     options = PostgresSink.config_model(dsn=target.dsn, table="t")
@@ -292,6 +329,25 @@ def test_types_of_a_source_that_a_table_can_not_have_are_told_at_the_start(targe
 QUEUE = (
     "CREATE TABLE t (id serial PRIMARY KEY, word text, claimed_by text, claimed_until timestamptz)"
 )
+
+
+def test_times_that_python_can_not_hold_are_told_by_a_queue_too(target):
+    target.run(
+        "CREATE TABLE t (id int PRIMARY KEY, at timestamptz, word text,"
+        " claimed_by text, claimed_until timestamptz)",
+        "INSERT INTO t VALUES (1, 'infinity', 'a'), (2, '2026-01-31T12:00:00Z', 'b')",
+    )
+    one = queue(target, fields={"word": "string", "at": "timestamp"})
+    one.batch(is_lost=True)
+    one.batch(fail=lambda _: True)
+    one.batch(fail=lambda _: True)
+    one.until_exhausted()
+    told = ["field 'at': 'infinity' is no timestamp that Python can hold", "t.id=1"]
+    assert one.collector.told[0][1:] == told
+    assert json.loads(one.collector.told[0][0]) == {"word": "a", "at": "infinity"}
+    assert one.acked["b", datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)] == 1
+    assert sum(one.acked.values()) == 2
+    assert target.run("SELECT * FROM t") == []
 
 
 def queue(target, **options):
@@ -398,7 +454,7 @@ def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
     )
     names = {"key": "name", "order": "rank", "claimed_by": "mine", "claimed_until": "until"}
     one = queue(target, fields=["name", "rank"], **names)
-    assert one.spout.outputs_for(one.context.options) == Stream(("name", "rank"))
+    assert one.spout.outputs_for(one.context.options)["default"] == Stream(("name", "rank"))
     one.batch()
     one.batch()
     assert list(one.pending.values()) == [("b", 1), ("a", 2), ("c", 3)]

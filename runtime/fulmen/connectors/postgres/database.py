@@ -41,6 +41,10 @@ CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
 
 SERVERS = ("08", "53100", "53300", "57P", "58")
 """Codes, or their beginnings, that are about the server: connections, its disk, its end."""
+CHECKED = "SET CONSTRAINTS ALL IMMEDIATE;"
+"""So that it shows which row breaks them."""
+READABLE = "SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'"
+"""How values are spelled that a source reads, whatever the server, database or role say."""
 CONFLICTS = ("40", "53", "55", "57014")
 """About what others do at the same time, or what the server is short of: they pass."""
 
@@ -53,8 +57,13 @@ class Database:
         where: Which table or query, and where: the first words of other messages.
     """
 
-    def __init__(self, what: str, dsn: str) -> None:
+    def __init__(self, what: str, dsn: str, *, reads: bool = False) -> None:
         """Make it known, without connecting.
+
+        Args:
+            what: A table or query.
+            dsn: How to connect.
+            reads: Whether values are read.
 
         Raises:
             StoreRefused: The DSN can't be understood.
@@ -62,6 +71,7 @@ class Database:
         self.service = f"PostgreSQL {connections.described(what, dsn)}"
         self.where = f"{what} in {self.service}"
         self._dsn = dsn
+        self._begin = CHECKED + READABLE if reads else CHECKED
 
     @property
     def _pool(self) -> Pool[connections.Connection]:
@@ -109,7 +119,7 @@ class Database:
             self._pool.lent(lambda: connections.connect(self._dsn)) as lent,
             lent.transaction() as db,
         ):
-            db.execute("SET CONSTRAINTS ALL IMMEDIATE")  # so that it shows which row breaks them
+            db.execute(self._begin)
             yield db
 
     def _cause(self, error: psycopg.Error) -> psycopg.Error | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -11,11 +12,16 @@ from psycopg.types.multirange import MultirangeInfo
 from psycopg.types.range import RangeInfo
 from psycopg.types.string import TextLoader
 
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.sql.options import Fields
 from fulmen.transactional.errors import StoreRefused
 
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""
+INTERVAL = psycopg.adapters.types["interval"].oid
+OF_NO_LENGTH = (b"mon", b"year")
+"""Units of intervals that psycopg would take for 30 and 365 days. Python's have none such."""
 TIMES = ("date32", "time", "timestamp", "duration")
 """What a topology's file calls them."""
 
@@ -65,6 +71,25 @@ def check_types(db: psycopg.Connection[Any], where: str, select: Composed, field
             )
 
 
+class Times:
+    """The fields that are dates or times by what the topology's file says."""
+
+    def __init__(self, fields: Fields) -> None:
+        types = types_of(fields)
+        named = [(i, name, types.get(name, "")) for i, name in enumerate(fields)]
+        self._fields = [field for field in named if field[2] in TIMES]
+
+    def check(self, values: Sequence[Any]) -> None:
+        """See that a row has values of these types. Those of others were compared at the start.
+
+        Raises:
+            Malformed: One is text, since Python has no such date or time.
+        """
+        for i, name, kind in self._fields:
+            if type(values[i]) is str:
+                raise Malformed(f"field {name!r}: {values[i]!r} is no {kind} that Python can hold")
+
+
 def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
     """One that gives the text of a value that Python can't hold, since no row may stop a source."""
     cursor = db.cursor()
@@ -84,9 +109,12 @@ def _lenient(exact: type[Any]) -> type[Loader]:
     class Lenient(Loader):
         def __init__(self, oid: int, context: Any = None) -> None:
             super().__init__(oid, context)
+            self._has_units = oid == INTERVAL
             self._load = exact(oid, context).load
 
         def load(self, data: Buffer) -> Any:
+            if self._has_units and any(unit in bytes(data) for unit in OF_NO_LENGTH):
+                return bytes(data).decode()
             try:
                 return self._load(data)
             except psycopg.DataError:

@@ -8,10 +8,8 @@ import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
-from fulmen.connectors.formats import Malformed
-from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import TIMES, check_types, cursor_of
+from fulmen.connectors.postgres.loading import Times, check_types, cursor_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
@@ -43,7 +41,7 @@ class PostgresQuerySpout(GrowingSpout):
 class _Query:
     def __init__(self, options: PostgresQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
-        self._database = Database(what, options.dsn)
+        self._database = Database(what, options.dsn, reads=True)
         query = (options.query or "").rstrip().rstrip(";")
         source = (
             qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")
@@ -54,9 +52,7 @@ class _Query:
             "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
         }
         self._parts, self._most = parts, options.fetch_size
-        types = types_of(options.fields)
-        named = [(i, name, types.get(name, "")) for i, name in enumerate(options.fields)]
-        self._times = [field for field in named if field[2] in TIMES]
+        self._times = Times(options.fields)
         with self._database.opening() as db:
             [column] = (
                 db.execute(
@@ -94,9 +90,7 @@ class _Query:
         Raises:
             Malformed: One is text, since Python has no such date or time.
         """
-        for i, name, kind in self._times:
-            if type(values[i]) is str:
-                raise Malformed(f"field {name!r}: {values[i]!r} is no {kind} that Python can hold")
+        self._times.check(values)
         return values
 
     def behind(self, position: Any) -> int:

@@ -24,14 +24,18 @@ from psycopg.sql import SQL, Composed, Identifier
 from pydantic import BaseModel, Field, model_validator
 
 from fulmen.api.collector import MessageId, SpoutOutputCollector
-from fulmen.api.components import Spout
+from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import Stream
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.formats import ERRORS, Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import check_types, cursor_of
+from fulmen.connectors.postgres.loading import Times, check_types, cursor_of
 from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
 from fulmen.connectors.sql.options import Fields, Name, stream_of
+from fulmen.connectors.sql.told import as_data
+from fulmen.errors import repr_of
 
 RENEWALS = 3
 """In the time for which a claim counts."""
@@ -79,7 +83,7 @@ class PostgresQueueSpout(Spout):
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
     transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
         *("_options", "_queue", "_rows", "_gone", "_due", "_renewed", "_retry", "_is_new"),
-        *("_is_empty", "_is_named", "_label", "_lag_due", "_context"),
+        *("_is_empty", "_is_named", "_label", "_lag_due", "_context", "_times"),
     )
     now: Callable[[], float] = time.monotonic
     today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows have the time of day)
@@ -96,15 +100,16 @@ class PostgresQueueSpout(Spout):
     _label: str
     _lag_due: float
     _context: TopologyContext
+    _times: Times
 
     def __init__(self) -> None:
         self.name = ""
         self.acked: list[Any] = []
         self.failed: list[Any] = []
 
-    def outputs_for(self, options: PostgresQueueOptions) -> Stream:
+    def outputs_for(self, options: PostgresQueueOptions) -> Outputs:
         """The columns to emit."""
-        return stream_of(options.fields)
+        return {"default": stream_of(options.fields), ERRORS_STREAM: ERRORS}
 
     def open(
         self,
@@ -121,6 +126,7 @@ class PostgresQueueSpout(Spout):
         self.collector, self._context = collector, context
         self._options = context.options
         self._queue = _Queue(context.options)
+        self._times = Times(context.options.fields)
         self._label = f"{context.topology}/{context.component}/{context.task_index}"
         self._rows, self._gone = deque(), []
         self._due = self._renewed = self._retry = self._lag_due = self.now()
@@ -132,16 +138,31 @@ class PostgresQueueSpout(Spout):
         self._keep_claims()
         if self.failed:
             key = self.failed.pop(0)
-            self.collector.emit(self.state[key], msg_id=key)
+            self._emit(key)
             return True
         if not self._rows and self._is_named and self.now() >= self._due:
             self._claim()
         if not self._rows:
             return False
         key, *values = self._rows.popleft()
-        self.state[key] = values
-        self.collector.emit(values, msg_id=key)
+        self.state[key] = self._kept(key, values)
+        self._emit(key)
         return True
+
+    def _kept(self, key: Any, values: list[Any]) -> Sequence[Any]:
+        """A row as it is kept: as a tuple, if it is told on the stream `errors`."""
+        try:
+            self._times.check(values)
+        except Malformed as error:
+            position = f"{self._options.table}.{self._options.key}={repr_of(key)}"
+            self.collector.report_error(f"{position}: {error}")
+            return as_data(self._options.fields, values), str(error), position
+        return values
+
+    def _emit(self, key: Any) -> None:
+        values = self.state[key]
+        stream = ERRORS_STREAM if type(values) is tuple else DEFAULT_STREAM
+        self.collector.emit(list(values), stream=stream, msg_id=key)
 
     def _claim(self) -> None:
         options = self._options
@@ -211,7 +232,7 @@ class _Queue:
     """The statements. They raise ServiceUnavailable if the database is away."""
 
     def __init__(self, options: PostgresQueueOptions) -> None:
-        self._database = Database(f"queue {options.table!r}", options.dsn)
+        self._database = Database(f"queue {options.table!r}", options.dsn, reads=True)
         parts = {
             "table": qualified(escaped(options.table)),
             "key": Identifier(escaped(options.key)),

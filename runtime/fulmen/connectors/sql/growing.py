@@ -20,14 +20,14 @@ from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import DEFAULT, ERRORS, Malformed
+from fulmen.connectors.formats import ERRORS, Malformed
 from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
 from fulmen.connectors.sql.options import GrowingOptions, stream_of
+from fulmen.connectors.sql.told import as_data
 from fulmen.errors import repr_of
 from fulmen.transactional.errors import StoreRefused
 
 Row = Sequence[Any]
-_LONGEST_DATA = 1 << 16
 BLOCK = 1 << 28
 """The ids of a block's rows follow its key, which is a multiple of this."""
 
@@ -172,7 +172,7 @@ class GrowingSpout(Spout):
         except Malformed as error:
             position = f"{self._source}.{self._options.column}={repr_of(place)}"
             self.collector.report_error(f"{position}: {error}")
-            return self._as_data(values), str(error), position
+            return as_data(self._options.fields, values), str(error), position
 
     def _emit(self, rows: Sequence[Any], first: int) -> None:
         """Emit rows with ids from the first one on."""
@@ -184,14 +184,6 @@ class GrowingSpout(Spout):
         for i, row in enumerate(rows, first):
             if type(row) is tuple:
                 self.collector.emit(list(row), stream=ERRORS_STREAM, msg_id=i)
-
-    def _as_data(self, values: Sequence[Any]) -> bytes:
-        """A row as JSON, so that nothing of it is lost."""
-        row = dict(zip(self._options.fields, values, strict=True))
-        try:
-            return DEFAULT.text(row).encode()
-        except Malformed:
-            return repr_of(row, _LONGEST_DATA).encode(errors="backslashreplace")
 
     @property
     def _source(self) -> str:

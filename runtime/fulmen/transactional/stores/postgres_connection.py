@@ -30,6 +30,7 @@ LOCK_SECONDS = 60
 DEFAULTS: Mapping[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "fulmen",
+    "client_encoding": "utf8",  # a role may have another one, which lacks characters
     "keepalives_idle": 10,  # a connection that was cut is found out within half a minute
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -75,7 +76,8 @@ class Connection:
             # local, so that a pooler between us and the server may give the session to others
             self._db.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';"
-                f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
+                f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s';"
+                "SET LOCAL extra_float_digits = 1"  # a role may have less: floats would lose digits
             )
             yield self._db
 
