@@ -290,6 +290,43 @@ def test_what_a_trigger_lacks_for_some_rows_is_their_fault_when_they_come_again_
     assert written(sink, [[1, "a", 0]]) == {}
 
 
+def test_a_row_that_a_trigger_lacks_something_for_does_not_wait_for_others_for_ever(
+    target, monkeypatch
+):
+    raising(target)
+    target.run("ALTER TABLE t RENAME TO alone")  # nothing was ever written to it
+    sink = target.sink(table="alone", guarantee=EXACTLY)
+    lacking = 'relation "audit" does not exist'
+    with pytest.raises(ServiceUnavailable, match=lacking):  # nobody knows whose fault it is
+        written(sink, [[1, "a", 0]], mark(1))
+    monkeypatch.setattr(writing, "ALONE_SECONDS", 0.0)
+    with pytest.raises(ServiceUnavailable, match=lacking):  # of several, none is taken
+        written(sink, [[2, "a", 0], [3, "b", 0]], mark(1))
+    assert written(sink, [[2, "a", 0]], mark(1)) == {0: lacking}
+    monkeypatch.undo()
+    target.run("INSERT INTO alone VALUES (4, 'd', 4)")  # by others, and the trigger took it
+    assert written(sink, [[5, "a", 0]], mark(2)) == {0: lacking}
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "copy"])
+def test_what_a_last_trigger_lacks_for_all_rows_is_waited_for_though_keys_are_there(target, mode):
+    target.run(
+        "CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)",
+        "CREATE TABLE audit (id integer)",
+        "CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN INSERT INTO audit VALUES (new.id); RETURN new; END $$",
+        "CREATE TRIGGER notes AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION notes()",
+    )
+    sink = target.sink(table="t", mode=mode, **({"key": ["id"]} if mode == "upsert" else {}))
+    assert written(sink, [[1, "a", 1], [2, "b", 2]]) == {}
+    target.run("DROP TABLE audit")
+    for values in ([[3, "c", 3]], [[3, "c", 3], [4, "d", 4]]):
+        with pytest.raises(ServiceUnavailable, match='relation "audit" does not exist'):
+            written(sink, values)
+    target.run("CREATE TABLE audit (id integer)")
+    assert written(sink, [[3, "c", 3], [4, "d", 4]]) == {}
+
+
 def test_what_only_the_server_can_be_in_is_no_row_s_fault(target):
     target.run(
         "CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.postgres.database import Database, escaped, qualified
@@ -22,6 +22,8 @@ from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIM
 
 KINDS: Mapping[str, Kind] = {"S": "text", "N": "number", "A": "array"}
 """By the category of a type."""
+AFTER_INSERT_MASK, AFTER_INSERT = 1 | 2 | 4 | 64, 1 | 4
+"""Of pg_trigger.tgtype: for each row (1), after (neither 2 nor 64) an INSERT (4)."""
 COLUMNS = """
 SELECT a.attname, format_type(t.oid, -1), b.typname, b.typcategory,
        format_type(t.oid, a.atttypmod),
@@ -145,6 +147,9 @@ class Statements:
     lock_mark: Composed
     first_mark: Composed
     move_mark: Composed
+    present: Composed
+    behind: Composed
+    replaces: bool
 
     def __init__(self, options: TableSinkOptions, columns: Sequence[Column]) -> None:
         parts: dict[str, Composable] = {
@@ -155,6 +160,10 @@ class Statements:
             "arrays": SQL(", ").join([SQL("%s::text[]")] * len(columns)),
             "aliases": SQL(", ").join(Identifier(f"c{i}") for i in range(len(columns))),
             "on_conflict": _on_conflict(options, columns),
+            "as_text": SQL(", ").join(
+                SQL("{}::text").format(Identifier(escaped(column.name))) for column in columns
+            ),
+            "name": Literal(qualified(escaped(options.table)).as_string()),
         }
         for name, statement in {
             "insert": "INSERT INTO {table} ({columns}) SELECT {values} FROM unnest({arrays})"
@@ -164,11 +173,15 @@ class Statements:
             " VALUES (%s, 0, '', %s, '') ON CONFLICT DO NOTHING",
             "move_mark": "UPDATE {marks} SET number = %s, tag = %s, label = %s, refused = %s"
             " WHERE sink = %s",
+            "present": "SELECT {as_text} FROM {table} LIMIT 1",
+            "behind": "SELECT FROM pg_trigger WHERE tgrelid = to_regclass({name})"
+            f" AND NOT tgisinternal AND tgtype & {AFTER_INSERT_MASK} = {AFTER_INSERT} LIMIT 1",
         }.items():
             object.__setattr__(self, name, SQL(statement).format(**parts))
         names = SQL(", ").join(Identifier(column.name) for column in columns)
         copy = SQL("COPY {} ({}) FROM STDIN").format(qualified(options.table), names)
         object.__setattr__(self, "copy", copy)
+        object.__setattr__(self, "replaces", options.mode == "upsert")
         replaces = options.mode == "upsert" and len(columns) > len(options.key)
         object.__setattr__(self, "ranks", _ranks(options, columns) if replaces else None)
 

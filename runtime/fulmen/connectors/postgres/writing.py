@@ -3,8 +3,11 @@
 What is refused alone while others are written is the row's fault, whatever the code says, since a
 trigger may raise any code. So an error that may be the server's is one only if nothing can be
 written: neither a statement without rows, nor any row of the batch, nor one that was written
-before, which is tried and taken back: a row that has failed may come again alone. What RAISE in
-PL/pgSQL says is about the row. Two kinds of codes are left:
+before, which is tried and taken back: a row that has failed may come again alone. If none is known,
+one that the table has is tried. That may say nothing: the table is empty, or refuses an equal key
+before it calls its last triggers. Then several rows of which none is taken are not to blame, and a
+single one is after a while. What RAISE in PL/pgSQL says is about the row. Two kinds of codes are
+left:
 
 - What only the server itself can be in (its disk is full, it shuts down) is never a row's fault.
   But a row may end the connection, such as by a crash of the server's process. If it was lost
@@ -51,6 +54,8 @@ MOST_MILLIS, LEAST_MILLIS = 2000, 50
 
 ENDS = 3
 """So many times in a row a connection was lost while rows were written."""
+ALONE_SECONDS = 180.0
+"""For so long a single row waits that may be to blame, or not, while nothing says which."""
 BACK_SECONDS, LOOK_SECONDS = 15.0, 0.1
 """For how long a server that crashed may be away before a search is given up, and how often it is
 looked for."""
@@ -68,12 +73,14 @@ class Contention:
         ends: How often in a row the connection ended while rows were written.
         deadly: Rows that were found to end it: how, and until when (time.monotonic()) they count.
         written: One of the rows that were written last.
+        alone: A single row that may be to blame, and until when (time.monotonic()) it waits.
     """
 
     tries: int = 0
     ends: int = 0
     deadly: dict[tuple[Text, ...], tuple[str, float]] = field(default_factory=dict)
     written: Sequence[Text] | None = None
+    alone: tuple[Sequence[Text], float] | None = None
 
 
 class Statements(Protocol):
@@ -92,6 +99,21 @@ class Statements(Protocol):
     @property
     def ranks(self) -> Composed | None:
         """Numbers keys, given the same arrays. None: it does not matter which rows are equal."""
+        ...
+
+    @property
+    def present(self) -> Composed:
+        """A row of the table, as text."""
+        ...
+
+    @property
+    def behind(self) -> Composed:
+        """Something, if the table has triggers that are called after rows were inserted."""
+        ...
+
+    @property
+    def replaces(self) -> bool:
+        """Whether `insert` may change a row that is there instead."""
         ...
 
 
@@ -142,9 +164,20 @@ class Writer:
     def _write_all(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
         self._items = items
         refused = self._upsert(key) if key and self._statements.ranks else self._insert()
-        if self._doubtful is not None and not self._written and not self._takes_another():
-            raise self._doubtful
+        if self._doubtful is not None and not self._written:
+            takes_another = self._takes_another()
+            if takes_another is None:
+                takes_another = len(items) == 1 and self._has_waited(items[0])
+            if not takes_another:
+                raise self._doubtful
         return refused
+
+    def _has_waited(self, item: Sequence[Text]) -> bool:
+        """Whether a row that nothing else is known of has waited long enough."""
+        now, alone = time.monotonic(), self._contention.alone
+        if alone is None or alone[0] != item:
+            alone = self._contention.alone = item, now + ALONE_SECONDS
+        return now >= alone[1]
 
     def _insert(self) -> dict[int, str]:
         return write_but_refused(range(len(self._items)), self._write)
@@ -260,16 +293,36 @@ class Writer:
                 self._takes = False
         return self._takes
 
-    def _takes_another(self) -> bool:
-        """Whether a row can be written that was written before. It is tried, and taken back."""
-        if self._contention.written is None:
-            return False
+    def _takes_another(self) -> bool | None:
+        """Whether another row can be written. It is tried, and taken back. None: nobody knows."""
+        other = self._contention.written or self._present()
+        if other is None:
+            return None
         try:
             with self._db.transaction(force_rollback=True):
-                self._try(self._db, [self._contention.written])
+                self._try(self._db, [other])
         except psycopg.Error as error:
-            return code_of(error).startswith(ROWS_FAULT)  # such as a key that is there
-        return True
+            if not code_of(error).startswith(ROWS_FAULT):  # such as a key that is there
+                return False
+        else:
+            if not self._statements.replaces:
+                return True
+        return None if self._has_triggers_behind() else True
+
+    def _present(self) -> Sequence[Text] | None:
+        """A row that the table has."""
+        return next(iter(self._asked(self._statements.present)), None)
+
+    def _has_triggers_behind(self) -> bool:
+        """Whether triggers are called for new rows alone, behind the look for equal keys."""
+        return bool(self._asked(self._statements.behind))
+
+    def _asked(self, statement: Composed) -> list[tuple[Any, ...]]:
+        try:
+            with self._db.transaction():
+                return self._db.execute(statement, []).fetchall()
+        except psycopg.Error:  # such as a right that the role lacks
+            return []
 
     # Rows that end the connection
 
