@@ -401,6 +401,7 @@ def test_a_row_is_deleted_only_when_its_ack_is_committed(target):
     one.batch()
     assert target.run("SELECT * FROM t") == []
     assert one.spout.is_exhausted()
+    assert one.spout.knows_its_end
 
 
 def test_rows_that_a_lost_batch_has_claimed_are_emitted_after_the_restore(target):

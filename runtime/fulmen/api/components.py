@@ -275,7 +275,16 @@ class Spout(Component):
     def is_exhausted(self) -> bool:
         """Whether this source will never have another tuple.
 
-        When all spouts return True, `fulmen run --until-drained` ends.
+        When all spouts return True, `fulmen run --until-drained` ends. It ends as well when nothing
+        has happened for some seconds, unless a spout `knows_its_end`.
+        """
+        return False
+
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether `is_exhausted` will return True one day. It is asked after `is_exhausted`.
+
+        Then `fulmen run --until-drained` waits for that, however long nothing comes.
         """
         return False
 

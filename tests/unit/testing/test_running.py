@@ -262,6 +262,31 @@ def test_a_source_that_was_away_has_not_come_to_its_end():
     assert result.batches < 200  # it ends all the same, when nothing comes for long
 
 
+class Late(HookSpout):
+    """It knows its end, and nothing comes for long."""
+
+    calls = 0
+    knows_its_end = True
+
+    def next_tuple(self):
+        self.calls += 1
+        if self.calls == 60:
+            self.collector.emit([self.calls])
+        return False
+
+    def is_exhausted(self):
+        return self.calls >= 90
+
+
+def test_a_source_that_knows_its_end_is_waited_for():
+    builder = TopologyBuilder()
+    builder.set_spout("source", Late).set_config(hooks())
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    result = run(builder, emits=True)
+    assert result.emitted("source") == [[60]]
+    assert 90 <= result.batches < 100
+
+
 def test_where_nothing_but_failures_happens_the_run_ends_soon_and_says_why():
     builder = TransactionalTopologyBuilder("wrong", "spout", OneFieldOfTransactions)
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("spout")

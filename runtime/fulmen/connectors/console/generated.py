@@ -72,6 +72,11 @@ class ClockSpout(Spout):
     def fail(self, msg_id: Any, reason: str) -> None:
         self.again.append(msg_id)
 
+    @property
+    @override
+    def knows_its_end(self) -> bool:
+        return self._options.count is not None
+
     @override
     def is_exhausted(self) -> bool:
         count = self._options.count
@@ -200,6 +205,11 @@ class GeneratorSpout(Spout):
     @override
     def fail(self, msg_id: Any, reason: str) -> None:
         self.again.append(msg_id)
+
+    @property
+    @override
+    def knows_its_end(self) -> bool:
+        return self._options.count is not None
 
     @override
     def is_exhausted(self) -> bool:

@@ -139,6 +139,11 @@ class StdinSpout(Spout):
     def is_exhausted(self) -> bool:
         return not self.again and (not self._is_mine or self._lines.is_over)
 
+    @property
+    @override
+    def knows_its_end(self) -> bool:
+        return True
+
     def _emit(self, number: int, data: bytes) -> None:
         try:
             values = self._format.decode(data)

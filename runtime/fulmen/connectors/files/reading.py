@@ -156,6 +156,11 @@ class FilesSpout(Spout):
         return is_over and not self.options.follow
 
     @property
+    @override
+    def knows_its_end(self) -> bool:
+        return not self.options.follow and not self.progress.held
+
+    @property
     def has_begun(self) -> bool:
         """Whether a file is being read, or a message is to be emitted again."""
         return self.positions.current is not None or bool(self.progress.again or self.progress.held)

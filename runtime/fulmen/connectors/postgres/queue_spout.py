@@ -223,6 +223,11 @@ class PostgresQueueSpout(Spout):
         """Those rows, while some of them are not emitted. A task without rows waits for nothing."""
         return [self.part_of(None)] if self._rows or self._is_new else []
 
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether it ends when the queue is empty."""
+        return not self._options.follow
+
     def is_exhausted(self) -> bool:
         """Whether all rows were acked and deleted, and no more are waited for."""
         return not self._options.follow and self._is_empty and not self.state and not self.acked

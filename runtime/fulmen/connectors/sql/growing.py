@@ -266,6 +266,11 @@ class GrowingSpout(Spout):
         """The table: its rows are one part of the source."""
         return self._source
 
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether the table has an end."""
+        return not self._options.follow
+
     def is_exhausted(self) -> bool:
         """Whether all rows were emitted and acked, and no more are waited for."""
         return not self._options.follow and self._is_at_end and not self.state

@@ -462,6 +462,7 @@ class Coordinator:
     def has_nothing_more(self) -> bool:
         """Whether spouts have said that nothing will come, or nothing has come for some batches.
 
+        The second counts only if no spout knows its end: then it says so.
         Bolts may hold tuples all the same, if it is not settled. Something is to come while one
         of them holds the spouts; and it may be while batches leave out a tuple that is suspected,
         and for a while after a source was away.
@@ -470,10 +471,16 @@ class Coordinator:
         if self.holds or self._unfinished.rests(lambda task: task not in self.left_out):
             return False
         is_over = self.idle.is_over and self.crashes.limit is None
-        is_over = is_over and self.clock >= self._away_until
+        is_over = is_over and self.clock >= self._away_until and not self._waits_for_an_end
         if self.transactions is not None:  # pauses after failures are idle, and not the end
             is_over = self._empty_batches >= IDLE_BATCHES_TO_END
         return self.is_quiet and (self.exhausted or is_over)
+
+    @property
+    def _waits_for_an_end(self) -> bool:
+        """Whether a spout that knows its end has not come to it."""
+        tasks = [task for task in self._spout_tasks() if task not in self.left_out]
+        return self._unfinished.awaits_end_of(tasks)
 
     @property
     def _is_waiting(self) -> bool:

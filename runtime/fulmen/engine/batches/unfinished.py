@@ -13,7 +13,7 @@ class Unfinished:
     def __init__(self) -> None:
         self._trees: dict[int, int] = {}
         self._messages: dict[int, int] = {}
-        self._exhausted: dict[int, bool] = {}
+        self._exhausted: dict[int, bool | None] = {}
         self._resting: dict[int, float] = {}  # when the first of them comes again
 
     def committed(self, summaries: Sequence[Summary]) -> None:
@@ -37,13 +37,17 @@ class Unfinished:
         return sum(n for task, n in self._messages.items() if task not in left_out)
 
     @property
-    def exhausted(self) -> dict[int, bool]:
-        """Whether each spout task has said that it has nothing more."""
+    def exhausted(self) -> dict[int, bool | None]:
+        """Whether each spout task has said that it has nothing more; None: it never says."""
         return self._exhausted
 
     def are_exhausted(self, tasks: Iterable[int]) -> bool:
         """Whether all have said so; one whose first turn has not ended has not."""
         return all(self._exhausted.get(task) for task in tasks)
+
+    def awaits_end_of(self, tasks: Iterable[int]) -> bool:
+        """Whether one of them has said that it will have nothing more, and has not come to that."""
+        return any(self._exhausted.get(task) is False for task in tasks)
 
     def rests(self, task: Callable[[int], bool]) -> list[float]:
         """When those come again that have failed, by the batch clock: the first of each task."""

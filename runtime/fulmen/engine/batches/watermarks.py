@@ -26,7 +26,7 @@ def watermarks_after(
     watermarks: Watermarks,
     placed: PlacedTopology,
     summaries: Sequence[Summary],
-    exhausted: Mapping[int, bool],
+    exhausted: Mapping[int, bool | None],
     clock: float,
 ) -> Watermarks:
     """How far event time has come after a batch.

@@ -105,7 +105,8 @@ class Summary:
         errors: Errors of components.
         restored: Keys of tasks that were restored from the checkpoint.
         restore_seconds: How long making these tasks took, with `open` and `prepare`.
-        exhausted: Spout task -> whether it says that there will never be another tuple.
+        exhausted: Spout task -> whether it says that there will never be another tuple. None: it
+            does not know its end.
         did_something: Whether a spout said that it did something, though it emitted nothing.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
@@ -154,7 +155,7 @@ class Summary:
     errors: list[ErrorReport] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
     restore_seconds: float = 0.0
-    exhausted: dict[int, bool] = field(default_factory=dict)
+    exhausted: dict[int, bool | None] = field(default_factory=dict)
     did_something: bool = False
     spout_pending: dict[int, int] = field(default_factory=dict)
     result_pending: dict[int, int] = field(default_factory=dict)

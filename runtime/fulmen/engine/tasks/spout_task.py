@@ -55,7 +55,8 @@ class SpoutTask(RootTask):
     Attributes:
         pending: Messages whose trees have not ended, or whose end the spout was not told yet.
         failed_messages: Those that have failed. With `backoff` the spout hears of it after a pause.
-        exhausted: Whether the spout says that there will never be another tuple.
+        exhausted: Whether the spout says that there will never be another tuple; None: it does not
+            say, and will not.
         unread: This task -> what its spout says of `unread_parts`; empty: it was not asked, or its
             parts have no end.
         to_read: The same of parts without an end.
@@ -88,7 +89,7 @@ class SpoutTask(RootTask):
         self._fail: object = None
         self._with_reason = False  # whether that takes it
         self.is_active = False
-        self.exhausted = False
+        self.exhausted: bool | None = False
         self.unread: dict[int, Sequence[str] | None] = {}
         self.to_read: dict[int, Sequence[str]] = {}
 
@@ -290,9 +291,14 @@ class SpoutTask(RootTask):
             self.flush(outbox, poison)
             yield emitted
         self._emitted = total
-        self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
+        self.exhausted = self.guarded("is_exhausted", self._ask_whether_it_ended)
         if self.component in self.placed.event_times:
             self.guarded("unread_parts", self._ask_what_is_unread)
+
+    def _ask_whether_it_ended(self) -> bool | None:
+        if self.instance.is_exhausted():
+            return True
+        return False if self.instance.knows_its_end else None
 
     def _ask_what_is_unread(self) -> None:
         names = self.instance.unread_parts()

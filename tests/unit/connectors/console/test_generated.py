@@ -41,6 +41,7 @@ def test_the_seed_decides_about_the_rows_and_kills_change_nothing():
     emitted += life.batch()
     assert emitted == whole
     assert life.spout.is_exhausted()
+    assert life.spout.knows_its_end
     failed = sorted(life.pending)[5]
     assert life.batch(fails=[failed]) == [whole[5]]
 
@@ -82,6 +83,7 @@ def test_the_clock_ticks_at_its_interval_and_ends_after_its_count(monkeypatch):
     assert [values[0] for _, values, _ in attempt.emitted] == [2]
     life.commit(attempt)
     assert life.spout.is_exhausted()
+    assert life.spout.knows_its_end
     assert life.batch(fails=[(2, 1e9)]) == [[2, 1e9]]
 
 

@@ -39,6 +39,7 @@ def test_lines_are_emitted_as_they_are_typed_and_the_end_is_the_end(typed):
     typed.write(b'{"a": 1}\n')
     assert until(life, 1) == [[1]]
     assert not life.spout.is_exhausted()
+    assert life.spout.knows_its_end
     typed.write(b'{"a"\n{"a": 2}')
     typed.close()
     [[data, reason, position], last] = until(life, 2)

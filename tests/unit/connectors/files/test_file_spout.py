@@ -28,6 +28,7 @@ def test_lines_of_all_files_are_emitted_and_the_spout_ends(tmp_path):
     assert not life.spout.is_exhausted()
     assert sorted(life.batch()) == [["four"], ["one"], ["three"], ["two"]]
     assert life.spout.is_exhausted()
+    assert life.spout.knows_its_end
 
 
 @pytest.mark.parametrize("follow", [True, False])

@@ -266,6 +266,7 @@ def test_it_looks_for_new_rows_when_it_is_time(file):
     one.batch()
     assert list(one.pending.values()) == [("a",)]
     assert not one.spout.is_exhausted()
+    assert not one.spout.knows_its_end  # since it follows
 
 
 def test_it_says_how_far_it_is_behind(file, monkeypatch):
