@@ -206,7 +206,11 @@ def test_long_reasons_are_cut():
     messages = Messages()
     messages.fail([1, 2], "x" * 10_000)
     messages.fail([3], "short")
-    assert messages.fails == [(1, "x" * 500), (2, "x" * 500), (3, "short")]
+    messages.fail_each([4, 5], iter(["y" * 501, "short, too"]))
+    assert messages.fails == [
+        *((1, "x" * 500), (2, "x" * 500), (3, "short")),
+        *((4, "y" * 500), (5, "short, too")),
+    ]
 
 
 # ---- one batch -------------------------------------------------------------------------------
