@@ -1,16 +1,20 @@
-"""What comes as Arrow, by its columns: the key and the time of each row, and its windows. Pure.
+"""Rows by their columns: the key and the time of each, and its windows. Pure.
 
 All of it is as if each row had been looked at by itself. Where that can't be known, None is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fulmen.api.arrow_times import ColumnTimes, Mask, Numbers, column_times
 from fulmen.api.components import FailedException
@@ -19,6 +23,15 @@ from fulmen.windows.inputs import are_plain, spans_of, time_or_none
 from fulmen.windows.spans import Span, Spans
 
 Positions = npt.NDArray[np.int64]
+_ALIKE: Mapping[type, pa.DataType] = {
+    str: pa.string(),
+    bytes: pa.binary(),
+    int: pa.int64(),
+    bool: pa.bool_(),
+    date: pa.date32(),
+}
+"""Types of which equal values are the same, also as Arrow."""
+_TYPES: Mapping[type, pa.DataType] = {**_ALIKE, float: pa.float64()}
 MOST_PLACES = 64
 """Times in more places, each of which has windows of its own, are quicker one by one."""
 
@@ -56,6 +69,31 @@ def keys_of(columns: Sequence[pa.Array], n: int) -> Keys | None:
     firsts[codes[::-1]] = np.arange(n)[::-1]  # of several the last one stays
     some = [[field.values[i] for i in field.codes[firsts].tolist()] for field in fields]
     return Keys(list(zip(*some, strict=True)) if some else [()], codes)
+
+
+def keys_in(columns: Sequence[Sequence[Any]], n: int) -> Keys | None:
+    """The keys of `n` rows of Python's values; None: equal ones may differ, as 1 and True do."""
+    for column in columns:
+        kinds = set(map(type, column)) - {type(None)}
+        if len(kinds) > 1 or not kinds <= _ALIKE.keys():
+            return None
+    keys: Sequence[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    numbers: dict[Any, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(numbers.__getitem__, keys or [()] * n), np.int64, n)
+    return Keys(list(numbers), codes)
+
+
+def array_of(values: Sequence[Any]) -> pa.Array | None:
+    """Values of Python as Arrow; None: they have several types, or would not stay the same."""
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) > 1 or not kinds <= _TYPES.keys():
+        return None
+    try:
+        found = pa.array(values, _TYPES[kinds.pop()] if kinds else pa.null())
+    except (ValueError, OverflowError):  # a surrogate, a large integer
+        return None
+    has_nan = pa.types.is_floating(found.type) and pc.any(pc.is_nan(found)).as_py()
+    return None if has_nan else found  # a NaN is in a set once for each object
 
 
 def _of_column(column: pa.Array) -> Keys | None:

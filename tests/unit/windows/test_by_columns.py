@@ -1,4 +1,4 @@
-"""Tuples that come as Arrow have the same results as those that come as rows."""
+"""Tuples that are dealt with by columns have the same results as those that are one by one."""
 
 from dataclasses import is_dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +13,7 @@ from fulmen import ArrowSpout, TopologyBuilder
 from fulmen.api.tuples import Held, Tuple
 from fulmen.testing import BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Deduplicate
+from fulmen.windows.columns import array_of, keys_in
 from support.aggregates import TUMBLING
 from support.aggregates import plain as plain_time
 
@@ -111,15 +112,17 @@ def rows_of(batch):
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def outcome(cls, conf, life, by_columns):
+def outcome(cls, conf, life, by_columns=""):
     """All that is to be seen of a bolt; and how many rows it has dealt with by columns."""
     bolt = BoltHarness(cls, fields=FIELDS, conf=conf)
     taken, failed = 0, []
     for batch, is_arrow, watermark in life:
         rows = rows_of(batch)
         left = None
-        if by_columns and is_arrow:
+        if is_arrow and by_columns == "arrow":
             left = bolt.bolt.execute_batch(Tuple((), SOURCE, 0), batch)
+        if is_arrow and by_columns == "chunks":
+            left = bolt.bolt.execute_chunk(Tuple((), SOURCE, 0), list(zip(*rows, strict=True)))
         for i in range(len(rows)) if left is None else left:
             try:
                 bolt.execute(list(rows[i]))
@@ -142,9 +145,17 @@ def unordered(value):
     return sorted(value, key=plain) if isinstance(value, list) else value
 
 
+@pytest.fixture(scope="module")
+def small_chunks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fulmen.windows.aggregate.bolt.FEW", 0)
+        yield
+
+
+@pytest.mark.usefixtures("small_chunks")
 @given(life=lives(), draw=st.data())
 @settings(max_examples=EXAMPLES)
-def test_windows_of_what_comes_as_arrow_are_those_of_rows(life, draw):
+def test_windows_of_columns_are_those_of_rows(life, draw):
     window = draw.draw(st.sampled_from(WINDOWS))
     some = draw.draw(st.lists(st.sampled_from(ONE_BY_ONE), min_size=1, max_size=4, unique=True))
     conf = {
@@ -161,9 +172,30 @@ def test_windows_of_what_comes_as_arrow_are_those_of_rows(life, draw):
             {"emitEvery": "300ms", "retract": True},
         ]
         conf |= draw.draw(st.sampled_from(more))
-    by_rows, _ = outcome(Aggregate, conf, life, by_columns=False)
-    by_columns, _ = outcome(Aggregate, conf, life, by_columns=True)
+    by_rows, _ = outcome(Aggregate, conf, life)
+    by_columns, _ = outcome(Aggregate, conf, life, draw.draw(st.sampled_from(["arrow", "chunks"])))
     assert by_columns == by_rows
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1, True], [1, 1.0], [0.5, float("nan")], [1, 2**63], ["\ud800"], [Decimal(1)], [[1]]],
+)
+def test_values_that_arrow_would_change_stay_as_they_are(values):
+    assert array_of(values) is None
+
+
+@pytest.mark.parametrize("values", [[1, True], [0.0, -0.0], [Decimal("1"), Decimal("1.0")]])
+def test_equal_keys_that_differ_are_dealt_with_one_by_one(values):
+    assert keys_in([values], 2) is None
+    assert keys_in([["a", "b"], values], 2) is None
+
+
+def test_keys_are_numbered_in_their_order():
+    values, codes = keys_in([["b", None, "b"], [1, 1, 1]], 3)
+    assert (values, codes.tolist()) == ([("b", 1), (None, 1)], [0, 1, 0])
+    values, codes = keys_in([], 2)
+    assert (values, codes.tolist()) == ([()], [0, 0])
 
 
 @given(life=lives(), draw=st.data())
@@ -181,8 +213,8 @@ def test_of_duplicates_that_come_as_arrow_those_are_left_that_are_left_of_rows(l
             ]
         )
     )
-    by_rows, _ = outcome(Deduplicate, conf, life, by_columns=False)
-    by_columns, _ = outcome(Deduplicate, conf, life, by_columns=True)
+    by_rows, _ = outcome(Deduplicate, conf, life)
+    by_columns, _ = outcome(Deduplicate, conf, life, "arrow")
     assert by_columns == by_rows
 
 

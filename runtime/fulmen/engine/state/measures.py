@@ -18,6 +18,8 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 SHORT = 8
 """The sizes of the parts of a tuple with at most so many are added up, which is faster."""
+DEPTH = 2
+"""Tuples in tuples in tuples are only measured by pickling."""
 FEW = 64
 """So many are measured one by one: that is faster then."""
 NO_HASH = -1
@@ -35,18 +37,18 @@ def sizes_of(values: Sequence[Any]) -> Numbers:
     return np.fromiter(map(quick_size, values), np.int64, len(values))
 
 
-def _sizes(values: Sequence[Any]) -> Numbers | None:
+def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
     """None: they are of several kinds."""
     kind = _kind_of(values)
     if kind is not tuple:
         return _plain_sizes(values, kind)
+    if not depth:
+        return None
     if (width := _width_of(values)) is None or width > SHORT:
         return None
     total: Numbers = np.full(len(values), 2, np.int64)
     for i in range(width):
-        part = list(map(itemgetter(i), values))
-        kind = _kind_of(part)
-        if kind is tuple or (sizes := _plain_sizes(part, kind)) is None:
+        if (sizes := _sizes(list(map(itemgetter(i), values)), depth - 1)) is None:
             return None
         total += sizes
     return total
@@ -75,7 +77,7 @@ def _width_of(tuples: Sequence[Any]) -> int | None:
     return widths.pop() if len(widths) == 1 else None
 
 
-def quick_size(value: Any) -> int:
+def quick_size(value: Any, depth: int = DEPTH) -> int:
     """About how many bytes a value takes; 0: only pickling can tell.
 
     It is asked for each key and value that is written, so its parts are not in functions.
@@ -87,7 +89,7 @@ def quick_size(value: Any) -> int:
         return len(value) + 8
     if kind is float or kind is bool or value is None:
         return 8
-    if kind is not tuple or len(value) > SHORT:
+    if kind is not tuple or len(value) > SHORT or not depth:
         return 0
     size = 2
     for part in value:
@@ -98,6 +100,8 @@ def quick_size(value: Any) -> int:
             size += len(part) + 8
         elif kind is float or kind is bool or part is None:
             size += 8
+        elif kind is tuple and (inner := quick_size(part, depth - 1)):
+            size += inner
         else:
             return 0
     return size

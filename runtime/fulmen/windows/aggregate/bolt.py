@@ -20,11 +20,11 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
-from fulmen.windows.aggregate.kept import EARLY, Aggregates, ArrowRows, Places, Windows
+from fulmen.windows.aggregate.kept import EARLY, Aggregates, ColumnRows, Places, Windows
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation
-from fulmen.windows.columns import times_in
+from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
     are_plain,
@@ -41,6 +41,8 @@ from fulmen.windows.wanted import wanted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FEW = 32
+"""So many tuples are dealt with one by one: that is faster then."""
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -147,6 +149,8 @@ class Aggregate(ChunkBolt):
         self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
         windows = self._windows if self._looks_at_none() else None
         self._counts = windows if isinstance(windows, PlainCounts) else None
+        is_by_columns = isinstance(windows, PlainCounts | FixedWindows)
+        self._by_columns = windows if is_by_columns else None
         self._open_windows = open_windows_gauge(context)
         self._sources: dict[tuple[str, str], Source] = {}
         self._forget_origin()
@@ -187,6 +191,7 @@ class Aggregate(ChunkBolt):
         "_windows",
         "_fixed",
         "_counts",
+        "_by_columns",
         "_open_windows",
         "_sources",
         "_source",
@@ -243,13 +248,16 @@ class Aggregate(ChunkBolt):
 
     @override
     def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
-        if self._counts is None:
+        if self._by_columns is None:
             return None
         self._look_at(tup)
         source = self._source
         if source is None or source.time_at is None:
             return None
         some = [columns[i] for i in source.key_at]
+        if self._counts is None:
+            values = {at: columns[at] for at in source.values_at.all}
+            return self._add_chunk(some, values, columns[source.time_at], source)
         if not all(map(are_plain, some)):
             return None
         keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
@@ -257,17 +265,37 @@ class Aggregate(ChunkBolt):
             keys = [()] * len(columns[0])
         return self._counts.add_all(keys, times_of(columns[source.time_at], source.reader))
 
+    def _add_chunk(
+        self,
+        keys: Sequence[Sequence[Any]],
+        values: Mapping[int, Sequence[Any]],
+        times: Sequence[Any],
+        source: Source,
+    ) -> Sequence[int] | None:
+        """Add tuples by their columns. Gives what `execute_chunk` does."""
+        found = keys_in(keys, len(times)) if len(times) > FEW else None
+        if found is None or self._by_columns is None or (at := array_of(times)) is None:
+            return None
+        columns = {place: array_of(column) for place, column in values.items()}
+        if any(column is None for column in columns.values()):
+            return None
+        rows = ColumnRows(columns, found, times_in(at, source.reader), source.values_at)
+        return self._by_columns.add_columns(rows)
+
     @override
     def execute_batch(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
-        if not self._looks_at_none():
+        if self._by_columns is None:
             return None
         self._look_at(tup)
         source = self._source
         if source is None or source.time_at is None:
             return None
-        keys = [batch.column(i) for i in source.key_at]
+        keys = keys_of([batch.column(i) for i in source.key_at], batch.num_rows)
+        if keys is None:
+            return None
+        needed = {at: batch.column(at) for at in source.values_at.all}
         times = times_in(batch.column(source.time_at), source.reader)
-        return self._windows.add_columns(ArrowRows(batch, keys, times, source.values_at))
+        return self._by_columns.add_columns(ColumnRows(needed, keys, times, source.values_at))
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:

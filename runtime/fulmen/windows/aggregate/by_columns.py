@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from operator import add, itemgetter
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ _WHOLE: tuple[Any, Any] = (-_LARGEST - 1, _LARGEST)
 _INFINITE: tuple[Any, Any] = (-np.inf, np.inf)
 _LIMIT = 2**1000
 """Whole numbers below it can be floats, and be added to decimals."""
+_SECOND = itemgetter(1)
 
 
 class Adder:
@@ -58,8 +60,8 @@ class Adder:
         """
         self._aggregation, self._column, self._times = aggregation, column, times
 
-    def fits(self, kept: Any) -> bool:  # noqa: ARG002 (for those below)
-        """Whether nothing can go wrong if these values are added to what is kept."""
+    def fits(self, kept: Sequence[Any]) -> bool:  # noqa: ARG002 (for those below)
+        """Whether nothing can go wrong if these values are added to what is kept of some keys."""
         return True
 
     def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
@@ -104,7 +106,10 @@ class OfOneType(Adder):
     kind: type = object
 
     @override
-    def fits(self, kept: Any) -> bool:
+    def fits(self, kept: Sequence[Any]) -> bool:
+        return all(map(self._fits, kept))
+
+    def _fits(self, kept: Any) -> bool:
         return kept is None or (type(kept) is self.kind and _is_comparable(kept))
 
 
@@ -112,7 +117,7 @@ class ExactSums(OfOneType):
     """Adds up decimals, or whole numbers that are too large for NumPy, one by one."""
 
     @override
-    def fits(self, kept: Any) -> bool:
+    def _fits(self, kept: Any) -> bool:
         total = kept[1] if type(kept) is tuple else kept  # of a mean
         if total is None or type(total) not in (int, self.kind):
             return total is None
@@ -134,8 +139,8 @@ class Pairs(OfOneType):
     bys: pa.Array
 
     @override
-    def fits(self, kept: Any) -> bool:
-        return kept is None or super().fits(kept[0])
+    def _fits(self, kept: Any) -> bool:
+        return kept is None or super()._fits(kept[0])
 
     @override
     def _values(self, rows: Positions | None) -> Sequence[Any]:
@@ -152,7 +157,7 @@ class Counts(Adder):
         codes = part.keys.codes
         if self._column is not None and self._column.null_count:
             codes = codes[self._some(part.rows).is_valid().to_numpy(zero_copy_only=False)]
-        return self._merged(kept, np.bincount(codes, minlength=len(kept)).tolist())
+        return list(map(add, kept, np.bincount(codes, minlength=len(kept)).tolist()))
 
 
 class Ends(Adder):
@@ -206,8 +211,8 @@ class Extremes(_OfNumbers):
     """The least or the greatest numbers."""
 
     @override
-    def fits(self, kept: Any) -> bool:
-        return type(kept) in (type(None), int, float, bool)
+    def fits(self, kept: Sequence[Any]) -> bool:
+        return set(map(type, kept)) <= {type(None), int, float, bool}
 
     @override
     def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
@@ -226,9 +231,9 @@ class Totals(_OfNumbers):
     """Sums and means of whole numbers whose sum NumPy can have."""
 
     @override
-    def fits(self, kept: Any) -> bool:
-        total = kept[1] if type(kept) is tuple else kept
-        return total is None or type(total) is int
+    def fits(self, kept: Sequence[Any]) -> bool:
+        totals = map(_SECOND, kept) if isinstance(self._aggregation, Mean) else kept
+        return set(map(type, totals)) <= {type(None), int}
 
     @override
     def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
@@ -236,20 +241,22 @@ class Totals(_OfNumbers):
         sums = np.zeros(len(kept), np.int64)
         np.add.at(sums, codes, numbers)
         counts = np.bincount(codes, minlength=len(kept)).tolist()
-        pairs = list(zip(counts, sums.tolist(), strict=True))
+        rows = zip(kept, counts, sums.tolist(), strict=True)
         if isinstance(self._aggregation, Mean):
-            return self._merged(kept, pairs)
-        return self._merged(kept, [total if count else None for count, total in pairs])
+            return [(old[0] + count, old[1] + total) for old, count, total in rows]
+        return [(old or 0) + total if count else old for old, count, total in rows]
 
 
 class FloatTotals(_OfNumbers):
     """Sums and means of floats: each is added to what the rows before have made of it."""
 
     @override
-    def fits(self, kept: Any) -> bool:
-        total = kept[1] if type(kept) is tuple else kept
-        is_small = type(total) is int and abs(total) < _LIMIT
-        return total is None or type(total) is float or is_small
+    def fits(self, kept: Sequence[Any]) -> bool:
+        totals = map(_SECOND, kept) if isinstance(self._aggregation, Mean) else kept
+        return all(
+            one is None or type(one) is float or (type(one) is int and abs(one) < _LIMIT)
+            for one in totals
+        )
 
     @override
     def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:

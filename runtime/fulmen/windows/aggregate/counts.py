@@ -17,7 +17,7 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.kept import ArrowRows, Key, Windows
+from fulmen.windows.aggregate.kept import ColumnRows, Key, Windows
 from fulmen.windows.aggregate.rows import StateRows
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
@@ -109,7 +109,7 @@ class PlainCounts(Windows):
         self._count(key, other[0])
 
     @override
-    def add_columns(self, rows: ArrowRows) -> Sequence[int] | None:
+    def add_columns(self, rows: ColumnRows) -> Sequence[int] | None:
         found = self.in_windows(rows, self._spans)
         if found is None:
             return None

@@ -22,7 +22,7 @@ from fulmen.windows.aggregate.kept import (
     EARLY_PANE,
     LATE_PANE,
     ON_TIME_PANE,
-    ArrowRows,
+    ColumnRows,
     Key,
     Windows,
 )
@@ -140,8 +140,8 @@ class FixedWindows(Windows):
             self._put(span, plain, kept)
 
     @override
-    def add_columns(self, rows: ArrowRows) -> Sequence[int] | None:
-        adders = self._aggregates.adders(rows.batch, rows.values_at, rows.times.times)
+    def add_columns(self, rows: ColumnRows) -> Sequence[int] | None:
+        adders = self._aggregates.adders(rows.columns, rows.values_at, rows.times.times)
         found = None if adders is None else self.in_windows(rows, self._spans)
         if adders is None or found is None:
             return None
@@ -149,23 +149,27 @@ class FixedWindows(Windows):
             [self.open.get(span, _NONE).get(plain) for plain in keys.values]
             for span, _, keys in found.parts
         ]
-        for kept in (one for of_part in known for one in of_part if one is not None):
-            if not all(adder.fits(value) for adder, value in zip(adders, kept, strict=False)):
-                return None
+        there = list(zip(*(one for of_part in known for one in of_part if one), strict=True))
+        if not all(adder.fits(kept) for adder, kept in zip(adders, there, strict=False)):
+            return None
         for part, of_part in zip(found.parts, known, strict=True):
             self._add_part(part, adders, of_part)
         return found.left
 
     def _add_part(self, part: Part, adders: Sequence[Adder], known: Sequence[Kept | None]) -> None:
         """Add the rows of one window, which has not ended."""
-        windows = [kept or [*self._aggregates.new(), None] for kept in known]
-        columns: list[Sequence[Any]] = list(zip(*windows, strict=True))
+        span, windows = part.span, self.open.setdefault(part.span, {})
+        if not windows:
+            self._timers.set(span, span[1] + self._wait)  # for all its keys
+        some = [kept or [*self._aggregates.new(), None] for kept in known]
+        columns: list[Sequence[Any]] = list(zip(*some, strict=True))
         for i, adder in enumerate(adders):
             columns[i] = adder.add(columns[i], part)
-        for plain, values in zip(part.keys.values, zip(*columns, strict=True), strict=True):
-            *added, status = values
-            self._put(part.span, plain, [*added, _changed(status)])
-        self.emit_later(part.span)
+        columns[-1] = list(map(_changed, columns[-1]))
+        added = dict(zip(part.keys.values, map(list, zip(*columns, strict=True)), strict=True))
+        windows.update(added)
+        self._changed.setdefault(span, {}).update(added)
+        self.emit_later(span)
 
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:
         """What is kept of a key in a window from now on."""

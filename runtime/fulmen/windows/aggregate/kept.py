@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fulmen.api.arrow_times import ColumnTimes, Numbers
@@ -14,7 +14,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.by_columns import Adder, adder_for, pairs_for
-from fulmen.windows.columns import InWindows, in_windows, keys_of
+from fulmen.windows.columns import InWindows, Keys, in_windows
 from fulmen.windows.inputs import LATE, late_counter
 from fulmen.windows.options import AggregateOptions
 from fulmen.windows.spans import Span, Spans, datetime_of
@@ -62,14 +62,16 @@ class Aggregates:
         self.only_counts = all(field is None for field in self._fields)
         """Whether each of them only counts tuples, and keeps a number."""
 
-    def adders(self, batch: pa.RecordBatch, places: Places, times: Numbers) -> list[Adder] | None:
+    def adders(
+        self, columns: Mapping[int, pa.Array], places: Places, times: Numbers
+    ) -> list[Adder] | None:
         """What adds rows to each of them; None: each row has to be dealt with by itself."""
         found: list[Adder] = []
         bys = dict(places.bys)
         for i, (one, place) in enumerate(zip(self._all, places.fields, strict=True)):
-            column = None if place < 0 else batch.column(place)
+            column = None if place < 0 else columns[place]
             if i in bys:
-                adder = pairs_for(one, column, batch.column(bys[i]), times)
+                adder = pairs_for(one, column, columns[bys[i]], times)
             else:
                 adder = adder_for(one, column, times)
             if adder is None:
@@ -145,18 +147,18 @@ class Aggregates:
         return [one.result(value) for one, value in zip(self._all, kept, strict=False)]
 
 
-class ArrowRows(NamedTuple):
-    """Rows that came as Arrow.
+class ColumnRows(NamedTuple):
+    """Rows by their columns.
 
     Attributes:
-        batch: All their values.
-        keys: The columns of the key.
+        columns: The values for aggregates, by where they are.
+        keys: Their keys.
         times: Their event times.
         values_at: Where the values for each aggregate are.
     """
 
-    batch: pa.RecordBatch
-    keys: Sequence[pa.Array]
+    columns: Mapping[int, pa.Array]
+    keys: Keys
     times: ColumnTimes
     values_at: Places
 
@@ -217,20 +219,17 @@ class Windows(ABC):
         """
         raise FailedException("its windows are of another type by now")
 
-    def add_columns(self, rows: ArrowRows) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
-        """Add rows that came as Arrow.
+    def add_columns(self, rows: ColumnRows) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
+        """Add rows by their columns.
 
         Returns:
             The positions of those that `add` must be called for; None: all.
         """
         return None
 
-    def in_windows(self, rows: ArrowRows, spans: Spans) -> InWindows | None:
+    def in_windows(self, rows: ColumnRows, spans: Spans) -> InWindows | None:
         """The windows that rows are in; None: each row has to be dealt with by itself."""
-        keys = keys_of(rows.keys, len(rows.times.times))
-        if keys is None:
-            return None
-        return in_windows(rows.times, keys, spans, self.is_past, self._lateness)
+        return in_windows(rows.times, rows.keys, spans, self.is_past, self._lateness)
 
     @abstractmethod
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:

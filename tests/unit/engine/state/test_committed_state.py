@@ -200,6 +200,9 @@ OF_A_KIND = st.sampled_from(
 ALIKE = st.one_of(
     OF_A_KIND.flatmap(lambda one: st.lists(one, max_size=9)),
     st.lists(OF_A_KIND, max_size=3).flatmap(lambda some: st.lists(st.tuples(*some), max_size=9)),
+    st.lists(OF_A_KIND, max_size=3).flatmap(
+        lambda some: st.lists(st.tuples(st.tuples(*some), st.none()), max_size=9)
+    ),
     st.lists(KEYS, max_size=9),
 )
 
