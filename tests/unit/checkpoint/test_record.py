@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import Commit, Manifest, Ref, Update, state_file_name
@@ -77,11 +77,13 @@ def test_transient_sections_of_the_manifest_are_not_stored():
     assert read.manifest == Manifest(number=6)
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.binary(max_size=100))
 def test_a_state_file_comes_back_as_it_was(data):
     assert decode_state(WHERE, encode_state(data)) == data
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.data())
 def test_no_change_of_a_stored_byte_goes_unnoticed(data):
     stored = bytearray(encode(commit(7, updates={"a/0": {"s": Update(b"payload")}})))
@@ -90,6 +92,7 @@ def test_no_change_of_a_stored_byte_goes_unnoticed(data):
         decode(WHERE, bytes(stored))
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.integers(0, 50))
 def test_a_truncated_object_is_noticed(length):
     with pytest.raises(CheckpointError, match="is damaged"):

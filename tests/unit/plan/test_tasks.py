@@ -1,7 +1,7 @@
 """Task ids and executors, as Storm makes them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.plan.model import Executor
@@ -39,6 +39,7 @@ def test_executors_of_a_component(tasks, executors, sizes):
     assert [task for executor in divided for task in executor.tasks] == [*range(7, 7 + tasks)]
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.integers(0, 200), st.integers(1, 50))
 def test_executors_are_as_even_as_can_be(tasks, executors):
     sizes = [len(executor.tasks) for executor in divide("a", range(1, tasks + 1), executors)]

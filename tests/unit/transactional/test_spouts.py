@@ -6,7 +6,7 @@ import pickle
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.api import FailedException, TopologyContext, output_streams
@@ -152,6 +152,7 @@ def test_lines_are_taken_whole(content, start, at_most, follows, complete, tmp_p
     assert end_of_lines(str(file), start, at_most, is_complete=True) == complete
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(
     content=st.binary(max_size=40).map(lambda data: data.replace(b"\r", b"\n")),
     at_most=st.integers(1, 12),

@@ -102,6 +102,13 @@ def test_a_window_is_emitted_before_its_end_if_something_has_come():
     ]
 
 
+def test_a_session_alone_is_late_when_the_watermark_is_above_its_end():
+    items = [("a", 1, 20), PAUSE, ("a", 2, 20), PAUSE, ("b", 3, 10), ("c", 4, 9)]
+    found, late = results(items, SESSION)
+    assert sorted(found) == [("a", 20, 30, 2, 3), ("b", 10, 20, 1, 3)]
+    assert late == [(9, 9, 9, 19)]
+
+
 def test_sessions_that_touch_are_one_also_when_a_late_one_lies_between():
     items = [("a", 1, 0), ("a", 2, 25), ("a", 4, 10), ("b", 1, 3), PAUSE, ("a", 8, 18)]
     items += [("a", 16, 60)]

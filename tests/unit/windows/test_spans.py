@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.windows.spans import Calendar, Sliding, datetime_of
@@ -34,6 +34,7 @@ def test_sliding_and_tumbling_windows(size, every, offset, time, spans):
     assert Sliding(size, every, offset).of(time) == spans
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(
     size=st.integers(1, 50),
     every=st.integers(1, 50),

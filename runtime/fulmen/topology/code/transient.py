@@ -30,6 +30,8 @@ def mistaken_transient(instance: Any) -> Iterator[tuple[str, str]]:
         return
     bases = [base for base in cls.__mro__ if not base.__module__.startswith("fulmen.api.")]
     in_class = _mentioned(bases)
+    if set(names) <= known | in_class:
+        return
     beside = _mentioned(sys.modules.get(base.__module__) for base in bases)
     for name in names:
         if name not in known | in_class | beside:

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.connectors.files.records import records
@@ -34,6 +34,7 @@ def test_reading_on_from_any_record_gives_the_same_records(lines, data):
     assert read(content, start) == whole[at:]
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.binary(max_size=30), st.integers(1, 9), st.booleans(), st.booleans())
 def test_records_leave_no_byte_out(content, most, complete, quotes):
     found = read(content, complete=complete, quotes=quotes, most=most)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.connectors.postgres.bisection import (
@@ -33,6 +33,7 @@ class Database:
             self.rows[i if key is None else f"key {key}"] = value
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.lists(st.integers(-1, 5)))
 def test_all_rows_but_those_that_are_refused_are_written(values):
     database = Database([(None, value) for value in values])

@@ -3,7 +3,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import rewriting
@@ -448,6 +448,7 @@ def test_acks_to_spouts_are_ranges(pairs):
         assert all(b < c for (_, b), (c, _) in itertools.pairwise(some.tolist()))
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.integers(0, 2**16 - 1), st.integers(0, 2**47 - 1))
 def test_a_root_id_tells_origin_and_sequence(origin, sequence):
     root = int(root_ids(origin, sequence, 1)[0])

@@ -1,7 +1,7 @@
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.engine.acking.messages import Messages, combine
@@ -35,6 +35,7 @@ def test_ranges_of_sequences_are_the_same_whichever_trees_are_traced(trees):
     assert {k: v.tolist() for k, v in ranges.items()} == {k: v.tolist() for k, v in plain.items()}
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(TREES)
 def test_a_failed_tree_has_its_sequence_number_whether_or_not_it_is_traced(trees):
     failed = [(root_of(*pair), "why") for pair in trees.items()]

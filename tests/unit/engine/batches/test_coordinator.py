@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.engine.batches.idle import WARM_BATCHES
@@ -410,6 +410,7 @@ def test_the_first_fatal_error():
     assert fatal_error(summaries[:1]) is None
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.sets(st.integers(0, 60)))
 def test_ranges_that_touch_become_one(numbers):
     pairs = np.array([[n, n + 1] for n in numbers], np.int64).reshape(-1, 2)

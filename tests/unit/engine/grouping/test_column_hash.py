@@ -13,7 +13,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen.engine.grouping.column_hash import (
@@ -266,6 +266,7 @@ def test_polynomials_of_segments(segments, padding):
     assert [polynomial(np.array(s, np.uint16)) for s in segments] == expected
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(st.lists(st.integers(0, MAX_UNITS)))
 @example([MAX_UNITS, 0, 65535, 65536, 65537])
 def test_powers(exponents):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 
@@ -11,6 +11,7 @@ CONTEXTS = st.builds(
 )
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(CONTEXTS)
 def test_a_traceparent_says_what_it_was_made_of(context):
     assert TraceContext.parsed(context.traceparent) == context
@@ -49,6 +50,7 @@ def test_about_so_many_trees_are_chosen(ratio, least, most):
     assert least <= Sampling(ratio, 7).chosen(roots).sum() <= most
 
 
+@settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
 @given(
     st.integers(0, 2**64 - 1),
     st.lists(st.integers(0, 2**64 - 1), max_size=9),

@@ -308,6 +308,8 @@ EDGE = [("a", "x", 1, 0), PAUSE, ("a", "y", 2, 10), PAUSE, ("a", "y", 3, 10), PA
 def test_a_watermark_at_the_upper_bound_still_waits_and_one_at_the_end_of_a_window_does_not():
     rows, late = joined(IntervalJoin, [*EDGE, ("b", "x", 4, 10)], INTERVAL)
     assert (rows, late) == ([("x", 1, 4)], [])
+    rows, _ = joined(IntervalJoin, [*EDGE, ("b", "x", 4, 10)], {**INTERVAL, "type": "left"})
+    assert rows == [("x", 1, 4), ("y", 2, None), ("y", 3, None)]
     assert joined(WindowJoin, [*EDGE, ("b", "x", 4, 3)], WINDOW) == ([], [("right", 4)])
 
 
