@@ -44,11 +44,21 @@ RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
-# What changes rarely is a layer of its own. Spark comes as source: its wheel is not compressed.
+# What changes rarely is a layer of its own. Spark comes as source: its wheel is not compressed. Topologies
+# run on Spark's core and its pods. What nothing of these refers to is left out: SQL and its formats,
+# machine learning, Hive, the shells, stores on disk of web UIs, other systems' libraries.
 COPY requirements/runtime.txt requirements/wheels.cfg /build/
 RUN DIST_EXTRA_CONFIG=/build/wheels.cfg pip install --quiet --no-cache-dir --root-user-action ignore \
         --require-hashes --requirement /build/runtime.txt \
- && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
+ && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark \
+ && cd /opt/spark/jars \
+ && rm -r connect-repl spark-connect_* spark-pipelines_* spark-repl_* scala-compiler-* spark-yarn_* \
+        spark-sql_* spark-sql-api_* spark-catalyst_* spark-streaming_* janino-* icu4j-* jts-core-* \
+        parquet-* orc-* arrow-* rocksdbjni-* \
+        spark-hive* hive-* datanucleus-* derby* \
+        spark-mllib* spark-graphx_* breeze* spire* algebra_* cats-kernel_* arpack* lapack-* \
+        JTransforms-* JLargeArrays-* \
+        *-osx-* *-windows-*
 ENV SPARK_HOME=/opt/spark
 COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
 COPY --from=wheels /wheels /wheels
