@@ -35,7 +35,7 @@ from benchmarks.recipe_dataflows import BYTEWAX
 from benchmarks.recipe_loops import LOOPS, STARTED, changelog_lines_of_all_names
 from fulmen.cli.topology_file import check_file
 from fulmen.engine.driver.driver import Driver
-from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.engine.protocol.figures.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store, load, read_newest, save
 from fulmen.engine.state.committed_state import read_key
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 
 COMPONENT, TASK = "count", "count/0"
 AT_ONCE = 50_000

@@ -6,8 +6,8 @@ import pytest
 
 from fulmen.checkpoint import Store
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.protocol.callbacks.told_calls import FOLDER
 from fulmen.engine.protocol.limits import EngineLimits
-from fulmen.engine.protocol.told_calls import FOLDER
 from fulmen.errors import TopologyFailed
 from fulmen.plan.model import DRIVER
 from support.poison import unlucky

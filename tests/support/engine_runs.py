@@ -11,7 +11,7 @@ from fulmen.checkpoint import INLINE_BYTES, Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.driver.driver import Driver, Silent
 from fulmen.engine.protocol.limits import LIMITS
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.testing import ManualClock
 from fulmen.topology.builder import TopologyBuilder

@@ -11,10 +11,10 @@ from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.deliveries import DELIVERIES
 from fulmen.engine.spark.job_runner import PATIENCE_SECONDS
 from fulmen.engine.spark.jobs import LocalSparkJobs
-from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import RESULTS_FAILED
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.messages.failed_messages import FailedMessages
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.topology.resource.spec import ACKER
 from fulmen.topology.validation.check import check
 from support.spark_runs import TESTS, remove_outputs

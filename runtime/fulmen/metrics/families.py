@@ -17,7 +17,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from fulmen.engine.batches.transactions import Phase
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.figures.statistics import (
     ACKED,
     BATCH,
     COMPLETE,

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.engine.protocol.figures.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.figures.statistics import (
     TASK_EMITTED,
     TASK_EXECUTED,
     TASK_FAILED,

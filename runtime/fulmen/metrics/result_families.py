@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from fulmen.engine.protocol.statistics import RESULTS_ACKED, RESULTS_FAILED, TIMED_OUT
+from fulmen.engine.protocol.figures.statistics import RESULTS_ACKED, RESULTS_FAILED, TIMED_OUT
 from fulmen.engine.totals.failures import resting_by_component
 from fulmen.metrics.snapshot import Snapshot
 

@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.api.signals import Lag
-from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.processes import Process
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.callbacks.processes import Process
+from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
     EMITTED,
     EXECUTED,
@@ -27,6 +25,8 @@ from fulmen.engine.protocol.statistics import (
     Times,
     is_one_acker,
 )
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.event_time import ComponentTime

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from fulmen.engine.protocol.statistics import AHEAD, UNTIMED, UNUSABLE
+from fulmen.engine.protocol.figures.statistics import AHEAD, UNTIMED, UNUSABLE
 from fulmen.metrics.snapshot import Snapshot
 
 

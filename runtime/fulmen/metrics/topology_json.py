@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from fulmen.api.signals import Lag
-from fulmen.engine.protocol.processes import Process
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.callbacks.processes import Process
+from fulmen.engine.protocol.figures.statistics import (
     ACKED,
     BATCH,
     COMPLETE,

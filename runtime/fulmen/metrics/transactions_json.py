@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from fulmen.engine.batches.transactions import Active, GivenUp, Phase, shown_metadata
-from fulmen.engine.protocol.statistics import Histogram
+from fulmen.engine.protocol.figures.statistics import Histogram
 from fulmen.engine.totals.transaction_totals import (
     COMPLETE,
     AttemptOutcome,

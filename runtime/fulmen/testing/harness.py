@@ -36,7 +36,7 @@ from fulmen.api.tuples import (
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.event_loop import completed
 from fulmen.engine.time.timers import TaskTimers

@@ -15,13 +15,13 @@ from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.fields import fields_of
-from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.totals.progress import Progress, waits_for
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs

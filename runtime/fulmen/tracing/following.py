@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from fulmen.engine.acking.root_ids import SEQUENCE_BITS, TRACED_BIT, traced_root
 from fulmen.engine.driver.observer import Moments
+from fulmen.engine.protocol.figures.trace_notes import Begun, Ran
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.protocol.trace_notes import Begun, Ran
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from fulmen.engine.protocol.figures.trace_notes import Ran
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
-from fulmen.engine.protocol.trace_notes import Ran
 from fulmen.tracing.following import Event, Followed, Part
 
 BATCH, COMMIT, WAIT = "batch", "commit", "wait"

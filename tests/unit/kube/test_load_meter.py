@@ -5,7 +5,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.api.signals import Lag
 from fulmen.engine.driver.stop import Stop
-from fulmen.engine.protocol.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
+from fulmen.engine.protocol.figures.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
 from fulmen.engine.totals.totals import StageSeconds
 from fulmen.kube.driver.load_meter import LEAST_SECONDS, WINDOW_SECONDS, LoadMeter
 from fulmen.kube.load import Load

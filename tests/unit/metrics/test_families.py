@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from fulmen import TopologyBuilder
 from fulmen.engine.batches.size.permits import FIRST_PERMIT
 from fulmen.engine.driver.driver import Silent, Stop
-from fulmen.engine.protocol.processes import Process
+from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.totals.totals import StageSeconds
 from fulmen.metrics.families import TopologyCollector, families

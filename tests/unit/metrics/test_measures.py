@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.protocol.statistics import BOUNDS, Histogram, Times, Window, add_chunk
+from fulmen.engine.protocol.figures.statistics import BOUNDS, Histogram, Times, Window, add_chunk
 
 
 def test_a_bound_belongs_to_its_bucket():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fulmen import Bolt, TopologyBuilder
-from fulmen.engine.protocol.processes import Process, this_process
+from fulmen.engine.protocol.callbacks.processes import Process, this_process
 from fulmen.engine.totals.totals import StageSeconds
 from fulmen.metrics import recent_tasks, topology_json
 from fulmen.metrics.snapshot import Snapshot

@@ -12,9 +12,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 from fulmen import FailedException, Sink, secrets
 from fulmen.engine.acking.root_ids import traced_root
 from fulmen.engine.driver.driver import Driver, Silent, Stop
+from fulmen.engine.protocol.figures.trace_notes import LONGEST_REASON, TraceNotes
 from fulmen.engine.protocol.sampling import TraceContext
-from fulmen.engine.protocol.trace_notes import LONGEST_REASON, TraceNotes
-from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.tasks.traced_roots import Came, TracedMessages
 from fulmen.engine.tasks.traced_tuples import note_late
 from fulmen.engine.worker.in_process import Crash, InProcessJobs

@@ -5,9 +5,9 @@ import pytest
 
 from fulmen.engine.acking.root_ids import traced_root
 from fulmen.engine.driver.observer import Moments
+from fulmen.engine.protocol.figures.trace_notes import Begun, Ran, TraceNotes
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.protocol.trace_notes import Begun, Ran, TraceNotes
 from fulmen.tracing.following import Following, within
 from fulmen.tracing.spans import spans_of
 

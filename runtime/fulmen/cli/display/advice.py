@@ -6,7 +6,7 @@ from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
 from fulmen.cli.display.wait_lines import full_sentences
-from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTE, EXECUTED, FAILED
+from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, EXECUTE, EXECUTED, FAILED
 from fulmen.engine.totals.totals import Totals
 from fulmen.topology.resource.spec import BoltSpec, Topology
 

@@ -14,7 +14,7 @@ from fulmen.api import Stream
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.batches.done import Done
-from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
+from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, EXECUTED, FAILED
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import AttemptOutcome

@@ -28,7 +28,7 @@ from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.batches.unfinished import Unfinished
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
-from fulmen.engine.protocol.calls import Call
+from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology

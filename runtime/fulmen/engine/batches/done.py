@@ -10,8 +10,8 @@ import numpy as np
 
 from fulmen.engine.batches.transactions import Outcome
 from fulmen.engine.protocol.deliveries import Deliveries, merged
+from fulmen.engine.protocol.figures.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.tuples.chunk import Ranges

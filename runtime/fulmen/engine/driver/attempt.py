@@ -19,10 +19,10 @@ from fulmen.checkpoint import Store, state_file_name
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.callbacks.processes import this_process
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.jobs import Failure, read_rows
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.run_ackers import run_ackers
 from fulmen.engine.tuples import wire

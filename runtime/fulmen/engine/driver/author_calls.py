@@ -16,7 +16,7 @@ from fulmen.engine.batches.failures.left_out import Suspect
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
-from fulmen.engine.protocol.calls import CALLS, Call
+from fulmen.engine.protocol.callbacks.calls import CALLS, Call
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals

@@ -22,9 +22,9 @@ from fulmen.checkpoint import (
 )
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.transactions import TRANSACTIONS, Ledger, ledger_of
-from fulmen.engine.state import unreadable
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.entries.keyed_state import replayed, segment_journals
+from fulmen.engine.state.entries.segment_format import Keeps, rewritten
 from fulmen.engine.state.journals import (
     FAILED,
     FAILURES,
@@ -36,10 +36,10 @@ from fulmen.engine.state.journals import (
     STATE,
     TIMERS,
 )
-from fulmen.engine.state.keyed_state import replayed, segment_journals
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.messages.failed_messages import FailedMessages
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
-from fulmen.engine.state.segment_format import Keeps, rewritten
+from fulmen.engine.state.values import unreadable
 
 _KEYED = {
     STATE: "state",

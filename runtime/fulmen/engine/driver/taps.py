@@ -17,9 +17,9 @@ from typing import Any, Self
 import orjson
 
 from fulmen.engine.acking.root_ids import SEQUENCE_BITS, root_of, tree_id
+from fulmen.engine.protocol.figures.taps import TappedTuple, TapRequest
 from fulmen.engine.protocol.placed_topology import RESERVED, CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.protocol.taps import TappedTuple, TapRequest
 from fulmen.engine.taps.condition import ConditionError, condition_of
 from fulmen.engine.taps.kept_lines import KeptLines
 from fulmen.engine.taps.sampler import fields_of

@@ -15,8 +15,8 @@ from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import PARTITIONS
-from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.task_base import ComponentFailed, shortened
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import PASSED_ON, TopologyFailed, repr_of

@@ -20,9 +20,8 @@ from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
 from fulmen.engine.grouping.choosers import Choice, Chooser
-from fulmen.engine.protocol.failure_reasons import FailureReasons
-from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.figures.failure_reasons import FailureReasons
+from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
     EMITTED,
     TRANSFERRED,
@@ -33,7 +32,8 @@ from fulmen.engine.protocol.statistics import (
     TaskSums,
     add_task,
 )
-from fulmen.engine.protocol.trace_notes import TraceNotes
+from fulmen.engine.protocol.figures.trace_notes import TraceNotes
+from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots, Roots, TapSampler
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks

@@ -16,7 +16,7 @@ from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoo
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.emitting.routes import configuration_of, context_of
 from fulmen.engine.hosted.exit_guard import hosting
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import (

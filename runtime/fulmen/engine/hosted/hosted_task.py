@@ -14,11 +14,11 @@ import numpy as np
 from fulmen.checkpoint.rewriting import Update
 from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.hosted.spout_turn import SpoutTurn
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.state import dropped_tuples
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.tasks.spout_task import SpoutTask
 
 

@@ -26,11 +26,11 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
 from fulmen.engine.hosted.spout_turn import SpoutTurn
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.processes import this_process
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
-from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks import forks

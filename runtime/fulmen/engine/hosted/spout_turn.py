@@ -23,10 +23,10 @@ import numpy.typing as npt
 from fulmen.checkpoint.rewriting import Update
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
+from fulmen.engine.protocol.figures.statistics import DROPPED
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import DROPPED
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from fulmen.engine.state import dropped_tuples
+from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.tasks.spout_task import CRASH_REASON
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.python_values import shown_rows

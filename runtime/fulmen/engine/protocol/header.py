@@ -14,7 +14,7 @@ from fulmen.engine.protocol.deliveries import (
     pack_deliveries,
     unpack_deliveries,
 )
-from fulmen.engine.protocol.taps import TapRequest
+from fulmen.engine.protocol.figures.taps import TapRequest
 from fulmen.engine.protocol.transaction_work import TransactionWork
 
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from fulmen.api.signals import Lag, Sample, Signals
 from fulmen.api.timers import OwnWindows
 from fulmen.checkpoint import Update
+from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.protocol.failure_reasons import FailureCount
-from fulmen.engine.protocol.processes import Process
-from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
-from fulmen.engine.protocol.taps import Tapped
-from fulmen.engine.protocol.trace_notes import TraceNotes
+from fulmen.engine.protocol.figures.failure_reasons import FailureCount
+from fulmen.engine.protocol.figures.statistics import ChunkTimes, CountKey, TaskSums
+from fulmen.engine.protocol.figures.taps import Tapped
+from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked

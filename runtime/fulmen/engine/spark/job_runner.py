@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
-from fulmen.engine.protocol.calls import FOLDER, Call, left_in
+from fulmen.engine.protocol.callbacks.calls import FOLDER, Call, left_in
 from fulmen.engine.spark.chains import Functions, Ring
 from fulmen.engine.spark.failures import (
     ended_worker,

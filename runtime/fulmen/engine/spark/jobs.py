@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fulmen.checkpoint import Store
-from fulmen.engine.protocol.calls import Call, under_way_in
+from fulmen.engine.protocol.callbacks.calls import Call, under_way_in
+from fulmen.engine.protocol.callbacks.told_calls import ToldCalls
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.told_calls import ToldCalls
 from fulmen.engine.spark import session
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.session import Session, SessionSettings

@@ -29,8 +29,8 @@ from fulmen.engine.jvm import spark_conf
 from fulmen.engine.jvm.class_archive import ClassArchive, spark_jars
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.jvm.workdir import WorkDir
-from fulmen.engine.protocol.calls import FOLDER
-from fulmen.engine.protocol.told_calls import TELLS
+from fulmen.engine.protocol.callbacks.calls import FOLDER
+from fulmen.engine.protocol.callbacks.told_calls import TELLS
 from fulmen.engine.spark.failures import java_message, jvm_end
 from fulmen.engine.spark.placement import Workers
 from fulmen.engine.worker.process import LOG_FILE

@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 
 from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.state.fields import fields_of
-from fulmen.engine.state.journals import DROPPED, FIELDS, STATE, TIMERS
-from fulmen.engine.state.keyed_state import KeyedState, segment_journals
-from fulmen.engine.state.segment_format import (
+from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
+from fulmen.engine.state.entries.segment_format import (
     HEAD_BYTES,
     Content,
     blocks_for,
@@ -23,6 +21,8 @@ from fulmen.engine.state.segment_format import (
     decode,
     head_bytes,
 )
+from fulmen.engine.state.fields import fields_of
+from fulmen.engine.state.journals import DROPPED, FIELDS, STATE, TIMERS
 from fulmen.errors import NotFound, text_of
 from fulmen.plan import task_of_key
 

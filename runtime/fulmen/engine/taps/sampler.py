@@ -14,8 +14,8 @@ import numpy as np
 from fulmen.api.declarer import Stream
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.root_ids import TRACED, root_ids, without_traced
+from fulmen.engine.protocol.figures.taps import Tapped, TappedTuple, TapRequest
 from fulmen.engine.protocol.placed_topology import RESERVED, PlacedTopology
-from fulmen.engine.protocol.taps import Tapped, TappedTuple, TapRequest
 from fulmen.engine.taps.condition import condition_of
 from fulmen.engine.taps.values import TO_COMPARE, Mask
 from fulmen.engine.tuples.chunk import Lineage

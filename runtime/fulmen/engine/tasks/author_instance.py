@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.returned import refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
 from fulmen.engine.state.fields import Fields, record_of
 from fulmen.engine.state.journals import FIELDS
-from fulmen.engine.state.keyed_state import KeyedState, take_state
-from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS
 from fulmen.engine.tasks.event_loop import completed
 

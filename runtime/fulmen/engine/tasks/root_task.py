@@ -17,10 +17,10 @@ from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
-from fulmen.engine.protocol.statistics import DEAD_LETTERED, REPLAYED
-from fulmen.engine.protocol.trace_notes import TraceNotes
-from fulmen.engine.state import dropped_tuples
-from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, REPLAYED
+from fulmen.engine.protocol.figures.trace_notes import TraceNotes
+from fulmen.engine.state.messages import dropped_tuples
+from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.tasks.task_base import TaskBase
 from fulmen.engine.tasks.traced_roots import Came, marked, note_begun
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage

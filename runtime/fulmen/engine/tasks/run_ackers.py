@@ -19,8 +19,7 @@ from fulmen.engine.acking.root_ids import (
 from fulmen.engine.acking.trees import TIMED_OUT as TIMED_OUT_REASON
 from fulmen.engine.acking.trees import Outcome
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.figures.statistics import (
     ACKED,
     CRASHED,
     EMITTED,
@@ -34,6 +33,7 @@ from fulmen.engine.protocol.statistics import (
     add_chunk,
     add_task,
 )
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.spout_task import CRASH_REASON
 from fulmen.topology.resource.spec import ACKER

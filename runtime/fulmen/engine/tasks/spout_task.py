@@ -19,18 +19,18 @@ from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.figures.statistics import DROPPED
+from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.header import Header, Poison
-from fulmen.engine.protocol.statistics import DROPPED
 from fulmen.engine.protocol.summary import Resting, Summary
-from fulmen.engine.protocol.trace_notes import TraceNotes
-from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state import journals as journals_of
-from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.message_ids import MessageIds
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.messages import dropped_tuples
+from fulmen.engine.state.messages.failed_messages import MOST_RESTING, FailedMessages
+from fulmen.engine.state.messages.message_ids import MessageIds
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import noting
 from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.forks import FORKED, end_child

@@ -19,14 +19,14 @@ from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE, ROWS
-from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import noting
-from fulmen.engine.state.value_classes import ValueClasses
+from fulmen.engine.state.values.value_classes import ValueClasses
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.time.event_times import StreamTimes

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fulmen.engine.acking.root_ids import TRACED
+from fulmen.engine.protocol.figures.trace_notes import LONGEST_REASON, Begun, TraceNotes
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
-from fulmen.engine.protocol.trace_notes import LONGEST_REASON, Begun, TraceNotes
-from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.tuples.chunk import Ids
 from fulmen.errors import IGNORED
 from fulmen.secrets import masked

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fulmen.engine.acking.root_ids import TRACED, TRACED_BIT, traced_among
-from fulmen.engine.protocol.trace_notes import Ran, TraceNotes
+from fulmen.engine.protocol.figures.trace_notes import Ran, TraceNotes
 from fulmen.engine.tuples.chunk import Chunk
 
 

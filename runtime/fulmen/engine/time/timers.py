@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.timers import TimerKeeper
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 
 STALE_ENTRIES = 1000
 """So many more entries than twice the timers make a heap be made anew."""

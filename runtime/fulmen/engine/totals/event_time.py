@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from fulmen.api.event_time import milliseconds
 from fulmen.api.timers import AT_THE_END, OwnWindows
+from fulmen.engine.protocol.figures.statistics import AHEAD, UNTIMED, UNUSABLE, CountKey
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import AHEAD, UNTIMED, UNUSABLE, CountKey
 from fulmen.engine.protocol.summary import PendingTimers
 from fulmen.engine.time.watermarks import SourceTime, Watermarks
 

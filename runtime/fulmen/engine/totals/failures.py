@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fulmen.engine.protocol.failure_reasons import MOST_REASONS, OTHER, FailureCount
+from fulmen.engine.protocol.figures.failure_reasons import MOST_REASONS, OTHER, FailureCount
 from fulmen.engine.protocol.summary import Resting
 from fulmen.plan import Plan
 

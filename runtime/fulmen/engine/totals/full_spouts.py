@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.engine.batches.done import Done
+from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED, CountKey
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, CountKey
 from fulmen.plan import Plan
 
 TOLD_SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fulmen.engine.protocol.statistics import EMITTED, REPLAYED
+from fulmen.engine.protocol.figures.statistics import EMITTED, REPLAYED
 from fulmen.engine.totals.failures import resting_by_component, resting_sentence
 from fulmen.engine.totals.totals import Totals
 

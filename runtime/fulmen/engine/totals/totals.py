@@ -20,11 +20,9 @@ from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.summaries import slowest_seconds
 from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Outcome, Transactions
-from fulmen.engine.protocol.failure_reasons import FailureCount, kind_of
-from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
-from fulmen.engine.protocol.processes import Process
-from fulmen.engine.protocol.statistics import (
+from fulmen.engine.protocol.callbacks.processes import Process
+from fulmen.engine.protocol.figures.failure_reasons import FailureCount, kind_of
+from fulmen.engine.protocol.figures.statistics import (
     ACKED,
     BATCH,
     COMPLETE,
@@ -40,6 +38,8 @@ from fulmen.engine.protocol.statistics import (
     Times,
     Window,
 )
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics

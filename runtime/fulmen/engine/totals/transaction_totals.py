@@ -10,7 +10,7 @@ from typing import Any
 
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.batches.transactions import Active, Ledger, Outcome, Phase, attempts_in
-from fulmen.engine.protocol.statistics import Histogram
+from fulmen.engine.protocol.figures.statistics import Histogram
 
 ATTEMPTS_KEPT = 20
 """The last ones that have ended."""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.engine.protocol.figures.statistics import EMITTED, CountKey
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import EMITTED, CountKey
 
 
 def unread_errors(placed: PlacedTopology, counts: Counter[CountKey]) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fulmen.checkpoint import Store
-from fulmen.engine.protocol.calls import CALLS, Call
+from fulmen.engine.protocol.callbacks.calls import CALLS, Call
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.worker.worker import Worker

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fulmen.engine.protocol.calls import CALLS, FOLDER
+from fulmen.engine.protocol.callbacks.calls import CALLS, FOLDER
 from fulmen.engine.worker.author_logs import log_to_stderr
 
 LOG_FILE = "FULMEN_LOG_FILE"

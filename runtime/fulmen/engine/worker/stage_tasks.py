@@ -24,10 +24,10 @@ from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.protocol.callbacks.processes import this_process
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks import forks

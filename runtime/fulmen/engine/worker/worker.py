@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Store
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.told_calls import TELLS, CallTeller
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
-from fulmen.engine.protocol.told_calls import TELLS, CallTeller
 from fulmen.engine.tasks.task_base import (
     LONGEST_TRACEBACK,
     ComponentFailed,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.protocol.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
+from fulmen.engine.protocol.figures.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
 from fulmen.engine.totals.totals import StageSeconds, Totals
 from fulmen.engine.totals.waits import lag_of
 from fulmen.kube.load import ComponentLoad, Load, StageLoad

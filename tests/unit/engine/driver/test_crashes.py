@@ -17,8 +17,8 @@ from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import EngineLimits
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.errors import Fenced, Unreachable
 from fulmen.testing import ManualClock
 from support import seeds

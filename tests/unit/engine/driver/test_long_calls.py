@@ -15,7 +15,7 @@ from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.driver import author_calls
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.protocol.calls import Call
+from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import TopologyFailed

@@ -21,14 +21,14 @@ from fulmen.checkpoint import read_newest
 from fulmen.engine.batches.transactions import ledger_of
 from fulmen.engine.driver.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.committed_state import read_fields, read_state
-from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import PARTITIONS
-from fulmen.engine.state.kept_results import KeptResults
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.message_ids import MessageIds
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.messages.failed_messages import FailedMessages
+from fulmen.engine.state.messages.kept_results import KeptResults
+from fulmen.engine.state.messages.message_ids import MessageIds
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
-from fulmen.engine.state.unreadable import left_of, loads
+from fulmen.engine.state.values.unreadable import left_of, loads
 from fulmen.engine.tasks.bolts.sink_task import Unwritten
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout

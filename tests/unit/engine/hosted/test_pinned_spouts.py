@@ -5,7 +5,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store, load_many, read_newest
 from fulmen.engine.driver.driver import Driver, Stop
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import CheckpointError, JobFailed

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from fulmen.engine.protocol.calls import Calls, left_in, under_way_in
+from fulmen.engine.protocol.callbacks.calls import Calls, left_in, under_way_in
 
 
 @pytest.fixture

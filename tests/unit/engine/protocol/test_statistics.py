@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from fulmen.engine.protocol.statistics import EMITTED, Statistic, acker_name, is_one_acker
+from fulmen.engine.protocol.figures.statistics import EMITTED, Statistic, acker_name, is_one_acker
 
 
 @pytest.mark.parametrize("statistic", Statistic)

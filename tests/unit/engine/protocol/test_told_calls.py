@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from fulmen.engine.protocol.calls import Calls
-from fulmen.engine.protocol.told_calls import FOLDER, LOOK_SECONDS, CallTeller, ToldCalls
+from fulmen.engine.protocol.callbacks.calls import Calls
+from fulmen.engine.protocol.callbacks.told_calls import FOLDER, LOOK_SECONDS, CallTeller, ToldCalls
 from support.engine_runs import new_store
 
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import CommitLog, Store, save
-from fulmen.engine.state import segment_format
 from fulmen.engine.state.committed_state import read_key, read_state
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.measures import (
+from fulmen.engine.state.entries import segment_format
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.entries.measures import (
     FEW,
     NO_HASH,
     hashes_of,

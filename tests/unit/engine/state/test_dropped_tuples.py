@@ -2,8 +2,8 @@
 
 import pytest
 
-from fulmen.engine.state import dropped_tuples
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.messages import dropped_tuples
 
 
 class Hostile:

@@ -8,12 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import rewriting
-from fulmen.engine.state.failed_messages import (
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.messages.failed_messages import (
     LEAST_SHARE,
     FailedMessages,
     pause_seconds,
 )
-from fulmen.engine.state.keyed_state import KeyedState
 
 
 def failing(count, clock=0.0, rests=True):

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from fulmen import Bolt
 from fulmen.engine.state import fields as fields_module
-from fulmen.engine.state import segments as segments_module
+from fulmen.engine.state.entries import segments as segments_module
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.fields import Fields
-from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.errors import StateError
 from support.engine_runs import Kept
 

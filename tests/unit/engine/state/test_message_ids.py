@@ -8,7 +8,7 @@ import pytest
 
 from fulmen import Spout
 from fulmen.engine.state.fields import fields_of
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import rewriting
-from fulmen.engine.state.pending_messages import PendingMessages
-from fulmen.engine.state.result_rows import ResultRows
+from fulmen.engine.state.messages.pending_messages import PendingMessages
+from fulmen.engine.state.messages.result_rows import ResultRows
 from support.engine_runs import Records
 
 

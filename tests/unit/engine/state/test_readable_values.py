@@ -7,8 +7,8 @@ import pytest
 
 from fulmen import Bolt, Spout, TopologyBuilder
 from fulmen.engine.state import pickling
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.errors import StateError, TopologyFailed
 from fulmen.testing import run
 from support.engine_runs import Kept

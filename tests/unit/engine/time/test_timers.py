@@ -14,7 +14,7 @@ from fulmen.engine.batches.timers import RARE, NextTimers
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.errors import EventTimeError
 from fulmen.plan import task_key

@@ -4,7 +4,7 @@ import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.api.timers import AT_THE_END, OwnWindows
-from fulmen.engine.protocol.statistics import AHEAD, UNTIMED, UNUSABLE
+from fulmen.engine.protocol.figures.statistics import AHEAD, UNTIMED, UNUSABLE
 from fulmen.engine.protocol.summary import PendingTimers
 from fulmen.engine.time.watermarks import Part, SourceTime, Watermarks
 from fulmen.engine.totals.event_time import ComponentTime, HeldBy, said, times_of

@@ -4,7 +4,7 @@ import pytest
 
 from fulmen import BasicBolt, Bolt, FailedException, TopologyBuilder
 from fulmen.cli.display.formats import age
-from fulmen.engine.protocol.failure_reasons import (
+from fulmen.engine.protocol.figures.failure_reasons import (
     MOST_REASONS,
     OTHER,
     FailureReasons,

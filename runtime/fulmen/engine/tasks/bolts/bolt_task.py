@@ -40,8 +40,8 @@ from fulmen.api.tuples import (
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.calls import CALLS
-from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
+from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
 from fulmen.engine.tasks.bolts.result_task import ResultTask
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child

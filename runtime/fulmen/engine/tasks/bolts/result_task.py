@@ -22,12 +22,12 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.routes import Chosen
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.statistics import DEAD_LETTERED
 from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
-from fulmen.engine.state.kept_results import KeptResults, Result
+from fulmen.engine.state.messages.kept_results import KeptResults, Result
+from fulmen.engine.state.messages.result_rows import ResultRows
 from fulmen.engine.state.pickling import noting
-from fulmen.engine.state.result_rows import ResultRows
 from fulmen.engine.tasks.root_task import RootTask
 from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.engine.tuples.emitted_rows import EmittedRows

@@ -27,11 +27,11 @@ from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
 from fulmen.engine.state.pickling import dumps
-from fulmen.engine.state.unreadable import why_not
+from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass

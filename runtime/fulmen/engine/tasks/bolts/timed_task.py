@@ -17,8 +17,8 @@ from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import TIMERS
-from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.task_base import TaskBase
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk

@@ -27,10 +27,10 @@ from fulmen.api.transactions import TransactionAttempt
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.calls import CALLS
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.transactional.transactional_task import (

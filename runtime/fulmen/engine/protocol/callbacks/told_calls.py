@@ -20,7 +20,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from fulmen.checkpoint import Store, new_tag
 from fulmen.checkpoint.record import CALLS as FOLDER
-from fulmen.engine.protocol.calls import CALLS, Call, Calls
+from fulmen.engine.protocol.callbacks.calls import CALLS, Call, Calls
 from fulmen.errors import CheckpointError
 
 TELLS = "FULMEN_TELLS_CALLS"

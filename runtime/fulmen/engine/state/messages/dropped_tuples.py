@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.errors import PASSED_ON
 
 MOST: Final = 100

@@ -12,9 +12,9 @@ from math import inf
 from typing import Any
 
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.state.failed_messages import FailedMessages
 from fulmen.engine.state.journals import RESULTS, RESULTS_AGAIN, RESULTS_FAILED
-from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.messages.failed_messages import FailedMessages
+from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.errors import PASSED_ON, error_text, repr_of

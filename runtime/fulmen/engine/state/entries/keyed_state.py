@@ -18,11 +18,11 @@ from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, has_nan, unusual
-from fulmen.engine.state.copies import EqualCopies
+from fulmen.engine.state.entries.segment_format import DELETED_BYTES, decode, encode
+from fulmen.engine.state.entries.segments import Segments
 from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import INSTANCE, made_of
-from fulmen.engine.state.segment_format import DELETED_BYTES, decode, encode
-from fulmen.engine.state.segments import Segments
+from fulmen.engine.state.values.copies import EqualCopies
 from fulmen.errors import StateError, repr_of
 
 _MISSING = object()

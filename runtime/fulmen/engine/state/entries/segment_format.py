@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.state.measures import NO_HASH, Numbers, hashes_of, sizes_of
+from fulmen.engine.state.entries.measures import NO_HASH, Numbers, hashes_of, sizes_of
+from fulmen.engine.state.entries.segments import ALONE_BYTES
 from fulmen.engine.state.pickling import dumps
-from fulmen.engine.state.segments import ALONE_BYTES
 from fulmen.errors import PASSED_ON, CheckpointError, NotReadable, StateError, repr_of, text_of
 
 SEGMENT_BYTES = 4 << 20

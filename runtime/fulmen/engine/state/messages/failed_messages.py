@@ -18,9 +18,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import FAILED, FAILURES
-from fulmen.engine.state.keyed_state import KeyedState
-from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS, dumps, made_of
 from fulmen.errors import IGNORED, PASSED_ON
 

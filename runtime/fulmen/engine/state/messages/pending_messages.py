@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.checkpoint.rewriting import RewritePolicy
-from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.messages.message_ids import MessageIds
+from fulmen.engine.state.messages.result_rows import Parts, ResultRows
 from fulmen.engine.state.pickling import IDS, dumps, made_of
-from fulmen.engine.state.result_rows import Parts, ResultRows
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.errors import NotReadable, repr_of, text_of
 

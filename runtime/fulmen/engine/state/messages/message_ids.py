@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, first_with_nan
-from fulmen.engine.state.copies import BY_VALUE, EqualCopies
+from fulmen.engine.state.values.copies import BY_VALUE, EqualCopies
 from fulmen.errors import StateError, repr_of
 
 

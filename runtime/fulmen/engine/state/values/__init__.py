@@ -1,0 +1,5 @@
+"""What authors' values need besides their bytes.
+
+`copies` compares them, `value_classes` knows what fields their classes had, `unreadable` reads what
+no class reads any more. Uses `pickling`.
+"""
