@@ -291,14 +291,14 @@ class SpoutTask(RootTask):
             self.flush(outbox, poison)
             yield emitted
         self._emitted = total
-        self.exhausted = self.guarded("is_exhausted", self._ask_whether_it_ended)
+        ended = self.guarded("is_exhausted", self._ask_whether_it_ended)
+        self.exhausted = None if ended is None else bool(ended)
         if self.component in self.placed.event_times:
             self.guarded("unread_parts", self._ask_what_is_unread)
 
     def _ask_whether_it_ended(self) -> bool | None:
-        if self.instance.is_exhausted():
-            return True
-        return False if self.instance.knows_its_end else None
+        # what is true and no bool may be something that nobody has run: the caller refuses that
+        return self.instance.is_exhausted() or (False if self.instance.knows_its_end else None)
 
     def _ask_what_is_unread(self) -> None:
         names = self.instance.unread_parts()
