@@ -23,9 +23,11 @@ from typing import Any
 
 from benchmarks import running
 from benchmarks.running import Watcher, document
+from fulmen.engine.worker.process import CollectionPauses
 
 Result = dict[str, Any]
 KEYS = (1_000, 100_000)
+AGGREGATES = ("sum(at)", "mean(at)", "max(at)", "distinct(at)")
 WARM = 100_000
 WORKERS, HOT_WARM, HOT_CLICKS = 4, 500_000, 3_000_000
 CLICKS = 1_200_000
@@ -34,6 +36,7 @@ BATCH = 100_000
 BYTEWAX_CLICKS = 300_000
 EXPONENT = 1.5
 """The n-th user clicks as often as 1 / n**1.5 says: the first one makes 38 % of all clicks."""
+_pauses = CollectionPauses()
 
 
 def windows(arguments: argparse.Namespace) -> list[Result]:
@@ -46,6 +49,10 @@ def windows(arguments: argparse.Namespace) -> list[Result]:
             for keys in KEYS
             for how in ("none", "tumbling", "arrow")
         ]
+        for aggregate in AGGREGATES:
+            for how in ("tumbling", "arrow"):
+                found = fresh.submit(_measure, clicks(100_000, how, aggregate)).result()
+                results.append({"keys": 100_000, "windows": how, "aggregate": aggregate, **found})
         for hot in (True, False):
             for partial in (False, "auto", True):
                 found = fresh.submit(_measure_workers, hot, partial).result()
@@ -58,12 +65,13 @@ def windows(arguments: argparse.Namespace) -> list[Result]:
     return [*results, {"windows": "bytewax", **json.loads(done.stdout)}]
 
 
-def clicks(keys: int, how: str) -> dict[str, Any]:
+def clicks(keys: int, how: str, aggregate: str = "count") -> dict[str, Any]:
     """Clicks, counted by user, and a bolt that takes what windows emit.
 
     Args:
         keys: How many users there are.
         how: none: without windows; tumbling: in windows; arrow: the same, of record batches.
+        aggregate: What windows have of them.
     """
     spout: dict[str, Any] = {"name": "clicks", "class": "clicks.Clicks", "config": {"keys": keys}}
     grouping = {"type": "fields", "fields": ["user"]}
@@ -81,7 +89,7 @@ def clicks(keys: int, how: str) -> dict[str, Any]:
         count["config"] = {
             "key": ["user"],
             "window": {"type": "tumbling", "size": "10s"},
-            "aggregates": {"clicks": "count"},
+            "aggregates": {"clicks": aggregate},
         }
         inputs = [{"from": "count", "grouping": {"type": "shuffle"}}]
         bolts.append({"name": "nowhere", "class": "clicks.Nowhere", "inputs": inputs})
@@ -130,6 +138,8 @@ def _measure(content: dict[str, Any]) -> Result:
 
 
 def _step(driver: Any) -> None:
-    """One batch of the same size as every other."""
+    """One batch of the same size as every other. As in workers, no garbage is collected in it."""
     driver.coordinator.size.set(BATCH, emit_seconds=3600.0)
+    _pauses.begin()
     driver.step()
+    _pauses.end()

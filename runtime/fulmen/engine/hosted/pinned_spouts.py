@@ -68,6 +68,7 @@ class PinnedSpouts:
         self._waiting = waiting
         self._rng = generator()  # for the driver's thread
         self._kept: dict[int, SpoutTurn] = {}
+        self._has_heard = False  # of any attempt
         tasks = [task for name in placed.plan.pinned for task in placed.plan.tasks(name)]
         keys = {task: placed.plan.key_of(task) for task in tasks}
         found = load_many(store, read_manifest(store, number), keys.values())
@@ -114,10 +115,14 @@ class PinnedSpouts:
             The header with their rows, their summaries, and deliveries that must not be forgotten
             yet.
         """
-        if not header.is_retry:
+        if header.is_retry:
+            if not self._has_heard:  # they were made for a retry, as a service was away at first
+                self._hear(header)
+        else:
             self._kept = {task: turn for task, turn in self._kept.items() if turn.committed()}
             for hosted in self._hosted.values():
                 hosted.committed()
+            self._hear(header)
             self._begin_turns(header)
             self._collect_turns()
         owed = {hosted.origin: hosted.owed for hosted in self._hosted.values() if hosted.owed}
@@ -137,11 +142,16 @@ class PinnedSpouts:
         injected = Injected.made(rows, header_bytes, file, self._store.put)
         return header.with_injected(injected), summaries, owed
 
-    def _begin_turns(self, header: Header) -> None:
-        for task, hosted in self._hosted.items():
+    def _hear(self, header: Header) -> None:
+        """Take over how trees ended, to be told to the next turns."""
+        self._has_heard = True
+        for hosted in self._hosted.values():
             told = (header.deliveries or {}).get(hosted.origin, NOTHING_ENDED)
             # what was owed has come back with the commit, before what is new
             hosted.waiting = hosted.waiting.plus(told.after(hosted.owed))
+
+    def _begin_turns(self, header: Header) -> None:
+        for task, hosted in self._hosted.items():
             if hosted.turn is None and task not in self._kept:
                 hosted.handed, hosted.waiting = hosted.waiting, NOTHING_ENDED
                 permit = header.permit(task)

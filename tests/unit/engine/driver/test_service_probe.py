@@ -124,3 +124,42 @@ def test_an_attempt_that_asks_for_a_service_is_no_sign_that_nothing_will_come():
     assert not Stores.behind
     assert (running.coordinator.idle.batches, running.coordinator.size.permit) == (0, permit)
     finish(running)
+
+
+class Queue(Numbers):
+    """Can't be opened while its broker is away."""
+
+    def open(self, conf, context, collector):
+        super().open(conf, context, collector)
+        if Stores.away:
+            raise ServiceUnavailable("RabbitMQ", "refused")
+
+
+class PinnedQueue(Queue):
+    pinned = True
+
+
+@pytest.mark.parametrize("spout", [Queue, PinnedQueue])
+def test_acks_that_the_last_driver_could_not_tell_are_told_after_an_outage(spout):
+    builder = TopologyBuilder("probe")
+    builder.set_spout("source", spout).set_config({"limit": ROWS})
+    builder.set_bolt("relay", Relay).shuffle_grouping("source")
+    clock, store = ManualClock(100.0), new_store()
+
+    def driver():
+        jobs = Steady(clock, store=store)
+        return make_driver(builder, store=store, clock=clock, jobs=jobs).start()
+
+    Stores.away = False
+    killed = driver()
+    while not killed.coordinator.deliveries:
+        killed.step()
+    Stores.away = True
+    running = driver()
+    assert not any(steps(running, 3))
+    Stores.away = False
+    assert steps(running, 1) == [True]
+    assert running.coordinator.deliveries
+    running.run(Stop(drain=True))
+    assert running.coordinator.spout_pending == 0
+    running.close()
