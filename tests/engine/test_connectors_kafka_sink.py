@@ -1,5 +1,6 @@
 """A topic of a real broker as a sink: at least once, or exactly once, whatever is killed."""
 
+import time
 import zlib
 
 import pytest
@@ -138,6 +139,35 @@ def test_any_number_of_rows_may_be_refused(kafka, topic, sink, read):
         life = sink(fields=fields, partitionField="to")
         assert list(life.write_at_last(*rows, number=1)) == bad
     assert len(read()) == len(rows) - len(bad)
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_refused_rows_take_none_with_them_that_was_sent_in_the_same_batch(
+    kafka, topic, sink, read, number
+):
+    """If one message of a batch is refused, the client gives all of them its code; of two, not."""
+    kafka.make_topic(topic, 2, cleanup_policy="compact")
+    rows = [(None if n <= to else f"{n}", f"{to}-{n}", to) for n in range(9) for to in (0, 1)]
+    fields = ("key", "value", "to")
+    refused = sink(fields=fields, partitionField="to").write_at_last(*rows, number=number)
+    assert sorted(refused) == [n for n, row in enumerate(rows) if row[0] is None]
+    assert len(set(read())) == len(rows) - len(refused)
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_many_rows_of_times_that_the_topic_refuses_cost_no_transaction_each(
+    kafka, topic, sink, read, monkeypatch, number
+):
+    kafka.make_topic(topic, 3, message_timestamp_before_max_ms="9500000")
+    now = time.time_ns() // 1_000_000
+    rows = [(f"{n}", f"{n}", now + (n * 7919 % 41 - 20) * 1_000_000) for n in range(1000)]
+    begun, write = [], Delivery.write
+    monkeypatch.setattr(Delivery, "write", lambda *a: begun.append(1) or write(*a))
+    fields = ("key", "value", "at")
+    refused = sink(fields=fields, timestampField="at").write_at_last(*rows, number=number)
+    assert len(begun) <= 60
+    assert sorted(refused) == [n for n, row in enumerate(rows) if not -9.5e6 < row[2] - now < 3.6e6]
+    assert len(set(read())) == len(rows) - len(refused)
 
 
 @pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])

@@ -31,7 +31,6 @@ _REFUSALS_OF_PLACES = {
     KafkaError.TOPIC_EXCEPTION: "there can be no topic of that name",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user has no right to that topic",
 }
-_OF_RECORDS = {KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
 _WITH_OTHERS = KafkaError._INVALID_DIFFERENT_RECORD
 
 
@@ -74,6 +73,11 @@ class Refused(NamedTuple):
     code: int
     is_exact: bool
 
+    @property
+    def is_suspect(self) -> bool:
+        """It may be about this row, or about others that were sent with it."""
+        return not self.is_exact and self.code != _WITH_OTHERS
+
 
 def _note(failed: dict[int, KafkaError], i: int, error: KafkaError | None, _: Message) -> None:
     """Called for each message, also when another write has begun."""
@@ -93,7 +97,7 @@ def reason_of_refusal(code: int) -> str:
 
 
 class Limits:
-    """What a refused message tells of others: its size is too large, or its topic wants keys."""
+    """What a refused message tells of others: its size, its time, or that its topic wants keys."""
 
     def __init__(self, rows: Sequence[Row], *, compresses: bool) -> None:
         """Nothing is known yet.
@@ -105,6 +109,9 @@ class Limits:
         self._rows, self._compresses = rows, compresses
         self._sizes: dict[str, int] = {}
         self._need_keys: set[str] = set()
+        self._earliest: dict[str, int] = {}
+        self._latest: dict[str, int] = {}
+        self._now = int(time.time() * 1000)  # noqa: TID251 (as the times of messages are)
 
     def learn(self, found: Mapping[int, Refused]) -> None:
         """Take in what was refused for certain."""
@@ -114,25 +121,38 @@ class Limits:
                 self._sizes[row.topic] = min(row.size, self._sizes.get(row.topic, row.size))
             elif refused.code == KafkaError.INVALID_RECORD and row.key is None:
                 self._need_keys.add(row.topic)
+            elif refused.code == KafkaError.INVALID_TIMESTAMP and row.timestamp:
+                self._learn_time(row.topic, row.timestamp)
+
+    def _learn_time(self, topic: str, told: int) -> None:
+        """What is further from now than a time that was refused is refused, too."""
+        if told < self._now:
+            self._earliest[topic] = max(told + 1, self._earliest.get(topic, 0))
+        else:
+            self._latest[topic] = min(told - 1, self._latest.get(topic, told))
 
     def beyond(self, positions: Iterable[int]) -> dict[int, Refused]:
         """Those that need not be tried any more."""
-        found = {}
-        for i in positions if self._sizes or self._need_keys else ():
-            row = self._rows[i]
-            if row.size >= self._sizes.get(row.topic, row.size + 1):
-                found[i] = Refused(KafkaError.MSG_SIZE_TOO_LARGE, is_exact=True)
-            elif row.key is None and row.topic in self._need_keys:
-                found[i] = Refused(KafkaError.INVALID_RECORD, is_exact=True)
-        return found
+        codes = ((i, self._code(self._rows[i])) for i in positions)
+        return {i: Refused(code, is_exact=True) for i, code in codes if code is not None}
+
+    def _code(self, row: Row) -> int | None:
+        if row.size >= self._sizes.get(row.topic, row.size + 1):
+            return KafkaError.MSG_SIZE_TOO_LARGE
+        if row.key is None and row.topic in self._need_keys:
+            return KafkaError.INVALID_RECORD
+        at = row.timestamp
+        first, last = self._earliest.get(row.topic, at), self._latest.get(row.topic, at)
+        return KafkaError.INVALID_TIMESTAMP if at and not first <= at <= last else None
 
 
 class Delivery:
     """Writes rows with one producer.
 
-    A broker refuses all messages that were sent together if it refuses one of them. Of some reasons
-    it says which message they are about, and the others have a code of their own. Other reasons are
-    exact if the producer sends messages one by one, and else a suspicion.
+    A broker refuses all messages that were sent together if it refuses one of them. Why it did is
+    exact if the producer sends messages one by one, and else a suspicion: if the broker names two
+    messages or more, the client gives those beside them a code of their own, but if it names one,
+    all that were sent with that one get its code.
     """
 
     def __init__(
@@ -185,8 +205,6 @@ class Delivery:
         self._wait()
         codes = {error.code() for error in failed.values()}
         exact_codes = codes - {_WITH_OTHERS} if self._one_by_one else {*_REFUSALS_OF_PLACES}
-        if _WITH_OTHERS in codes:
-            exact_codes |= _OF_RECORDS
         refused = {
             i: Refused(error.code(), is_exact=error.code() in exact_codes)
             for i, error in failed.items()

@@ -113,19 +113,26 @@ class KafkaSink(Sink):
             rows.fail(i, reason_of_refusal(found.code))
 
     def _written(self, rows: Rows) -> dict[int, Refused]:
-        """Write together what may be written together, and one by one what else is left."""
+        """Write together what may be written together, and one by one what is suspect."""
         refused: dict[int, Refused] = {}
-        left: Sequence[int] = range(len(rows))
-        is_clear = True
-        while left and is_clear:
-            found = self._delivery(one_by_one=False).write(rows, left)
-            certain = {i: of for i, of in found.items() if of.is_exact}
-            refused |= certain
-            left, is_clear = sorted(found.keys() - certain.keys()), bool(certain)
         limits = Limits(rows, compresses=self._brokers.compresses)
-        for first in range(0, len(left), AT_ONCE):
-            beyond = limits.beyond(left[first : first + AT_ONCE])
-            some = [i for i in left[first : first + AT_ONCE] if i not in beyond]
+        left: Sequence[int] = range(len(rows))
+        while left:
+            found = self._delivery(one_by_one=False).write(rows, left)
+            refused |= {i: of for i, of in found.items() if of.is_exact}
+            suspects = sorted(i for i, of in found.items() if of.is_suspect)
+            refused |= self._refused_among(suspects, rows, limits)
+            left = sorted(found.keys() - refused.keys() - {*suspects})
+        return refused
+
+    def _refused_among(
+        self, suspects: Sequence[int], rows: Rows, limits: Limits
+    ) -> dict[int, Refused]:
+        """Write these one by one."""
+        refused: dict[int, Refused] = {}
+        for first in range(0, len(suspects), AT_ONCE):
+            beyond = limits.beyond(suspects[first : first + AT_ONCE])
+            some = [i for i in suspects[first : first + AT_ONCE] if i not in beyond]
             found = self._delivery(one_by_one=True).write(rows, some)
             limits.learn(found)
             refused |= found | beyond

@@ -129,30 +129,35 @@ class Transactions:
         """
         refused: dict[int, int] = {}
         one_by_one = False
+        limits = Limits(rows, compresses=self._brokers.compresses)
         while (found := self._transact(rows, refused, mark)) is not None:
             if not any(of.is_exact for of in found.values()):
-                one_by_one = True
                 self._begin(mark, one_by_one=True)
-                self._look_among(rows, refused)
+                known = len(refused)
+                self._look_among(rows, refused, found, limits)
+                # Messages that are small enough may be too large together.
+                codes = {of.code for of in found.values()}
+                one_by_one = KafkaError.MSG_SIZE_TOO_LARGE in codes or len(refused) == known
             self._begin(mark, one_by_one=one_by_one)
             if mark.is_written(self._written.number, self._written.tag):
                 return
         if one_by_one:  # the next rows are sent together again
             self.drop()
 
-    def _look_among(self, rows: Rows, refused: dict[int, int]) -> None:
-        """Find refused rows by a transaction that is not committed.
+    def _look_among(
+        self, rows: Rows, refused: dict[int, int], found: dict[int, Refused], limits: Limits
+    ) -> None:
+        """Find refused rows among suspects by a transaction that is not committed.
 
         The smallest come first: as soon as one is too large, all that are larger are, too.
         """
         assert self._delivery is not None
-        left = [i for i in range(len(rows)) if i not in refused]
+        suspects = (i for i, of in found.items() if of.is_suspect)
         self._delivery.producer.begin_transaction()
-        found = self._delivery.write(rows, sorted(left, key=lambda i: rows[i].size))
-        limits = Limits(rows, compresses=self._brokers.compresses)
-        limits.learn(found)
-        found = limits.beyond(left) | found
-        refused |= {i: of.code for i, of in found.items()}
+        certain = self._delivery.write(rows, sorted(suspects, key=lambda i: rows[i].size))
+        limits.learn(certain)
+        certain = limits.beyond(i for i in range(len(rows)) if i not in refused) | certain
+        refused |= {i: of.code for i, of in certain.items()}
 
     def _transact(
         self, rows: Rows, refused: dict[int, int], mark: Mark
