@@ -1,0 +1,142 @@
+"""The tasks of one stage on one worker: made with their state, kept from batch to batch, closed.
+
+They carry the tag of the attempt that they were last part of. A batch says which tag it builds on;
+tasks with any other one are behind or ahead (their attempt was not committed), and are restored
+from the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from fulmen.checkpoint import Store, load_many, read_manifest
+from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.acking.acker_task import AckerTask
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.kinds import kind_of_bolt
+from fulmen.engine.tasks.spout_task import SpoutTask
+from fulmen.engine.tasks.task_base import TaskBase
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
+from fulmen.topology.resource.spec import ACKER
+
+
+class LiveTasks:
+    """The instances of stage `stage` on worker `partition` (-1: the driver)."""
+
+    def __init__(
+        self,
+        placed: PlacedTopology,
+        stage: int,
+        partition: int,
+        store: Store,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
+    ) -> None:
+        """None yet: the first batch makes them."""
+        self.placed = placed
+        self.stage = stage
+        self.partition = partition
+        self.store = store
+        self.tag: str | None = None
+        self._clock = clock
+        self._rng = rng
+        plan = placed.plan
+        names = plan.pinned if stage < 0 else plan.stages[stage]
+        self.components = [
+            name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
+        ]
+        self._left_out: tuple[int, ...] = ()
+        self._spouts: dict[int, SpoutTask] = {}
+        self._emitters: dict[int, EmitterTask] = {}
+        self._bolts: dict[str, list[list[BoltTask]]] = {}
+        self._by_task: dict[int, BoltTask] = {}
+        self._ackers: dict[int, AckerTask] = {}
+
+    def tasks_of(self, component: str) -> list[int]:
+        """The component's tasks on this worker."""
+        return [
+            t
+            for t in self.placed.plan.tasks(component)
+            if self.placed.plan.worker_of(t) == self.partition
+        ]
+
+    def is_at_base(self, header: Header) -> bool:
+        """Whether every task has the state that the batch builds on."""
+        return self.tag == header.base_of(self.stage)
+
+    def prepare(self, header: Header, summary: Summary) -> None:
+        """Have every task at the state that the batch builds on.
+
+        Args:
+            header: The header of the batch.
+            summary: Takes the keys of the tasks whose state was read from the checkpoint, and what
+                went wrong when the instances before were closed.
+
+        Raises:
+            ComponentFailed: An author's `open` or `prepare` raised.
+        """
+        is_at_base, left_out = self.is_at_base(header), self._left_out
+        self.tag, self._left_out = None, header.left_out  # a tag, when the batch has run to its end
+        if is_at_base and left_out == header.left_out:
+            return
+        started = self._clock()
+        for task in header.left_out:
+            self._spouts.pop(task, None)  # not closed: that is a call of its own as well
+        if not is_at_base:
+            summary.errors += self.close()
+        wanted = {
+            name: [t for t in self.tasks_of(name) if t not in header.left_out]
+            for name in self.components
+        }
+        if is_at_base:  # only spout tasks that were left out can be missing
+            back = [name for name in wanted if name in self.placed.spouts]
+            wanted = {name: [t for t in wanted[name] if t not in self._spouts] for name in back}
+        keys = {task: self.placed.plan.key_of(task) for tasks in wanted.values() for task in tasks}
+        number = header.number - 1
+        manifest = read_manifest(self.store, number)
+        found = load_many(self.store, manifest, list(keys.values()))
+        for name, tasks in wanted.items():
+            self._make(name, {task: found.get(keys[task], {}) for task in tasks}, number)
+        summary.restored += [key for key in keys.values() if found.get(key)]
+        summary.restore_seconds += self._clock() - started
+
+    def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
+        if component == ACKER:
+            self._ackers = {task: AckerTask(task, found) for task, found in journals.items()}
+        elif component in self.placed.spouts:
+            for task, found in journals.items():
+                self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
+        elif component == self.placed.emitter:
+            for task, found in journals.items():
+                self._emitters[task] = EmitterTask(self.placed, task, found, number, self._rng)
+        else:
+            kind = kind_of_bolt(self.placed, next(iter(journals)))
+            # one by one: if one fails, others are to be closed
+            for task, found in journals.items():
+                bolt = kind(self.placed, task, found, number, self._rng)
+                bolt.executor = self.placed.plan.executor_of(task).first
+                self._by_task[task] = bolt
+            executors = [
+                e for e in self.placed.plan.executors_on(self.partition) if e.component == component
+            ]
+            self._bolts[component] = [
+                [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
+            ]
+
+    def _authors_tasks(self) -> Iterator[TaskBase]:
+        yield from self._spouts.values()
+        yield from self._emitters.values()
+        yield from self._by_task.values()
+
+    def close(self) -> list[ErrorReport]:
+        """Let go of all instances. Returns what went wrong, for somebody to be told."""
+        errors = [error for task in self._authors_tasks() for error in task.close()]
+        self._spouts, self._emitters, self._bolts = {}, {}, {}
+        self._by_task, self._ackers = {}, {}
+        self.tag = None
+        return errors
