@@ -79,7 +79,7 @@ def test_rows_that_can_be_no_message_are_refused_before_anything_is_written(kafk
     assert [item.value for item in items] == [b"d"]
     assert refused == {
         0: "the key: complex 3j has no form in JSON. Convert it in a bolt before",
-        1: "a partition or timestamp must be an integer from 0, not -1",
+        1: "a partition must be an integer from 0 to 2147483647, not -1",
         2: "headers must be a mapping, or pairs of a name and a value",
     }
 
@@ -191,6 +191,51 @@ def test_many_refused_rows_cost_no_transaction_each(
     assert len(begun) <= 50
     assert len(set(read())) == len({value for _, value in rows}) - len(wrong)
     assert list(refused) == [n for n, (_, value) in enumerate(rows) if value in wrong]
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_a_row_that_is_too_large_by_its_many_headers_takes_no_longer_one_with_it(
+    kafka, topic, sink, read, number
+):
+    """Each header has lengths of its own beside its name and its value."""
+    kafka.make_topic(topic, 1, max_message_bytes="1000")
+    heavy = ("k", "y" * 850, [("h", b"")] * 40)
+    rows = [heavy] * 50 + [("k", "x" * 900, None)] * 2
+    life = sink(fields=("key", "value", "heads"), headersField="heads")
+    assert list(life.write_at_last(*rows, number=number)) == list(range(50))
+    assert set(read()) == {b"x" * 900}
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_rows_wait_for_a_topic_that_is_gone_if_only_their_partitions_are_of_them(
+    kafka, topic, sink, read, monkeypatch, number
+):
+    monkeypatch.setattr(producing, "UNKNOWN_SECONDS", 0.5)
+    kafka.make_topic(topic)
+    life = sink(fields=("key", "value", "to"), partitionField="to")
+    kafka.delete_topic(topic)
+    with pytest.raises(ServiceUnavailable):
+        life.write(("a", "1", 0), ("b", "2", None), number=number)
+    kafka.make_topic(topic)
+    assert life.write_at_last(("a", "1", 0), ("b", "2", 7), number=number) == {
+        1: "there is no such partition"
+    }
+    assert read() == [b"1"]
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_rows_of_the_topic_of_the_sink_wait_for_it_if_others_name_their_own(
+    kafka, topic, sink, read, monkeypatch, number
+):
+    monkeypatch.setattr(producing, "UNKNOWN_SECONDS", 0.5)
+    kafka.make_topic(topic)
+    life = sink(fields=("key", "value", "to"), topicField="to")
+    kafka.delete_topic(topic)
+    with pytest.raises(ServiceUnavailable):
+        life.write(("a", "1", None), number=number)
+    kafka.make_topic(topic)
+    assert life.write_at_last(("a", "1", None), number=number) == {}
+    assert read() == [b"1"]
 
 
 # ---- exactly once --------------------------------------------------------------------------------

@@ -308,6 +308,28 @@ def test_a_row_that_a_trigger_lacks_something_for_does_not_wait_for_others_for_e
     assert written(sink, [[5, "a", 0]], mark(2)) == {0: lacking}
 
 
+def test_a_row_that_a_trigger_lacks_something_for_does_not_wait_for_rows_that_are_refused_anyway(
+    target, monkeypatch
+):
+    raising(target)
+    target.run("ALTER TABLE t RENAME TO alone", "ALTER TABLE alone ALTER word SET NOT NULL")
+    monkeypatch.setattr(writing, "ALONE_SECONDS", 0.0)
+    sink = target.sink(table="alone")
+    assert written(sink, [[2, "a", 0], [3, None, 1]]).keys() == {0, 1}
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "copy"])
+def test_refused_rows_take_none_with_them_that_refer_to_rows_behind(target, mode):
+    """Without the refused ones, one statement writes all of them, whatever their order is."""
+    target.run(
+        "CREATE TABLE t (id integer PRIMARY KEY, word text NOT NULL, n integer REFERENCES t)"
+    )
+    sink = target.sink(table="t", mode=mode, **({"key": ["id"]} if mode == "upsert" else {}))
+    rows = [[5, "e", 4], [4, "d", 3], [8, None, 4], [3, "c", 1], [9, "orphan", 77], [1, "a", None]]
+    assert written(sink, rows).keys() == {2, 4}
+    assert [row[0] for row in all_rows(target)] == [1, 3, 4, 5]
+
+
 @pytest.mark.parametrize("mode", ["insert", "upsert", "copy"])
 def test_what_a_last_trigger_lacks_for_all_rows_is_waited_for_though_keys_are_there(target, mode):
     target.run(

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -112,12 +112,13 @@ def _bool(value: Any, kind: str) -> bool:
 
 def _integer(value: Any, kind: str) -> int:
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or (found := int(value)) != value:
-        raise _refused(value, kind)
     limit = _LIMITS[kind]
-    if not -limit <= found < limit:
-        raise _refused(value, kind)
-    return found
+    try:
+        if is_number and -limit <= value < limit and int(value) == value:
+            return int(value)
+    except InvalidOperation:  # a NaN is compared
+        pass
+    raise _refused(value, kind)
 
 
 def _float(value: Any, kind: str) -> float:

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Rows
+from fulmen.api.sinks import Rows, ServiceUnavailable
+from fulmen.errors import PASSED_ON, error_text
 
 BOM = b"\xef\xbb\xbf"
 """The byte order mark in UTF-8, which some programs begin files with. It is no data."""
@@ -88,7 +89,12 @@ def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
 
     Args:
         rows: What a sink is to write.
-        encode: Raises Malformed, or UnicodeError, for values that can't be written.
+        encode: Raises Malformed, or UnicodeError, for values that can't be written. What it raises
+            beside these is told with its type: it may run the code of a value's class.
+
+    Raises:
+        ServiceUnavailable: What a format needs is away.
+        OSError: The same.
     """
     made: list[Any] = []
     for i, values in enumerate(rows):
@@ -97,6 +103,11 @@ def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
         except (Malformed, UnicodeError) as error:
             made.append(None)
             rows.fail(i, str(error))
+        except (*PASSED_ON, ServiceUnavailable, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 (of an author's class)
+            made.append(None)
+            rows.fail(i, error_text(error))
     return made
 
 

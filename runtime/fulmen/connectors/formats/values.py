@@ -200,7 +200,10 @@ def scalar(value: Any) -> Any:
         if np.isnat(value):
             return "NaT"
         kind = "M8[us]" if isinstance(value, np.datetime64) else "m8[us]"
-        rounded = value.astype(kind)
+        try:
+            rounded = value.astype(kind)
+        except TypeError:  # months and years
+            raise Malformed(f"{value!r} is of no certain length. {_CURE}") from None
         if rounded != value:
             raise Malformed(f"{value!r} has parts of microseconds. {_CURE}")
         return rounded.item()

@@ -14,11 +14,13 @@ import psycopg
 from psycopg.adapt import PyFormat, Transformer
 
 from fulmen.connectors.formats import DEFAULT, Malformed, natural
-from fulmen.errors import repr_of
+from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.transactional.columns import DoesNotFit
 
 Kind = Literal["text", "number", "bytes", "json", "array", "other"]
 LIMITS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+WRITABLE = 10**4000
+"""Python writes integers of 4,300 digits, and no longer ones."""
 Text = str | None
 
 
@@ -51,8 +53,8 @@ def texts(
     """
     kinds = set(map(type, values))
     if kinds == {int} and column.kind in ("number", "text"):
-        limit = LIMITS.get(column.type)
-        if limit is None or (min(values) >= -limit and max(values) < limit):
+        limit = LIMITS.get(column.type, WRITABLE)
+        if min(values) >= -limit and max(values) < limit:
             return list(map(str, values))
     elif kinds == {str} and column.kind not in ("bytes", "array") and _is_text("".join(values)):
         return values
@@ -62,6 +64,11 @@ def texts(
             found.append(text_of(column, value))
         except DoesNotFit as error:
             refuse(i, f"column {column.name!r}: {error}")
+            found.append(None)
+        except PASSED_ON:
+            raise
+        except Exception as error:  # noqa: BLE001 (of an author's class)
+            refuse(i, f"column {column.name!r}: {error_text(error)}")
             found.append(None)
     return found
 

@@ -5,9 +5,8 @@ trigger may raise any code. So an error that may be the server's is one only if 
 written: neither a statement without rows, nor any row of the batch, nor one that was written
 before, which is tried and taken back: a row that has failed may come again alone. If none is known,
 one that the table has is tried. That may say nothing: the table is empty, or refuses an equal key
-before it calls its last triggers. Then several rows of which none is taken are not to blame, and a
-single one is after a while. What RAISE in PL/pgSQL says is about the row. Two kinds of codes are
-left:
+before it calls its last triggers. Then several such rows are not to blame, and a single one is
+after a while. What RAISE in PL/pgSQL says is about the row. Two kinds of codes are left:
 
 - What only the server itself can be in (its disk is full, it shuts down) is never a row's fault.
   But a row may end the connection, such as by a crash of the server's process. If it was lost
@@ -23,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg.sql import Composed
@@ -35,6 +34,7 @@ from fulmen.connectors.postgres.bisection import (
     write_last_of_keys,
 )
 from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, Database, said
+from fulmen.connectors.postgres.statements import Statements
 from fulmen.connectors.postgres.texts import Text, array, lines
 from fulmen.transactional.stores.postgres_connection import code_of
 
@@ -43,6 +43,8 @@ ROWS_FAULT = ("21", "22", "23", "44", "54", "P0")
 with a check, what is too large, and what a trigger raises."""
 RAISED = "exec_stmt_raise"
 """The function of the server that RAISE in PL/pgSQL calls."""
+LACKS_ANOTHER = "23503"
+"""What a row refers to is not there."""
 STRUCTURE = ("0A", "25", "2F", "38", "39", "3D", "3F", "42", "F0", "XX")
 """Classes that are about what is there, such as a table that a trigger needs."""
 PATIENCE, SOON, LONG = 9, "40", 3
@@ -83,40 +85,6 @@ class Contention:
     alone: tuple[Sequence[Text], float] | None = None
 
 
-class Statements(Protocol):
-    """What is executed."""
-
-    @property
-    def insert(self) -> Composed:
-        """Adds or replaces rows, given an array for each column."""
-        ...
-
-    @property
-    def copy(self) -> Composed:
-        """Adds rows."""
-        ...
-
-    @property
-    def ranks(self) -> Composed | None:
-        """Numbers keys, given the same arrays. None: it does not matter which rows are equal."""
-        ...
-
-    @property
-    def present(self) -> Composed:
-        """A row of the table, as text."""
-        ...
-
-    @property
-    def behind(self) -> Composed:
-        """Something, if the table has triggers that are called after rows were inserted."""
-        ...
-
-    @property
-    def replaces(self) -> bool:
-        """Whether `insert` may change a row that is there instead."""
-        ...
-
-
 class Writer:
     """Writes rows in a transaction."""
 
@@ -142,7 +110,8 @@ class Writer:
         self._items: Sequence[Sequence[Text]] = ()
         self._written = 0
         self._takes: bool | None = None
-        self._doubtful: psycopg.Error | None = None
+        self._doubtful: dict[tuple[Text, ...], psycopg.Error] = {}
+        self._orphans: set[tuple[Text, ...]] = set()
 
     def write(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
         """Write all rows but those that are refused. Returns why, by position.
@@ -162,15 +131,35 @@ class Writer:
         return self._write_all(items, key)
 
     def _write_all(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
-        self._items = items
-        refused = self._upsert(key) if key and self._statements.ranks else self._insert()
-        if self._doubtful is not None and not self._written:
+        refused = self._write_with_orphans(items, key)
+        if self._doubtful and not self._written:
             takes_another = self._takes_another()
             if takes_another is None:
-                takes_another = len(items) == 1 and self._has_waited(items[0])
+                alone = next(iter(self._doubtful))
+                takes_another = len(self._doubtful) == 1 and self._has_waited(alone)
             if not takes_another:
-                raise self._doubtful
+                raise next(iter(self._doubtful.values()))
         return refused
+
+    def _write_with_orphans(
+        self, items: Sequence[Sequence[Text]], key: Sequence[int]
+    ) -> dict[int, str]:
+        """Write rows, and once more those that lacked others, as long as that is of any use.
+
+        One statement takes a row that refers to one behind it. If there is a refused row as well,
+        they are written one after the other.
+        """
+        refused: dict[int, str] = {}
+        left: Sequence[int] = range(len(items))
+        while True:
+            self._items, self._orphans = [items[i] for i in left], set()
+            found = self._upsert(key) if key and self._statements.ranks else self._insert()
+            refused |= {left[at]: reason for at, reason in found.items()}
+            again = sorted(left[at] for at in found if tuple(self._items[at]) in self._orphans)
+            if not again or len(found) == len(left):
+                return refused
+            left = again
+            refused = {i: reason for i, reason in refused.items() if i not in {*again}}
 
     def _has_waited(self, item: Sequence[Text]) -> bool:
         """Whether a row that nothing else is known of has waited long enough."""
@@ -245,13 +234,15 @@ class Writer:
             with self._db.transaction():  # a savepoint
                 return _execute(self._db, statement, items, is_copy)
         except psycopg.Error as error:
-            if not self._is_rows_fault(error, len(items)):
+            if not self._is_rows_fault(error, items):
                 raise
             raise Refused(said(error)) from None
 
-    def _is_rows_fault(self, error: psycopg.Error, count: int) -> bool:
+    def _is_rows_fault(self, error: psycopg.Error, items: Sequence[Sequence[Text]]) -> bool:
         """Whether the rows are to blame, or at least one of them."""
         code = code_of(error)
+        if code == LACKS_ANOTHER and len(items) == 1:
+            self._orphans.add(tuple(items[0]))
         if code.startswith(ROWS_FAULT) or error.diag.source_function == RAISED:
             return True
         if self._db.closed:
@@ -264,8 +255,9 @@ class Writer:
             return False
         if not self._takes_rows():
             return False
-        if count == 1 and (is_conflict or (code.startswith(STRUCTURE) and error.diag.context)):
-            self._doubtful = error  # a trigger lacks something: for this row, or for all
+        lacks = code.startswith(STRUCTURE) and error.diag.context
+        if len(items) == 1 and (is_conflict or lacks):
+            self._doubtful[tuple(items[0])] = error  # a trigger lacks it for this row, or for all
         return True
 
     def _is_stuck(self, code: str) -> bool:

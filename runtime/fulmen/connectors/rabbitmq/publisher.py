@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pika  # type: ignore[import-untyped]
 from pika import exceptions
@@ -45,10 +45,21 @@ class Message:
     properties: Any
     body: bytes
 
-    @property
-    def returned_as(self) -> tuple[str, str]:
-        """By what it is known again if the broker returns it."""
-        return self.properties.message_id, self.routing_key
+
+class Returned(NamedTuple):
+    """A message that has reached no queue.
+
+    Attributes:
+        routing_key: The routing key.
+        properties: pika's BasicProperties.
+        body: The message.
+        reason: Why, in one line.
+    """
+
+    routing_key: str
+    properties: Any
+    body: bytes
+    reason: str
 
 
 class ExchangeMissing(Exception):
@@ -90,7 +101,7 @@ class Publisher:
         self._sent = 0
         self._unconfirmed: dict[int, int] = {}
         self._refused: dict[int, str] = {}
-        self._returned: dict[tuple[str, str], str] = {}
+        self._returned: list[Returned] = []
 
     def connect(self, declare: Callable[[Any, Callable[[Any], None]], None] | None = None) -> None:
         """Connect anew, unless there is a connection that lives.
@@ -137,7 +148,7 @@ class Publisher:
             ServiceUnavailable: It is not known which messages have arrived.
         """
         self.connect()
-        self._refused, self._returned = {}, {}
+        self._refused, self._returned = {}, []
         try:
             for first in range(0, len(messages), AT_ONCE):
                 for i, message in enumerate(messages[first : first + AT_ONCE], first):
@@ -149,9 +160,8 @@ class Publisher:
             if error.reply_code in OF_MESSAGES:
                 raise ChannelRefused(error.reply_code, reason_of(error)) from None
             raise self._broker.away(error) from None
-        for i, message in enumerate(messages):
-            if (reason := self._returned.get(message.returned_as)) is not None:
-                self._refused[i] = reason
+        if self._returned:
+            self._refused |= refused_of(messages, self._returned)
         return self._refused
 
     def _send(self, i: int, message: Message) -> None:
@@ -204,11 +214,10 @@ class Publisher:
                 self._refused[i] = "the broker could not keep the message"
         self._stop()
 
-    def _has_returned(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
+    def _has_returned(self, _channel: Any, method: Any, properties: Any, body: bytes) -> None:
         reason = f"{method.reply_text}: exchange {method.exchange!r} has no queue for routing key"
-        self._returned[properties.message_id, method.routing_key] = (
-            f"{reason} {method.routing_key!r}"
-        )
+        told = f"{reason} {method.routing_key!r}"
+        self._returned.append(Returned(method.routing_key, properties, body, told))
 
     def _has_blocked(self, _connection: Any, frame: Any) -> None:
         self._blocked = f"it takes no messages for now ({frame.method.reason})"
@@ -283,3 +292,21 @@ class Publisher:
             self._run(0)  # only now is the socket closed
         with contextlib.suppress(Exception):
             self._loop.close()
+
+
+def refused_of(messages: Sequence[Message], returned: Sequence[Returned]) -> dict[int, str]:
+    """Which messages of one exchange were returned, and why, by their positions.
+
+    Ids that rows name may be equal. Then the body tells which it was, and the headers, by which an
+    exchange may decide as well.
+    """
+    alike: dict[tuple[str, str], list[int]] = {}
+    for i, message in enumerate(messages):
+        alike.setdefault((message.properties.message_id, message.routing_key), []).append(i)
+    refused: dict[int, str] = {}
+    for one in returned:
+        some = alike.get((one.properties.message_id, one.routing_key), ())
+        content = one.body, one.properties.headers
+        same = [i for i in some if (messages[i].body, messages[i].properties.headers) == content]
+        refused |= dict.fromkeys(same or some, one.reason)
+    return refused

@@ -173,7 +173,7 @@ class RabbitSink(Sink):
                 refused[part[0]] = str(error)
                 if error.code == NO_RIGHT:
                     routing_keys[messages[part[0]].routing_key] = str(error)
-                elif "size" in error.reason:
+                elif "message size" in error.reason:
                     size, too_large = len(messages[part[0]].body), str(error)
                 continue
             refused |= {part[at]: reason for at, reason in found.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.connectors.formats.types import Convert, converter
-from fulmen.errors import repr_of
+from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.transactional.columns import LARGEST, DoesNotFit
 
 Value = None | int | float | str | bytes
@@ -43,6 +43,11 @@ def values_of(
             found.append(value_of(value))
         except DoesNotFit as error:
             refuse(i, f"column {column!r}: {error}")
+            found.append(None)
+        except PASSED_ON:
+            raise
+        except Exception as error:  # noqa: BLE001 (of an author's class)
+            refuse(i, f"column {column!r}: {error_text(error)}")
             found.append(None)
     return found
 

@@ -24,13 +24,14 @@ _REFUSALS = {
     KafkaError.INVALID_TIMESTAMP: "the topic takes no message of that time",
     KafkaError.POLICY_VIOLATION: "a policy of the brokers takes no such message",
 }
-_REFUSALS_OF_PLACES = {
-    KafkaError._UNKNOWN_PARTITION: "there is no such partition",
+_REFUSALS_OF_PARTITIONS = {KafkaError._UNKNOWN_PARTITION: "there is no such partition"}
+_REFUSALS_OF_TOPICS = {
     KafkaError._UNKNOWN_TOPIC: "there is no such topic",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "there is no such topic or partition",
     KafkaError.TOPIC_EXCEPTION: "there can be no topic of that name",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user has no right to that topic",
 }
+_REFUSALS_OF_PLACES = _REFUSALS_OF_PARTITIONS | _REFUSALS_OF_TOPICS
 _WITH_OTHERS = KafkaError._INVALID_DIFFERENT_RECORD
 
 
@@ -46,9 +47,11 @@ class Row(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes, without what each message has beside key, value and headers."""
-        headers = sum(len(name) + len(value or b"") for name, value in self.headers or ())
-        return len(self.value or b"") + len(self.key or b"") + headers
+        """In bytes, as brokers count it: without what is alike in all messages sent one by one."""
+        parts = [self.key, self.value]
+        for name, value in self.headers or ():
+            parts += [name.encode(), value]
+        return sum(map(_size_of, parts)) + _varint_size(len(self.headers or ()))
 
     def described(self) -> dict[str, Any]:
         """For people, without what it does not have."""
@@ -77,6 +80,16 @@ class Refused(NamedTuple):
     def is_suspect(self) -> bool:
         """It may be about this row, or about others that were sent with it."""
         return not self.is_exact and self.code != _WITH_OTHERS
+
+
+def _size_of(part: bytes | None) -> int:
+    """Of a key, a value, or the name or value of a header, with its length before it."""
+    return 1 if part is None else _varint_size(len(part)) + len(part)
+
+
+def _varint_size(number: int) -> int:
+    """Of a number that the protocol writes with seven bits in each byte, after its sign."""
+    return max(1, -(-(2 * number).bit_length() // 7))
 
 
 def _note(failed: dict[int, KafkaError], i: int, error: KafkaError | None, _: Message) -> None:
@@ -156,14 +169,14 @@ class Delivery:
     """
 
     def __init__(
-        self, brokers: Brokers, *, names_places: bool, one_by_one: bool = False, **settings: Any
+        self, brokers: Brokers, topic: str, *, one_by_one: bool = False, **settings: Any
     ) -> None:
         """Make a producer.
 
         Args:
             brokers: Where it connects to.
-            names_places: Rows name topics or partitions, so one that is not there is the row's
-                mistake.
+            topic: Of the sink. If another one can't be used, that is the mistake of the row that
+                names it.
             one_by_one: Each message is sent alone.
             settings: Others of the producer, as for `Brokers.settings`.
         """
@@ -178,7 +191,7 @@ class Delivery:
             **settings,
             **({"batch_num_messages": 1} if one_by_one else {}),
         )
-        self._refusals = {**_REFUSALS, **(_REFUSALS_OF_PLACES if names_places else {})}
+        self._topic = topic
         self._one_by_one = one_by_one
         self._is_transactional = "transactional_id" in settings
         self._failed: dict[int, KafkaError] = {}
@@ -199,7 +212,7 @@ class Delivery:
                 code = error_of(error).code()
                 if code == KafkaError._STATE and failed:
                     break  # a transaction takes no more once one of its messages was refused
-                if code not in self._refusals:
+                if not self._is_refusal(rows[i], code):
                     raise
                 exact[i] = Refused(code, is_exact=True)
         self._wait()
@@ -208,12 +221,18 @@ class Delivery:
         refused = {
             i: Refused(error.code(), is_exact=error.code() in exact_codes)
             for i, error in failed.items()
-            if error.code() in self._refusals or error.code() == _WITH_OTHERS
+            if self._is_refusal(rows[i], error.code())
         }
         others = [failed[i] for i in failed if i not in refused]
         if others and not (refused and self._is_transactional):  # else they went with it
             raise KafkaException(others[0])
         return exact | refused
+
+    def _is_refusal(self, row: Any, code: int) -> bool:
+        """Whether it says that a row is refused, or was sent with one that is."""
+        if code in _REFUSALS_OF_TOPICS:
+            return bool(row.topic != self._topic)
+        return code in _REFUSALS or code in _REFUSALS_OF_PARTITIONS or code == _WITH_OTHERS
 
     @property
     def has_failed(self) -> bool:

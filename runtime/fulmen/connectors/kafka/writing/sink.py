@@ -31,6 +31,7 @@ from fulmen.connectors.kafka.writing.producing import (
     reason_of_refusal,
 )
 from fulmen.connectors.kafka.writing.transactions import Transactions
+from fulmen.errors import repr_of
 
 AT_ONCE = 50
 """Of messages that are sent one by one: after so many, those that are too large are known."""
@@ -70,9 +71,8 @@ class KafkaSink(Sink):
         self._key_format = keys.make() if keys is not None else None
         for component, stream in context.sources:
             self._encoder_of(context.streams[component][stream].fields)
-        names_places = bool(options.topic_field or options.partition_field)
         self._deliveries: dict[bool, Delivery] = {}
-        self._transactions = Transactions(self._brokers, options.topic, names_places=names_places)
+        self._transactions = Transactions(self._brokers, options.topic)
         probe = self._brokers.make(Consumer, group_id="fulmen")
         try:
             self._brokers.metadata(probe, options.topic)
@@ -140,12 +140,8 @@ class KafkaSink(Sink):
 
     def _delivery(self, *, one_by_one: bool) -> Delivery:
         if one_by_one not in self._deliveries:
-            options = self._options
-            self._deliveries[one_by_one] = Delivery(
-                self._brokers,
-                names_places=bool(options.topic_field or options.partition_field),
-                one_by_one=one_by_one,
-            )
+            topic = self._options.topic
+            self._deliveries[one_by_one] = Delivery(self._brokers, topic, one_by_one=one_by_one)
         return self._deliveries[one_by_one]
 
     def _unavailable(self, error: KafkaException) -> ServiceUnavailable:
@@ -291,13 +287,19 @@ def _avro_key(encode: Callable[[Values], bytes]) -> Part:
 def _name_of_topic(value: Any) -> str:
     if not isinstance(value, str):
         raise Malformed(f"a topic must be text, not {type(value).__name__}")
+    if not value or not value.isascii() or "\0" in value:
+        raise Malformed(f"there can be no topic of the name {repr_of(value, 50)}")
     return value
 
 
-def _whole_number(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Malformed(f"a partition or timestamp must be an integer from 0, not {value!r:.50}")
-    return value
+def _whole_number(what: str, most: int) -> Part:
+    def checked(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            found = repr_of(value, 50)
+            raise Malformed(f"{what} must be an integer from 0 to {most}, not {found}")
+        return value
+
+    return checked
 
 
 def _headers(value: Any) -> list[tuple[str, bytes | None]]:
@@ -313,6 +315,8 @@ def _headers(value: Any) -> list[tuple[str, bytes | None]]:
 def _name(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(name)
+    if "\0" in name:  # the client would end it there
+        raise Malformed(f"the name {repr_of(name, 50)} has the character NUL")
     return checked_text(name)
 
 
@@ -323,7 +327,7 @@ def _header(content: Any) -> bytes | None:
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "topic": _name_of_topic,
     "key": _key,
-    "partition": _whole_number,
-    "timestamp": _whole_number,
+    "partition": _whole_number("a partition", (1 << 31) - 1),
+    "timestamp": _whole_number("a timestamp", (1 << 63) - 1),
     "headers": _headers,
 }

@@ -54,11 +54,10 @@ def within(seconds: float, call: Callable[[], object]) -> None:
 class Transactions:
     """Writes rows of one task, each exactly once."""
 
-    def __init__(self, brokers: Brokers, topic: str, *, names_places: bool) -> None:
-        """See `Delivery` for `names_places`; the mark is kept for `topic`."""
+    def __init__(self, brokers: Brokers, topic: str) -> None:
+        """The mark is kept for `topic`, which is that of the sink."""
         self._brokers = brokers
         self._place = topic
-        self._names_places = names_places
         self._delivery: Delivery | None = None
         self._written = Written()
         self._readers: list[Consumer] = []
@@ -86,7 +85,7 @@ class Transactions:
         self.drop()
         self._delivery = Delivery(
             self._brokers,
-            names_places=self._names_places,
+            self._place,
             one_by_one=one_by_one,
             transactional_id=f"fulmen-{mark.sink}",
             transaction_timeout_ms=TRANSACTION_SECONDS * 1000,
