@@ -19,6 +19,7 @@ from fulmen.api.sinks import Mark, Rows, Sink
 from fulmen.connectors.formats import FormatOptions, JsonOptions, Malformed, encode_each
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import SinkOptions
+from fulmen.errors import repr_of, text_of
 
 
 class PrintedOptions(SinkOptions):
@@ -119,7 +120,7 @@ class TableSink(Sink):
         at = [rows.fields.index(name) for name in self._options.key]
         self._fields = rows.fields
         for row in rows:
-            key = tuple(repr(row[i]) for i in at) if at else object()
+            key = tuple(repr_of(row[i], sys.maxsize) for i in at) if at else object()
             self._table.pop(key, None)
             self._table[key] = row
             while len(self._table) > self._options.rows:
@@ -136,6 +137,12 @@ class TableSink(Sink):
     def _print(self) -> None:
         table = Table(*self._fields, box=box.SIMPLE)
         for row in self._table.values():
-            table.add_row(*(str(value) for value in row))
+            table.add_row(*(_printable(value) for value in row))
         Console(file=sys.stdout).print(table, markup=False)
         self._printed, self._is_new = time.monotonic(), False
+
+
+def _printable(value: Any) -> str:
+    """The text of a value, with what standard output has no characters for written as escapes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text_of(value).encode(encoding, "backslashreplace").decode(encoding)

@@ -143,6 +143,27 @@ def test_a_table_shows_the_latest_row_of_each_key(capsys):
     ] == [["3", "a"], ["4", "c"]]
 
 
+class Unsaid:
+    """Nobody can say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("key", [[], ["n"]], ids=["no-key", "key"])
+def test_a_table_shows_rows_also_beside_one_that_has_no_text(capsys, key):
+    """It would be printed again and again, and fail all rows that come later."""
+    sink = made(TableSink, key=key, every_seconds=0)
+    assert written(sink, [[Unsaid(), "a"], [2, "\ud800"]]) == {}
+    assert written(sink, [[3, "c"]]) == {}
+    shown = capsys.readouterr().out
+    assert "<Unsaid, whose __str__ raised RuntimeError>" in shown
+    assert "\\ud800" in shown
+    assert shown.split()[-2:] == ["3", "c"]
+
+
 def test_a_key_that_is_no_field_fails_the_rows():
     assert set(written(made(TableSink, key=["x"]), [[1, "a"]]).values()) == {
         "there is no field 'x', only ['n', 'text']"
