@@ -287,6 +287,26 @@ def test_a_source_that_knows_its_end_is_waited_for():
     assert 90 <= result.batches < 100
 
 
+def raises_between(spout):
+    """Emits two rows. In between its code raises for long, and then its iterator has ended."""
+    spout.calls = getattr(spout, "calls", 0) + 1
+    if spout.calls in (1, 60):
+        spout.collector.emit([spout.calls])
+    elif spout.calls < 60:
+        raise ValueError("the answer is no JSON")
+    else:
+        next(iter([]))
+
+
+def test_a_source_whose_code_raises_has_not_come_to_its_end():
+    builder = TopologyBuilder()
+    builder.set_spout("source", HookSpout).set_config(hooks(next_tuple=raises_between))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    result = run(builder, emits=True, at_most=200)
+    assert result.emitted("source") == [[1], [60]]
+    assert "next_tuple: ValueError: the answer is no JSON" in {e.message for e in result.errors}
+
+
 def test_where_nothing_but_failures_happens_the_run_ends_soon_and_says_why():
     builder = TransactionalTopologyBuilder("wrong", "spout", OneFieldOfTransactions)
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("spout")

@@ -111,6 +111,7 @@ class Coordinator:
         self._is_window_due = False  # in the next batch, and that is rare
         self._hurries = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
+        self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
         self._away_until = self.clock  # a source that was away may have more, until then
 
     @property
@@ -290,6 +291,8 @@ class Coordinator:
         self._did_nothing = done.idle
         is_empty = is_idle and not self._is_waiting
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
+        has_raised = any(summary.has_raised for summary in done.summaries)
+        self._calm_batches = 0 if has_raised else self._calm_batches + 1
         if away_in(done.summaries, self._spout_tasks()):
             self._away_until = self.clock + AWAY_SECONDS
         self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
@@ -465,13 +468,14 @@ class Coordinator:
         The second counts only if no spout knows its end: then it says so.
         Bolts may hold tuples all the same, if it is not settled. Something is to come while one
         of them holds the spouts; and it may be while batches leave out a tuple that is suspected,
-        and for a while after a source was away.
+        for a while after a source was away, and for some batches after a spout could not be asked.
         Spout tasks that are left out may have more: see `left_out`.
         """
         if self.holds or self._unfinished.rests(lambda task: task not in self.left_out):
             return False
         is_over = self.idle.is_over and self.crashes.limit is None
         is_over = is_over and self.clock >= self._away_until and not self._waits_for_an_end
+        is_over = is_over and self._calm_batches >= IDLE_BATCHES_TO_END
         if self.transactions is not None:  # pauses after failures are idle, and not the end
             is_over = self._empty_batches >= IDLE_BATCHES_TO_END
         return self.is_quiet and (self.exhausted or is_over)

@@ -108,6 +108,8 @@ class Summary:
         exhausted: Spout task -> whether it says that there will never be another tuple. None: it
             does not know its end.
         did_something: Whether a spout said that it did something, though it emitted nothing.
+        has_raised: Whether the `next_tuple` of a spout raised, so that nobody knows what more there
+            is. Not StopIteration: iterators say so that they have ended.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
         result_pending: The same of results, of bolt tasks that have kept some.
@@ -157,6 +159,7 @@ class Summary:
     restore_seconds: float = 0.0
     exhausted: dict[int, bool | None] = field(default_factory=dict)
     did_something: bool = False
+    has_raised: bool = False
     spout_pending: dict[int, int] = field(default_factory=dict)
     result_pending: dict[int, int] = field(default_factory=dict)
     resting: dict[int, Resting] = field(default_factory=dict)

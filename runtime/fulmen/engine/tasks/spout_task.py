@@ -84,6 +84,7 @@ class SpoutTask(RootTask):
         self.ids.restored(self.pending.msg_ids(), self.failed_messages.msg_ids())
         self._traced = TracedMessages()
         self._clock = 0.0
+        self._has_raised = False
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self._empty = EmptyCalls()
         self._fail: object = None
@@ -314,6 +315,8 @@ class SpoutTask(RootTask):
         summary.unread.update(self.unread)
         summary.to_read.update(self.to_read)
         summary.did_something |= self._empty.did_something
+        summary.has_raised |= self._has_raised
+        self._has_raised = False
         summary.spout_pending[self.task] = self.pending.count
         if self.failed_messages.resting:
             summary.resting[self.task] = Resting(*self.failed_messages.described())
@@ -351,6 +354,7 @@ class SpoutTask(RootTask):
                 if fatal:
                     raise ComponentFailed(report) from e
                 self._is_dry = True
+                self._has_raised = not isinstance(e, StopIteration)
                 return count(), False, measure()
             clock = time.monotonic()
             if clock >= deadline:
