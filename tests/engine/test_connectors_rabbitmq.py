@@ -372,7 +372,7 @@ def test_what_is_wrong_is_said_without_the_password(rabbit_server, user, passwor
 RECEIVED = ("word", "count")
 
 
-def sink_of(server, port=None, batch=1, identity=None, fields=RECEIVED, **options):
+def sink_of(server, port=None, batch=1, identity=None, **options):
     sink = RabbitSink()
     sink.identity = identity or sink.identity
     context = TopologyContext(
@@ -381,7 +381,7 @@ def sink_of(server, port=None, batch=1, identity=None, fields=RECEIVED, **option
         task_id=2,
         task_index=0,
         worker=0,
-        streams={"source": {"default": Stream(fields)}, "sink": {}},
+        streams={"source": {"default": Stream(RECEIVED)}, "sink": {}},
         sources=(("source", "default"),),
         options=RabbitSink.config_model.model_validate(
             {
@@ -396,13 +396,13 @@ def sink_of(server, port=None, batch=1, identity=None, fields=RECEIVED, **option
     return sink
 
 
-def write(sink, values, roots=None, fields=RECEIVED):
+def write(sink, values, roots=None):
     """What the engine does with a sink. Returns the reasons of rows that failed."""
-    rows = Rows(fields, values)
+    rows = Rows(RECEIVED, values)
     encoded = sink.encode(rows)
     left = [i for i in range(len(values)) if i not in rows.failed]
     of = None if roots is None else lambda i: (roots[left[i]],)
-    written = Rows(fields, [encoded[i] for i in left], of)
+    written = Rows(RECEIVED, [encoded[i] for i in left], of)
     if left:
         sink.write(written, None)
     return rows.failed | {left[i]: reason for i, reason in written.failed.items()}
@@ -468,16 +468,6 @@ def test_rows_of_one_message_id_that_reach_a_queue_do_not_fail_with_one_that_rea
     failed = write(sink, [["a", "eu"], ["b", "us"], ["a", "us"], ["b", "eu"], ["c", None]])
     assert sorted(failed) == [1, 2, 4]
     assert [body for _, body in messages(rabbit_server, queue)] == ["a", "b"]
-
-
-def test_what_the_broker_says_of_a_header_is_not_taken_for_what_it_says_of_sizes(
-    rabbit_server, queue, sinks
-):
-    """It closes the channel for such a header, and its reason has the header's text."""
-    sink = sinks(routingKey=queue, fields=("word", "CC"), headers=["CC"])
-    rows = [["a", "the size"], ["longer", None], ["longest", None]]
-    assert sorted(write(sink, rows, fields=("word", "CC"))) == [0]
-    assert {body for _, body in messages(rabbit_server, queue)} == {"longer", "longest"}
 
 
 @pytest.fixture

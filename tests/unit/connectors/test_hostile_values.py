@@ -109,7 +109,8 @@ def kafka_encoder(part):
     """What makes messages of rows of which a part is a field."""
     options = {"bootstrap.servers": "h:1", "topic": "t", "format": {"type": "json"}}
     options = KafkaSinkOptions.model_validate(options | {f"{part}Field": "x"})
-    return kafka_sink._Encoder(options, FIELDS, options.format.make(), None).encode
+    encode = kafka_sink._Encoder(options, ("x", "y"), options.format.make(), None).encode
+    return lambda values: encode([*values, "message"])
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)

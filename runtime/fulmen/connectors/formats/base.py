@@ -105,7 +105,7 @@ def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
             rows.fail(i, str(error))
         except (*PASSED_ON, ServiceUnavailable, OSError):
             raise
-        except Exception as error:  # noqa: BLE001 (of an author's class)
+        except BaseException as error:  # noqa: BLE001 (of an author's class)
             made.append(None)
             rows.fail(i, error_text(error))
     return made

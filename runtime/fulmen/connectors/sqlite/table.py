@@ -85,8 +85,9 @@ class SqliteTransaction:
         It takes them one after another, so after a refused row it goes on with the next one. Of
         rows with one key the last that is taken counts.
 
-        A constraint or trigger may roll back the whole transaction. Then the rows behind that one
-        are tried as well, to find all that do so, and what is left is written once more.
+        A constraint or trigger may roll back the whole transaction, and RAISE(FAIL) leaves what the
+        row has changed, so that it is rolled back here. Then the rows behind that one are tried as
+        well, to find all that do so, and what is left is written once more.
         """
         fatal: dict[int, str] = {}
         while True:
@@ -97,8 +98,11 @@ class SqliteTransaction:
                 try:
                     self._db.executemany(self._insert, begun)
                 except sqlite3.Error as error:
+                    has_stayed = self._has_changed_something()
                     if not self._is_rows_fault(error, begun):
                         raise
+                    if has_stayed:
+                        self._db.execute("ROLLBACK")
                     told = refused if self._db.in_transaction else fatal
                     told[begun.last] = str(error)
                     if told is fatal:
@@ -107,6 +111,13 @@ class SqliteTransaction:
                 return refused | fatal
             self._db.execute("ROLLBACK")
             self._begin()
+
+    def _has_changed_something(self) -> bool:
+        """Whether the last statement has left changes, though it failed."""
+        if not self._db.in_transaction:
+            return False
+        (changes,) = self._db.execute("SELECT changes()").fetchone()
+        return bool(changes)
 
     def _begin(self) -> None:
         """Begin a transaction like the one that was rolled back."""

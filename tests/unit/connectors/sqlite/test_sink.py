@@ -120,6 +120,23 @@ def test_a_row_that_breaks_a_function_of_an_index_fails_alone(target):
     assert [row[0] for row in all_rows(target)] == [1, 3]
 
 
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_a_row_that_a_trigger_refuses_behind_its_insert_does_not_stay(target, mode):
+    """FAIL ends the statement, and takes nothing back."""
+    target.run(
+        "CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)",
+        "CREATE TRIGGER behind AFTER INSERT ON t WHEN new.n = 1"
+        " BEGIN SELECT RAISE(FAIL, 'not 1'); END",
+    )
+    for guarantee, number in (("at-least-once", None), (EXACTLY, mark(1))):
+        key = {"key": ["id"]} if mode == "upsert" else {}
+        sink = target.sink(table="t", mode=mode, guarantee=guarantee, **key)
+        first = 10 if number else 0
+        rows = [[first + 1, "a", 0], [first + 2, "b", 1], [first + 3, "c", 0], [first + 4, "d", 1]]
+        assert written(sink, rows, number) == {1: "not 1", 3: "not 1"}
+    assert [row[0] for row in all_rows(target)] == [1, 3, 11, 13]
+
+
 def test_a_trigger_refuses_rows_by_abort_and_by_a_rollback_of_all(target):
     target.run("CREATE TABLE t (id integer, word text, n integer)")
     for n, action in ((1, "ABORT"), (2, "ROLLBACK")):
