@@ -8,7 +8,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fulmen.metrics.families import TopologyCollector
+from fulmen.metrics.families.topology import TopologyCollector
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 _ROW = re.compile(r"^\| `(fulmen_\w+)` \| (\w+) \|([\w, ]*)\| .+ \|$", re.MULTILINE)

@@ -24,11 +24,11 @@ from fulmen.engine.driver.taps import OpenTap, TapRefused, Taps, Wanted
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, Access, is_from_here
-from fulmen.metrics.families import TopologyCollector
+from fulmen.metrics.as_json.topology import TopologyJson
+from fulmen.metrics.families.topology import TopologyCollector
 from fulmen.metrics.history import STEPS, History
 from fulmen.metrics.page import Page
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 
 _REQUEST_SECONDS = 10
 """A client that has not sent its request by then is cut off."""

@@ -11,8 +11,8 @@ from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.advice import advice
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.wait_lines import WaitFigures
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store
 

@@ -16,8 +16,8 @@ from fulmen.cli.display.meter import Figures, Meter
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.cli.display.wait_lines import WaitFigures
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 from support.waiting import HELD, REASON, SERVICE, run_waiting

@@ -6,7 +6,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from fulmen.api.signals import Family, Sample
-from fulmen.metrics.families import TopologyCollector
+from fulmen.metrics.families.topology import TopologyCollector
 from support.scrapes import Scrape, documented
 from support.waiting import SERVICE, run_waiting
 

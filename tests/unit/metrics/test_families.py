@@ -18,9 +18,9 @@ from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.totals.totals import StageSeconds
-from fulmen.metrics.families import TopologyCollector, families
+from fulmen.metrics.as_json.topology import TopologyJson
+from fulmen.metrics.families.topology import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 from support.metered import WORDS, Keeper, run_metered

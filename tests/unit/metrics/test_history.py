@@ -4,9 +4,9 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.metrics import history
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 

@@ -4,8 +4,8 @@ import pytest
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout
 from support.engine_runs import make_driver
 from support.scrapes import Scrape, check_consistent, documented

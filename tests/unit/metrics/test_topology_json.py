@@ -8,9 +8,10 @@ import pytest
 from fulmen import Bolt, TopologyBuilder
 from fulmen.engine.protocol.callbacks.processes import Process, this_process
 from fulmen.engine.totals.totals import StageSeconds
-from fulmen.metrics import recent_tasks, topology_json
+from fulmen.metrics.as_json import recent_tasks
+from fulmen.metrics.as_json import topology as as_json
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout
 from support.engine_runs import make_driver
 from support.metered import run_metered
@@ -121,8 +122,8 @@ def test_the_process_of_a_pod_knows_its_name(monkeypatch):
 
 
 def test_of_many_workers_those_that_matter_are_listed(totals, monkeypatch):
-    monkeypatch.setattr(topology_json, "WORKERS_SHOWN", 1)
-    monkeypatch.setattr(topology_json, "EXECUTORS_SHOWN", 1)
+    monkeypatch.setattr(as_json, "WORKERS_SHOWN", 1)
+    monkeypatch.setattr(as_json, "EXECUTORS_SHOWN", 1)
     now = replace(Snapshot.of(totals), workers={0: 0.2, 1: 0.9})
     json = TopologyJson(now, now, []).json()
     assert json["worker_counts"] == {"wanted": 2, "present": 2}
@@ -135,7 +136,7 @@ def test_of_many_workers_those_that_matter_are_listed(totals, monkeypatch):
 
 
 def test_of_many_ackers_some_are_listed(totals, monkeypatch):
-    monkeypatch.setattr(topology_json, "ACKERS_SHOWN", 1)
+    monkeypatch.setattr(as_json, "ACKERS_SHOWN", 1)
     assert len(shown(totals)["ackers"]) == 1
 
 
@@ -171,7 +172,7 @@ def test_the_same_error_is_listed_once_with_its_count():
 
 
 def test_of_a_long_traceback_the_end_is_told(monkeypatch):
-    monkeypatch.setattr(topology_json, "_TRACEBACK_CHARACTERS", 10)
+    monkeypatch.setattr(as_json, "_TRACEBACK_CHARACTERS", 10)
     totals = run_metered(["raise this"], max_replays=1).totals
     (error,) = shown(totals)["errors"]
     assert error["traceback"] == "…aise this\n"

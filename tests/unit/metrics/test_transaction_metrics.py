@@ -7,9 +7,9 @@ import pytest
 
 from fulmen.engine.driver.driver import Silent
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from support.metered import run_metered
 from support.page_data import transactions
 from support.scrapes import Scrape, check_consistent, documented

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from fulmen.metrics.families import TopologyCollector
+from fulmen.metrics.families.topology import TopologyCollector
 from fulmen_operator import check_installation
 from fulmen_operator.check_installation import Check, CheckFailed, acked_in
 from fulmen_operator.cluster.api import KINDS, CallFailed

@@ -13,8 +13,8 @@ from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.testing.components import Killed
 from support.engine_runs import make_driver, new_store

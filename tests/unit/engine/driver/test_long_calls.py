@@ -22,8 +22,8 @@ from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.event_log import EventLog
 from fulmen.kube.driver.reporting import report_of
+from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout
 from fulmen.transactional import MemoryTransactionalSpout
 from support.engine_runs import make_driver, new_store

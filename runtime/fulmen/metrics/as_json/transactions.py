@@ -1,4 +1,4 @@
-"""The transactions of a topology as JSON: a part of `topology_json`."""
+"""The transactions of a topology as JSON: a part of `topology`."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Away
-from fulmen.metrics.families import PHASES
+from fulmen.metrics.as_json.event_time import time_json
+from fulmen.metrics.as_json.recent_tasks import RecentTasks
+from fulmen.metrics.as_json.transactions import transactions_json
+from fulmen.metrics.families.topology import PHASES
 from fulmen.metrics.history import STEPS, Point
-from fulmen.metrics.recent_tasks import RecentTasks
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
-from fulmen.metrics.time_json import time_json
-from fulmen.metrics.transactions_json import transactions_json
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 

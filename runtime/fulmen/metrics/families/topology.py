@@ -38,10 +38,10 @@ from fulmen.engine.protocol.figures.statistics import (
 from fulmen.engine.totals.failures import resting_by_component
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
-from fulmen.metrics.author_families import author_families, waiting_families
-from fulmen.metrics.result_families import result_families
+from fulmen.metrics.families.authors import author_families, waiting_families
+from fulmen.metrics.families.event_time import time_families
+from fulmen.metrics.families.results import result_families
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
-from fulmen.metrics.time_families import time_families
 from fulmen.topology.resource.spec import ACKER
 
 SOURCE = ("source_component", "source_stream")
