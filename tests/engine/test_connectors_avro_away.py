@@ -81,6 +81,7 @@ def test_messages_wait_for_a_registry_that_is_killed_and_none_is_lost(avro, regi
         life.until(lambda: "schema registry" in " ".join(life.reports), "a report")
         assert life.emitted == []
         assert f"the schema registry at {registry.url} is away: " in life.reports[-1]
+        assert life.outages
     avro.send(ORDER, *orders[15:])
     life.until_emitted(15)
     assert sorted(rows(life.emitted)) == [[n] for n in range(5, 20)]

@@ -364,6 +364,7 @@ def test_a_topic_that_is_made_again_is_read_from_its_first_message(kafka, topic,
     kafka.delete_topic(topic)
     life.until(lambda: life.reports, "a report")
     assert f"there is no topic {topic!r}" in life.reports[0]
+    assert life.outages
     kafka.make_topic(topic)
     kafka.produce(topic, numbers(100, 130))
     life.until(lambda: "129" in values(life.emitted), "the last message")
@@ -385,7 +386,7 @@ def test_a_broker_that_is_away_is_reported_once_and_waited_for(kafka, topic, spo
     for _ in range(50):
         life.turn()
         time.sleep(0.01)
-    assert len(life.reports) == 1
+    assert len(life.reports) == len(life.outages) == 1
     kafka.start()
     kafka.produce(topic, numbers(0, 3))
     life.until_emitted(3)

@@ -3,6 +3,7 @@
 import pickle
 import time
 
+from fulmen.api import ServiceUnavailable
 from support.source_life import opened
 
 DEADLINE_SECONDS = 60
@@ -16,13 +17,14 @@ class SpoutLife:
         emitted: (values, stream, message id) since the last commit.
         pending: Messages that were emitted and committed, and whose trees have not ended.
         reports: What it reported.
+        outages: Of these, what said that a service is away: a run does not take that for an end.
         room: How many it may emit in the call at hand.
     """
 
     def __init__(self, kind, options, task=0, tasks=1):
         self._kind, self.options, self._task, self._tasks = kind, options, task, tasks
         self._journals, self.number = {}, 0
-        self.pending, self.reports = [], []
+        self.pending, self.reports, self.outages = [], [], []
         self._kept = pickle.dumps([])
         self.start()
 
@@ -41,6 +43,8 @@ class SpoutLife:
 
     def report_error(self, error):
         self.reports.append(str(error))
+        if isinstance(error, ServiceUnavailable):
+            self.outages.append(error)
 
     def emit_many(self, rows, stream="default", msg_ids=None):
         assert len(rows) <= self.room

@@ -56,6 +56,7 @@ def test_an_archive_that_is_not_there_may_yet_come(stored, tmp_path):
     uri = stored["FULMEN_CODE_URI"].replace("code-1", "code-2")
     with pytest.raises(FulmenError, match=r"there is no .*code-2\.tar\.gz\. Upload it") as caught:
         fetched({**stored, "FULMEN_CODE_URI": uri}, tmp_path / "code")
+    assert "A driver tries it again by itself" in str(caught.value)
     assert not isinstance(caught.value, CodeError)
 
 

@@ -3,11 +3,12 @@
 import gzip
 import os
 import random
+import resource
 
 import pytest
 from pydantic import ValidationError
 
-from fulmen.api import Stream
+from fulmen.api import ServiceUnavailable, Stream
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.local import BadPlace
 from fulmen.connectors.files.options import FileSpoutOptions
@@ -339,6 +340,24 @@ def test_a_file_that_is_named_and_missing_is_a_mistake_unless_it_may_come(tmp_pa
     lives(tmp_path / "a.log")
     with pytest.raises(BadPlace, match=r"there is no file '.*/a\.log'\. Check the path"):
         lives(tmp_path / "a.log", follow=False)
+
+
+def test_a_file_that_can_not_be_opened_for_now_means_that_the_source_is_away(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.log").write_text("a line\n")
+    life = lives(tmp_path / "*.log", poll_seconds=10)
+    assert life.batch(calls=1) == [["a line"]]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    away = pytest.raises(ServiceUnavailable, match=r"\*\.log can't be read: .*Too many open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with away:
+            life.attempt()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert life.batch() == []  # it is not asked again at once
+    life.clock.advance(10)
+    assert life.batch() == [["a line"]]
 
 
 @pytest.mark.parametrize(

@@ -243,6 +243,8 @@ def test_with_a_delay_a_row_that_is_committed_late_is_not_missed(file):
     file("INSERT INTO t (id, word) VALUES (10, 'high')")
     one.batch()
     assert not one.pending
+    assert not one.spout.is_exhausted()
+    assert one.spout.knows_its_end  # so that a run waits for these rows
     one.clock.advance(3)
     file("INSERT INTO t (id, word) VALUES (9, 'late')")
     one.batch()

@@ -19,9 +19,11 @@ def test_a_failed_driver_is_started_again_later_and_later(cluster):
     waits = []
     for attempt in range(1, 9):
         cluster.tick()
-        cluster.end(f"word-count-driver-{attempt}", 1, failed())
+        cluster.end(f"word-count-driver-{attempt}", 1, failed(message="it broke."))
         waits.append(cluster.reconcile())
         assert summary(cluster)[0] == "Pending"
+        later = f"it broke; the next driver starts {waits[-1]:.0f} s after the end of the last"
+        assert cluster.condition("Ready")["message"] == later
         cluster.later(waits[-1])
         cluster.reconcile()
     assert waits == [5, 10, 20, 40, 80, 160, 300, 300]
