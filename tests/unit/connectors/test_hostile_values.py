@@ -123,6 +123,13 @@ def test_a_value_that_nothing_can_be_made_of_fails_its_own_row_at_most(failed, g
     assert all(len(reason) < 1000 and reason for reason in found.values())
 
 
+def test_a_message_of_which_no_field_is_left_is_an_empty_object():
+    options = {"bootstrap.servers": "h:1", "topic": "t", "topicField": "x"}
+    options = KafkaSinkOptions.model_validate(options | {"format": {"type": "json"}})
+    encode = kafka_sink._Encoder(options, FIELDS, options.format.make(), None).encode
+    assert encode(["orders"]) == kafka_sink.Row("orders", b"{}")
+
+
 @pytest.mark.parametrize("away", [ServiceUnavailable("Registry", "x"), ConnectionError("x")])
 def test_what_is_away_while_rows_are_encoded_is_no_fault_of_theirs(away):
     def encode(_):

@@ -61,7 +61,14 @@ _IS: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
 
 
 def is_of(kind: str, found: pa.DataType) -> bool:
-    """Whether all values of a column are values of this type, by the name that a file has."""
+    """Whether all values of a column are values of this type, by the name that a file has.
+
+    pandas writes categories as a dictionary, and a column in which all is missing without a type.
+    """
+    if pat.is_dictionary(found):
+        return is_of(kind, found.value_type)
+    if pat.is_null(found):
+        return True
     if DECIMAL.fullmatch(kind):
         wanted = arrow_type(kind)
         return bool(

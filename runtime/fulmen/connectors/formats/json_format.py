@@ -111,6 +111,8 @@ class JsonFormat(Format):
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
         names = self._members or tuple(fields)
         at = positions(names, fields)
+        if not names:  # all that there is was its topic or key
+            return lambda _values: b"{}"
         pick = itemgetter(*at) if len(at) > 1 else lambda values: (values[at[0]],)
         dumps, writer, plain = orjson.dumps, self._writer, self._writer.plain
 

@@ -46,6 +46,16 @@ def test_a_file_whose_column_is_of_another_type_than_was_said_goes_to_errors(tmp
     assert lives(tmp_path / "a.parquet", fields={"n": "int64"}).batch() == [[0], [1]]
 
 
+def test_categories_and_columns_in_which_all_is_missing_are_of_the_type_that_was_said(tmp_path):
+    table = pa.table({"text": pa.array(["a", None]).dictionary_encode(), "n": pa.nulls(2)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    life = lives(tmp_path / "a.parquet", fields={"text": "string", "n": "int64"})
+    assert life.batch() == [["a", None], [None, None]]
+    life = lives(tmp_path / "a.parquet", fields={"text": "int64"})
+    [[_, reason, _]] = life.batch()
+    assert reason.endswith("which is no int64")
+
+
 @pytest.mark.parametrize("calls", [1, 2, 3, 4])
 def test_it_goes_on_within_a_row_group_after_a_kill(tmp_path, calls):
     write(tmp_path / "a.parquet", range(25))
