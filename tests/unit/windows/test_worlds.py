@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, Message, run
-from fulmen.windows import Aggregate
+from fulmen.windows import Aggregate, WindowJoin
 from support.aggregates import EXAMPLES, SUMS, TUMBLING, plain
 from support.sql_events import by_sql
 from support.windowed_worlds import query_of, worlds
@@ -148,6 +148,25 @@ def test_windows_and_joins_behind_each_other_in_any_topology_are_those_of_sql(fo
         rows = [tuple(map(plain, r)) for r in part.final(result.collected(f"out-{part.name}"))]
         wanted = by_sql(query_of(parts, part), **tables)
         assert sorted(rows, key=str) == sorted(wanted, key=str), part
+
+
+def test_what_an_exhausted_source_leaves_in_windows_is_in_time_for_a_join_with_another_one():
+    """The other one goes on alone, beyond the end of a window that nothing else would end."""
+    b = TopologyBuilder()
+    file = [["a", 1, 10], PAUSE, PAUSE, ["a", 1, 50], PAUSE, PAUSE, PAUSE, ["a", 1, 60]]
+    for name, items in (("live", [["a", 2, 5]]), ("file", file)):
+        b.set_spout(name, ListSpout(items, fields=FIELDS)).set_event_time("at", unit="ms")
+    b.set_bolt("ten", Aggregate).set_config(TEN).fields_grouping("live", ["user"])
+    left = {"from": "ten", "time": "window_end", "fields": ["total"]}
+    sides = {"left": left, "right": {"from": "file", "time": "at", "fields": ["at"]}}
+    join = b.set_bolt("join", WindowJoin)
+    join.set_config({"key": ["user"], "unit": "ms", "window": TUMBLING, **sides})
+    join.fields_grouping("ten", ["user"]).fields_grouping("file", ["user"])
+    b.set_bolt("out-join", CollectBolt).shuffle_grouping("join")
+    b.set_bolt("late", CollectBolt).shuffle_grouping("join", "late")
+    result = run(b)
+    assert result.collected("late") == []
+    assert rows_of(result, "join") == [(2, 10, 10, 20)]
 
 
 def kind_of(part):

@@ -18,7 +18,9 @@ the same. The invariants:
 - Parts without an end, such as partitions, hold the watermark before their first tuple as well
   while the spout says that they have something to read, unless they are idle.
 - Any other component has the minimum of those it receives tuples from. Those without event times
-  are left out.
+  are left out, and so are those whose sources have all ended. Results that these still have must
+  not be late for what they meet: so they go on with the source that is furthest then, which is at
+  least as far as what they meet is. Where they meet nothing that goes on, they stand.
 """
 
 from __future__ import annotations
@@ -216,11 +218,13 @@ class Watermarks:
             name: source.watermark for name, source in self.sources.items() if name not in ended
         }
         known = {*self.sources}
+        furthest = max((at for at in out.values() if at is not None), default=None)
+        meets = _meeting_what_goes_on(inputs, out)
         passed: dict[str, int] = {}
         for bolt, froms in inputs.items():
             timed = [name for name in froms if name in known]
             times = [out[name] for name in timed if name in out]
-            least = _least(times)
+            least = furthest if timed and not times and bolt in meets else _least(times)
             before = self.passed.get(bolt)
             if least is None or (before is not None and before > least):
                 least = before
@@ -261,6 +265,26 @@ class Watermarks:
             for name, (watermark, parts) in content["sources"].items()
         }
         return Watermarks(sources, content["passed"], content["closed"])
+
+
+def _meeting_what_goes_on(
+    inputs: Mapping[str, Sequence[str]], sources: Collection[str]
+) -> set[str]:
+    """Components that have no source that goes on, but emit to what has one, or to such as they.
+
+    Args:
+        inputs: Bolt -> the components that it receives tuples from, each behind its own.
+        sources: Those that go on.
+    """
+    live = {*sources}
+    for bolt, froms in inputs.items():
+        if not live.isdisjoint(froms):
+            live.add(bolt)
+    found: set[str] = set()
+    for bolt, froms in reversed([*inputs.items()]):
+        if bolt in live or bolt in found:
+            found.update(name for name in froms if name not in live)
+    return found
 
 
 def _least(times: Iterable[int | None]) -> int | None:

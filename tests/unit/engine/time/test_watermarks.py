@@ -71,6 +71,12 @@ GRAPH = {"a": ["x"], "b": ["x", "y"], "c": ["a", "b"], "d": ["plain"], "e": ["d"
         pytest.param({"x": 5, "y": None}, [], {"a": 5}, id="one-is-not-known-yet"),
         pytest.param({"x": 5, "y": 3}, ["y"], {"a": 5, "b": 5, "c": 5, "e": 5}, id="one-is-over"),
         pytest.param({"x": 5, "y": 3}, ["x", "y"], {}, id="all-are-over"),
+        pytest.param(
+            {"x": 2, "y": 3},
+            ["x"],
+            {"a": 3, "b": 3, "c": 3, "e": 3},
+            id="over-but-met",
+        ),
         pytest.param({"x": 5}, [], {"a": 5, "b": 5, "c": 5, "e": 5}, id="one-has-no-times"),
         pytest.param({"x": 5, "b": 1}, [], {"a": 5, "b": 5, "c": 1, "e": 1}, id="behind-a-parser"),
     ],
@@ -78,6 +84,15 @@ GRAPH = {"a": ["x"], "b": ["x", "y"], "c": ["a", "b"], "d": ["plain"], "e": ["d"
 def test_a_bolt_has_the_minimum_of_its_inputs(sources, over, passed):
     times = {name: SourceTime(at) for name, at in sources.items()}
     assert Watermarks(times).with_passed(GRAPH, over).passed == passed
+
+
+def test_what_is_behind_ended_sources_stands_if_it_meets_nothing_that_goes_on():
+    alone = {"a": ["x"], "b": ["a"], "c": ["y"]}
+    before = Watermarks({"x": SourceTime(2), "y": SourceTime(1)}).with_passed(alone, [])
+    later = Watermarks({"x": SourceTime(2), "y": SourceTime(9)}, before.passed)
+    assert later.with_passed(alone, ["x"]).passed == {"a": 2, "b": 2, "c": 9}
+    met = {**alone, "d": ["b", "c"]}
+    assert later.with_passed(met, ["x"]).passed == {"a": 9, "b": 9, "c": 9, "d": 9}
 
 
 def test_a_bolts_watermark_never_goes_back_and_the_one_before_is_closed():
