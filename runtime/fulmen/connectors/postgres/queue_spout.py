@@ -179,6 +179,8 @@ class PostgresQueueSpout(Spout):
         if len(self._rows) >= options.fetch_size:
             self._due = self.now()
         self._is_empty = not self._rows
+        if self._is_empty and self._context.task_index == 0:  # it may end before the next look
+            self._context.lag(messages=0, seconds=0.0)
 
     def _tell_lag(self) -> None:
         length, first = self._queue.waiting()

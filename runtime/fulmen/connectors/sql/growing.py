@@ -138,6 +138,8 @@ class GrowingSpout(Spout):
 
     def next_tuple(self) -> bool:
         """Emit the rows of the next values, or one that has failed."""
+        if self.now() >= self._lag_due:
+            self._tell_lag()
         if self.failed:
             msg_id = self.failed.pop(0)
             self._emit([self.state[msg_id]], msg_id)
@@ -191,15 +193,22 @@ class GrowingSpout(Spout):
 
     def _fetch(self) -> None:
         self._due = self.now() + self._options.poll_seconds  # also if this raises
-        position = self._options.start if self.position is None else self.position
-        behind = None
-        if self.now() >= self._lag_due:
-            self._lag_due = self.now() + LAG_SECONDS
-            behind = self._table.behind(position)
-            self._tell_of_rows_without_place()
-        self._take_rows_after(position)
-        if behind is not None:
-            self._context.lag(messages=behind, seconds=self._age() if behind else 0.0)
+        self._take_rows_after(self._start)
+        if self._is_at_end:  # a source that ends here does not come to its next look at the lag
+            self._context.lag(messages=0, seconds=0.0)
+
+    @property
+    def _start(self) -> Any:
+        return self._options.start if self.position is None else self.position
+
+    def _tell_lag(self) -> None:
+        """Also while there are rows to emit: that may take long, and the table grows meanwhile."""
+        self._lag_due = self.now() + LAG_SECONDS  # also if this raises
+        behind = self._table.behind(self._start)
+        self._tell_of_rows_without_place()
+        if behind and not self._rows and self.now() >= self._due:
+            self._fetch()  # the first of them tells how old they are
+        self._context.lag(messages=behind, seconds=self._age() if behind else 0.0)
 
     def _tell_of_rows_without_place(self) -> None:
         """Those that have come since the last time, also in another life."""

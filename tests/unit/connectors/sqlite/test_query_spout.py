@@ -292,6 +292,25 @@ def test_it_says_how_far_it_is_behind(file, monkeypatch):
     assert one.lag == 1
 
 
+def test_it_says_how_far_it_is_behind_while_it_has_rows_to_emit(file):
+    insert(file, "abcdef")
+    one = task(file)
+    one.batch(most=1)
+    assert one.lag == 6
+    one.clock.advance(5)
+    one.batch(most=1)
+    assert one.lag == 5
+
+
+def test_a_source_that_has_come_to_its_end_is_not_behind(file):
+    insert(file, "abc")
+    one = task(file)
+    one.batch()
+    assert one.lag == 3
+    one.until_exhausted()
+    assert one.lag == 0
+
+
 def test_the_path_is_not_in_the_checkpoint(file):
     insert(file, "a")
     one = task(file)
