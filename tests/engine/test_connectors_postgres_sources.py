@@ -324,6 +324,15 @@ def test_types_of_a_source_that_a_table_can_not_have_are_told_at_the_start(targe
         PostgresSink().prepare({}, known)
 
 
+@pytest.mark.parametrize("kind", ["text[]", "jsonb", "text", "int[]", "int"])
+def test_json_is_not_refused_where_some_of_it_can_be_written(target, kind):
+    target.run(f"CREATE TABLE t (data {kind}, reason text)")
+    fields = ("data", "reason")
+    known = context(PostgresSink.config_model(dsn=target.dsn, table="t"), fields)
+    known.streams["source"]["default"] = Stream(fields, types={"data": "json"})
+    PostgresSink().prepare({}, known)
+
+
 # ---- a table as a queue --------------------------------------------------------------------------
 
 QUEUE = (

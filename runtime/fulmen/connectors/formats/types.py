@@ -27,25 +27,25 @@ Type = Literal[
     "decimal", "date32", "time", "timestamp", "duration", "uuid", "json",
 ]  # fmt: skip
 Convert = Callable[[Any], Any]
-SAMPLES: Mapping[str, Any] = {
-    "string": "text",
-    "binary": b"bytes",
-    "base64": b"bytes",
-    "bool": True,
-    "int32": 1,
-    "int64": 1,
-    "integer": 1,
-    "float32": 0.5,
-    "float64": 0.5,
-    "decimal": Decimal("0.5"),
-    "date32": date(2000, 1, 1),
-    "time": time(12),
-    "timestamp": datetime(2000, 1, 1, 12, tzinfo=UTC),
-    "duration": timedelta(1),
-    "uuid": UUID(int=1),
-    "json": [{}],
+SAMPLES: Mapping[str, Sequence[Any]] = {
+    "string": ["text"],
+    "binary": [b"bytes"],
+    "base64": [b"bytes"],
+    "bool": [True],
+    "int32": [1],
+    "int64": [1],
+    "integer": [1],
+    "float32": [0.5],
+    "float64": [0.5],
+    "decimal": [Decimal("0.5")],
+    "date32": [date(2000, 1, 1)],
+    "time": [time(12)],
+    "timestamp": [datetime(2000, 1, 1, 12, tzinfo=UTC)],
+    "duration": [timedelta(1)],
+    "uuid": [UUID(int=1)],
+    "json": [[{}], {}, [], "text", 1],
 }
-"""A value of each type. What can't be written of it is told before the topology runs."""
+"""Values of each type. If none of them can be written, that is told before the topology runs."""
 
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127

@@ -105,9 +105,8 @@ class SqlSink(Sink):
 
     def _refuse_types(self, where: str, component: str, types: Mapping[str, str]) -> None:
         """Refuse an input whose every row the table would refuse, by what is known of its types."""
-        row = [SAMPLES.get(types.get(name, "")) for name in self._fields]
-        rows = Rows(self._fields, [row])
-        self._table.encode([[value] for value in row], rows)
+        row = [self._sample(i, types.get(name, "")) for i, name in enumerate(self._fields)]
+        rows = self._tried(row)
         if rows.failed:
             told = ", ".join(f"{name} {types[name]}" for name in self._fields if name in types)
             raise StoreRefused(
@@ -116,6 +115,19 @@ class SqlSink(Sink):
                 f" {rows.failed[0]}",
                 "Give fields other types where they are read, or columns.",
             )
+
+    def _sample(self, column: int, kind: str) -> Any:
+        """A value of a type: one that the column takes, if there is any."""
+        samples = SAMPLES.get(kind, [None])
+        others = [None] * len(self._fields)
+        rows = ([*others[:column], value, *others[column + 1 :]] for value in samples)
+        return next((row[column] for row in rows if not self._tried(row).failed), samples[0])
+
+    def _tried(self, row: list[Any]) -> Rows:
+        """What becomes of a row: it is not written."""
+        rows = Rows(self._fields, [row])
+        self._table.encode([[value] for value in row], rows)
+        return rows
 
     @abstractmethod
     def look_at_table(self, options: Any, columns: tuple[str, ...], task: str) -> Table:
