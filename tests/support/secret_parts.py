@@ -4,7 +4,7 @@ import logging
 
 from pydantic import BaseModel, SecretStr
 
-from fulmen.api import BasicBolt, Bolt, FailedException
+from fulmen.api import BasicBolt, Bolt, FailedException, ServiceUnavailable
 
 log = logging.getLogger("shop")
 
@@ -89,6 +89,20 @@ class Teller(Bolt):
             case "emit":
                 self.collector.emit([dsn], "nowhere")
         self.collector.ack(tup)
+
+
+class Away(BasicBolt):
+    """Connects to what is away when it is first asked."""
+
+    tries = 0
+
+    def prepare(self, conf, context):
+        self.dsn = conf["dsn"]
+
+    def execute(self, tup, collector):
+        Away.tries += 1
+        if Away.tries == 1:
+            raise ServiceUnavailable(f"a shop at {self.dsn}", "no answer")
 
 
 class Opener(BasicBolt):

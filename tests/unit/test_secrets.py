@@ -12,7 +12,7 @@ from fulmen import TopologyBuilder, TransactionalTopologyBuilder, secrets
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
 from support import told_parts
-from support.secret_parts import Keeper, Opener, Teller
+from support.secret_parts import Away, Keeper, Opener, Teller
 
 DSN = "postgresql://me:hunter%2F2@db-of-mine/shop"
 PASSWORDS = ("hunter/2", "hunter%2F2")
@@ -108,6 +108,11 @@ def test_no_error_tells_a_secret(way):
     assert "hunter" not in said
     assert any(shown in said for shown in ("${SECRET_DSN}", "${SECRET_LONG}", "xxx", "'nowhere'"))
     assert b"hunter" not in everything_in(result.checkpoint)
+
+
+def test_the_name_of_a_service_that_is_away_tells_no_secret():
+    result = run(builder(Away, ["a"]))
+    assert [e.service for e in result.errors] == ["a shop at ${SECRET_DSN}"]
 
 
 def test_a_fatal_error_tells_no_secret():

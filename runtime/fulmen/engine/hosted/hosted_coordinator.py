@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from fulmen.api.components import FailedException
 from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.emitting.routes import configuration_of, context_of
@@ -25,6 +24,7 @@ from fulmen.engine.tasks.task_base import (
     Unavailable,
     author_traceback,
     may_pass,
+    service_of,
     shortened,
 )
 from fulmen.engine.tasks.transactional.transactional_task import part_of, wrong_part
@@ -198,7 +198,7 @@ class HostedCoordinator:
             self._coordinator is None and not may_pass(raised.error)
         )
         stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
-        service = raised.error.service if isinstance(raised.error, ServiceUnavailable) else ""
+        service = service_of(raised.error)
         return ErrorReport(self._name, self._task, message, stack, fatal=is_fatal, service=service)
 
     def tell(self, summary: Summary) -> None:

@@ -55,6 +55,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
+def service_of(error: BaseException | str) -> str:
+    """What an error says is away, without secrets; "" if it does not say so."""
+    return masked(text_of(error.service)) if isinstance(error, ServiceUnavailable) else ""
+
+
 class ComponentFailed(FulmenError):
     """An author's code raised where the topology can't go on."""
 
@@ -418,7 +423,7 @@ class TaskBase(ABC):
         is_told = fatal or self._told < ERRORS_TOLD
         if isinstance(error, BaseException) and is_told:
             stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
-        service = error.service if isinstance(error, ServiceUnavailable) else ""
+        service = service_of(error)
         report = ErrorReport(self.component, self.task, message, stack, fatal, service=service)
         if is_told:
             self.errors.append(report)
