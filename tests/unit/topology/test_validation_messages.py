@@ -275,14 +275,12 @@ FIELDS = {
     ),
     "number-as-key-below": (
         {"spec.config": {"a": [{"b": {2: "x"}}]}},
-        "spec.config.a[0].b: config contains the key 2 (int), but must be text, numbers, true, "
-        "false, lists or mappings with text as keys.",
+        "spec.config.a[0].b: config has the key 2, which is not text. Write it in quotes.",
     ),
     "on-as-key-below": (
         {"spec.config": {"switches": {True: "x"}}},
-        "spec.config.switches: config contains the key True (bool; YAML reads on, off, yes, "
-        "no, y and n as that), but must be text, numbers, true, "
-        "false, lists or mappings with text as keys.",
+        "spec.config.switches: config has the key true, which is not text: YAML reads on, off, "
+        "yes, no, y and n as that. Write it in quotes.",
     ),
     "not-json": (
         {"spec.bolts.0.config": {"a": {"x"}}},

@@ -82,8 +82,8 @@ def _json(value: Any, path: str, depth: int) -> Any:
         _refuse(path, f"a value of the type {type(value).__name__}")
     for key in value:
         if not isinstance(key, str):
-            hint = "; YAML reads on, off, yes, no, y and n as that" if isinstance(key, bool) else ""
-            _refuse(path, f"the key {key!r} ({type(key).__name__}{hint})")
+            hint = ": YAML reads on, off, yes, no, y and n as that" if isinstance(key, bool) else ""
+            refuse(f"has the key {shown(key)}, which is not text{hint}. Write it in quotes", path)
         if not is_text(key):
             _refuse(path, f"the key {shown(key)}, with half a character (a surrogate)")
     return {key: _json(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
