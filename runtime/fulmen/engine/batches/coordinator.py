@@ -15,7 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fulmen.engine.batches.done import Done, away_in, count, did_something, ended_trees
+from fulmen.engine.batches.done import (
+    Done,
+    away_in,
+    count,
+    did_something,
+    ended_trees,
+    only_ticked,
+)
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.failures.left_out import MAKING, LeftOut, Unmade
 from fulmen.engine.batches.failures.service_probe import ServiceProbe
@@ -247,6 +254,7 @@ class Coordinator:
             watermarks=watermarks_after(
                 self.watermarks, self.placed, summaries, self._unfinished.exhausted, self.clock
             ),
+            only_ticked=only_ticked(summaries) and not (ended or is_told),
         )
 
     def committed(self, done: Done, commit_work: float = 0.0) -> None:
@@ -287,7 +295,7 @@ class Coordinator:
         self.holds = done.holds
         was_probe = self.probe.committed()
         is_idle = done.idle and not self.holds and not was_probe
-        self.idle.committed(is_idle)
+        self.idle.committed(is_idle, done.only_ticked)
         self._did_nothing = done.idle
         is_empty = is_idle and not self._is_waiting
         self._empty_batches = self._empty_batches + 1 if is_empty else 0

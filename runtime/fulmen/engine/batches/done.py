@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.engine.batches.transactions import Outcome
 from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.figures.statistics import EMITTED, EXECUTED
@@ -15,6 +16,9 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.tuples.chunk import Ranges
+
+TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
+"""How counts name the stream of ticks."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Done:
         transactions: What it means for transactions; None: the topology has none.
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
         idle: Nothing was emitted, executed, delivered or ended.
+        only_ticked: It would be idle without ticks that bolts have executed.
         holds: Task -> why spouts are to emit nothing after it.
         watermarks: How far event time has come with it.
     """
@@ -44,6 +49,7 @@ class Done:
     transactions: Outcome | None = None
     holds: Mapping[int, str] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
+    only_ticked: bool = False
 
 
 def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int, Deliveries]:
@@ -75,6 +81,14 @@ def did_something(summaries: Sequence[Summary]) -> bool:
     return any(s.did_something for s in summaries) or any(
         n for s in summaries for (_, what, _), n in s.counts.items() if what in (EXECUTED, EMITTED)
     )
+
+
+def only_ticked(summaries: Sequence[Summary]) -> bool:
+    """Whether ticks are all that happened: they come whether or not there is any input."""
+    keys = [key for s in summaries for key, n in s.counts.items() if n]
+    happened = [of for _, what, of in keys if what in (EXECUTED, EMITTED)]
+    is_told = any(s.did_something for s in summaries)
+    return bool(happened) and not is_told and all(of == TICKS for of in happened)
 
 
 def away_in(summaries: Sequence[Summary], tasks: Container[int]) -> bool:

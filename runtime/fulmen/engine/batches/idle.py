@@ -14,6 +14,8 @@ HOLD_SECONDS = 0.05
 """The wait between batches in which nothing happens while a bolt holds the spouts."""
 IDLE_BATCHES_TO_END = 20
 """So many batches in which nothing happened mean that nothing will."""
+SHORT_WAITS = 8
+"""So many waits are shorter than others, from when something happened on."""
 
 
 @dataclass
@@ -23,15 +25,21 @@ class Idle:
     Attributes:
         batches: In which nothing happened, in a row.
         warmed: Batches since the start, or since the last failure.
+        quiet: In which nothing happened after a long wait, since something but ticks happened.
     """
 
     batches: int = 0
     warmed: int = 0
+    quiet: int = 0
 
-    def committed(self, is_idle: bool) -> None:
-        """A batch counted, in which nothing happened or something did."""
+    def committed(self, is_idle: bool, only_ticked: bool = False) -> None:
+        """A batch counted, in which nothing happened, only ticks came, or something happened."""
         self.batches = self.batches + 1 if is_idle else 0
         self.warmed += 1
+        if self.batches > SHORT_WAITS:
+            self.quiet += 1
+        elif not (is_idle or only_ticked):
+            self.quiet = 0
 
     def failed(self) -> None:
         """A batch failed: a worker may have been lost, and its next JVM is cold."""
@@ -49,8 +57,8 @@ class Idle:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing has happened for so long that nothing will."""
-        return self.batches >= IDLE_BATCHES_TO_END
+        """Whether nothing but ticks has come for so long that nothing will."""
+        return self.quiet >= IDLE_BATCHES_TO_END - SHORT_WAITS
 
     def seconds(self) -> float:
         """How long to wait before the next batch."""

@@ -1,5 +1,6 @@
 """What a finished or failed batch means for the next one, case by case."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +50,17 @@ def test_trees_that_only_failed_leave_no_range_of_acks(coordinator):
 def test_a_batch_in_which_a_tree_ended_is_not_idle(coordinator):
     coordinator.begin()
     assert not coordinator.succeed(acked={1: ranges((0, 1))}).idle
+
+
+def test_ticks_alone_are_told_from_what_comes(coordinator):
+    ticks = {("bolt", "executed", "__system:__tick"): 2}
+    coordinator.begin()
+    done = coordinator.succeed(counts=Counter(ticks))
+    assert (done.idle, done.only_ticked) == (False, True)
+    coordinator.begin()
+    assert not coordinator.succeed(emitted=1, counts=Counter(ticks)).only_ticked
+    coordinator.begin()
+    assert not coordinator.succeed(acked={1: ranges((0, 1))}, counts=Counter(ticks)).only_ticked
 
 
 @pytest.mark.parametrize(("tasks", "limit"), [(1, 30), (2, 31)])

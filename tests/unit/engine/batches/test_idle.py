@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, WARM_BATCHES, Idle
+from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, SHORT_WAITS, WARM_BATCHES, Idle
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,29 @@ def test_only_spouts_need_be_asked_when_nothing_happens_and_workers_are_warm():
 
 
 def test_nothing_comes_any_more_after_some_batches_in_which_nothing_happened():
-    assert Idle(batches=IDLE_BATCHES_TO_END).is_over
-    assert not Idle(batches=IDLE_BATCHES_TO_END - 1).is_over
+    idle = Idle()
+    for _ in range(IDLE_BATCHES_TO_END - 1):
+        idle.committed(is_idle=True)
+        assert not idle.is_over
+    idle.committed(is_idle=True)
+    assert idle.is_over
+    idle.committed(is_idle=False)
+    assert not idle.is_over
+
+
+def test_ticks_do_not_put_off_the_end():
+    idle = Idle()
+    for _ in range(3):
+        for _ in range(IDLE_BATCHES_TO_END - 6):
+            idle.committed(is_idle=True)
+        idle.committed(is_idle=False, only_ticked=True)
+    assert idle.is_over
+
+
+def test_waits_that_ticks_cut_short_do_not_bring_the_end_near():
+    idle = Idle()
+    for _ in range(100):
+        for _ in range(SHORT_WAITS):
+            idle.committed(is_idle=True)
+        idle.committed(is_idle=False, only_ticked=True)
+    assert not idle.is_over
