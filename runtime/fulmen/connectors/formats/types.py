@@ -5,13 +5,12 @@ The names are those of columns in Parquet, and some that Parquet has no use for.
 
 from __future__ import annotations
 
-import binascii
 import math
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID  # noqa: TID251 (a type of values; none is made)
 
@@ -64,7 +63,7 @@ def converter(kind: str) -> Convert:
             return None
         try:
             return made(value)
-        except (ValueError, InvalidOperation, binascii.Error, AttributeError, TypeError):
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError):
             raise Malformed(f"{repr_of(value, 50)} is no {kind}{_cure(value, kind)}") from None
 
     return convert

@@ -1,15 +1,19 @@
 """Formats read many messages at once as they read each of them."""
 
 import json
+from contextlib import suppress
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import FormatOptions, Malformed
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
+from fulmen.connectors.formats.types import Type
 
 
 def dumped(value):
@@ -60,3 +64,34 @@ def test_many_messages_are_read_as_each_of_them(form, messages):
     assert [str(one) if isinstance(one, Malformed) else one for one in found] == list(
         one_by_one(form, messages)
     )
+
+
+READ = TypeAdapter(FormatOptions)
+ODD = [
+    *("yes", "-", "", "NaN", "1e999", "1e999999999", "9" * 400, "9" * 5000, "null", "[1]", "=="),
+    *(
+        "0000-00-00",
+        "9999-12-31T23:59:59-14:00",
+        "24:00:00",
+        "P99999999999D",
+        "PT1e9S",
+        "\u0661",
+        "1_0",
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", get_args(Type))
+@pytest.mark.parametrize("text", ODD, ids=[odd[:9] for odd in ODD])
+def test_a_value_is_of_its_type_or_its_message_malformed(kind, text):
+    """Nothing else is raised: it would stop the source at that message."""
+    for name, data in (
+        ("json", json.dumps({"a": text}).encode()),
+        ("json", b'{"a": %s}' % text.encode()),
+        ("csv", text.encode()),
+    ):
+        form = READ.validate_python({"type": name, "fields": {"a": kind}}).make()
+        with suppress(Malformed):
+            assert len(form.decode(data)) == 1
+        [found] = form.decode_each([data])
+        assert isinstance(found, Malformed | list)
