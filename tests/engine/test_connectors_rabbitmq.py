@@ -75,10 +75,10 @@ def life_of(rabbit_server):
     """Makes sources, and closes them."""
     made = []
 
-    def make(queue, port=None, max_spout_pending=None, **options):
+    def make(queue, port=None, max_spout_pending=None, task=(0, 1), **options):
         url = rabbit_server.url_of(USER, PASSWORD, port)
         given = {"url": url, "queue": queue, **options}
-        made.append(SourceLife(RabbitSpout, given, max_spout_pending=max_spout_pending))
+        made.append(SourceLife(RabbitSpout, given, *task, max_spout_pending))
         return made[-1]
 
     yield make
@@ -307,6 +307,18 @@ def test_heartbeats_are_answered_while_batches_pause(rabbit_server, life_of, que
     assert life.errors == []
 
 
+def test_what_waits_for_several_tasks_is_counted_once(rabbit_server, life_of, queue):
+    publish(rabbit_server, queue, [f"{n}" for n in range(60)])
+    lives = [life_of(queue, prefetchCount=1, task=(i, 3)).start() for i in range(3)]
+    told = []
+    for life in lives:
+        life.turn(1)
+        told.append(life.source._context.signals.take_lag().messages)
+    # each may have been handed a message already, which the queue had when the first one asked
+    assert 60 <= told[0] <= 61
+    assert max(told[1:]) <= 1
+
+
 def test_messages_that_cannot_be_parsed_go_to_errors(rabbit_server, life_of, queue):
     publish(rabbit_server, queue, ["no json"])
     form = {"type": "json", "fields": ["a"]}
@@ -473,9 +485,9 @@ def test_rows_of_one_message_id_that_reach_a_queue_do_not_fail_with_one_that_rea
 @pytest.fixture
 def largest(rabbit_server):
     """The broker takes no larger messages."""
-    rabbit_server.control("eval", "application:set_env(rabbit, max_message_size, 2000).")
+    rabbit_server.evaluate("application:set_env(rabbit, max_message_size, 2000).")
     yield 2000
-    rabbit_server.control("eval", "application:set_env(rabbit, max_message_size, 134217728).")
+    rabbit_server.evaluate("application:set_env(rabbit, max_message_size, 134217728).")
 
 
 def test_messages_that_are_too_large_fail_alone(rabbit_server, queue, sinks, largest):
@@ -491,10 +503,7 @@ def test_a_right_to_some_routing_keys_fails_the_rows_of_others(rabbit_server, qu
         channel.exchange_declare(f"{queue}-topic", "topic")
         channel.queue_bind(queue, f"{queue}-topic", "#")
     name, exchange = f"limited-{queue}", f"{queue}-topic"
-    control = rabbit_server.control
-    control("add_user", name, PASSWORD)
-    control("set_permissions", name, ".*", ".*", ".*")
-    control("set_topic_permissions", name, exchange, "^ok", ".*")
+    rabbit_server.add_user(name, exchange, "^ok")
     values = [[f"{n}", "ok" if n % 3 else "no"] for n in range(100)]
     own = {"url": rabbit_server.url_of(name, PASSWORD), "exchange": exchange}
     failed = write(sinks(routingKey="{count}", **own), values)
@@ -610,11 +619,11 @@ def test_a_broker_that_confirms_nothing_is_away(rabbit_server, queue, proxy, sin
 @contextmanager
 def memory_alarm(server):
     """While this lasts, the broker has no memory left, as it believes."""
-    server.control("set_vm_memory_high_watermark", "0.000001")
+    server.evaluate("vm_memory_monitor:set_vm_memory_high_watermark(0.000001).")
     try:
         yield
     finally:
-        server.control("set_vm_memory_high_watermark", "0.4")
+        server.evaluate("vm_memory_monitor:set_vm_memory_high_watermark(0.4).")
 
 
 @pytest.mark.timeout(300)

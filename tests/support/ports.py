@@ -18,3 +18,14 @@ def free_port(address="127.0.0.1"):
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.bind((address, port))
             return port
+
+
+def is_open(port, address="127.0.0.1"):
+    """Whether somebody listens there.
+
+    To be asked before a client is: those of Redis and of a registry try again by themselves after
+    a second, two and four, and a try of pika takes forty times as long.
+    """
+    with closing(socket.socket()) as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((address, port)) == 0

@@ -17,12 +17,11 @@ import pika
 import pytest
 from pika.exceptions import AMQPError
 
-from support.ports import free_port
+from support.ports import free_port, is_open
 from support.spark_runs import wait_until
 
 USER, PASSWORD = "fulmen", "s3cret/word"
 BINARY = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-CONTROL = BINARY.with_name("rabbitmqctl")
 START_SECONDS = 120
 
 
@@ -104,16 +103,38 @@ class RabbitServer:
 
     def settle(self):
         """What was declared survives a kill from now on: by itself it is on disk a moment later."""
-        self.control("eval", "mnesia:sync_log().")
+        self.evaluate("mnesia:sync_log().")
 
-    def control(self, *words):
-        """Do what an administrator does."""
-        subprocess.run(
-            [CONTROL, *words], env=self._environment(), check=True, stdout=subprocess.DEVNULL
+    def add_user(self, name, exchange, routing_keys):
+        """A user with all rights, but to an exchange those to some routing keys only: a pattern."""
+        user, place = f'<<"{name}">>', f'<<"{exchange}">>, <<"{routing_keys}">>'
+        for call in (
+            f'add_user({user}, <<"{PASSWORD}">>',
+            f'set_permissions({user}, <<"/">>, <<".*">>, <<".*">>, <<".*">>',
+            f'set_topic_permissions({user}, <<"/">>, {place}, <<".*">>',
+        ):
+            self.evaluate(f'rabbit_auth_backend_internal:{call}, <<"test">>).')
+
+    def evaluate(self, expression):
+        """Have the node evaluate an expression of Erlang's, as `rabbitmqctl eval` does.
+
+        That starts a virtual machine for each call; `erl_call` is a small program.
+        """
+        told = subprocess.run(
+            ["erl_call", "-address", f"127.0.0.1:{self._dist_port}", "-e"],
+            input=f"{expression}\n",
+            env=self._environment(),
+            check=True,
+            capture_output=True,
+            text=True,
         )
+        assert told.stdout.startswith("{ok, "), told.stdout + told.stderr
+        return told.stdout.removeprefix("{ok, ").removesuffix("}")
 
     def _answers(self):
         assert self._process.poll() is None, (self._folder / "log").read_text()[-5000:]
+        if not is_open(self.port):
+            return False
         try:
             with self.channel():
                 return True

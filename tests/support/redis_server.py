@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.ports import free_port
+from support.ports import free_port, is_open
 from support.spark_runs import wait_until
 
 PASSWORD = "s3cret/word"
@@ -74,6 +74,8 @@ class RedisServer:
 
     def _answers(self):
         assert self._process.poll() is None, (self._folder / "log").read_text()
+        if not is_open(self.port):
+            return False
         with self.client() as client:
             try:
                 return client.ping()

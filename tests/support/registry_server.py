@@ -19,7 +19,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from fulmen.engine.jvm.java import find_java
 from support.kafka_server import folder_of_servers
-from support.ports import free_port
+from support.ports import free_port, is_open
 from support.spark_runs import wait_until
 
 VERSION = "2.6.13.Final"
@@ -69,6 +69,8 @@ class RegistryServer:
 
     def _answers(self):
         assert self._process.poll() is None, (self._folder / "log").read_text()
+        if not is_open(self.port, self._address):
+            return False
         try:
             with self.client() as client:
                 return client.get_schema_types()
