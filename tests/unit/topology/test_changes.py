@@ -84,6 +84,7 @@ CHANGES = [
     ("spec.maxReplays", 3),
     ("spec.onError", "crash"),
     ("spec.batchTargetMillis", 9),
+    ("spec.batchIntervalMillis", 9),
     ("spec.batchTimeoutSeconds", 9),
     ("spec.state", "Inactive"),
     ("spec.config", {"a": 1}),

@@ -117,6 +117,7 @@ class Coordinator:
         self._did_nothing = False
         self._is_window_due = False  # in the next batch, and that is rare
         self._hurries = False
+        self._gathers = 0.0  # seconds until there may be enough for a batch
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
         self._away_until = self.clock  # a source that was away may have more, until then
@@ -306,6 +307,7 @@ class Coordinator:
         self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
         self.drained &= not self.holds
         self.drains = False
+        self._gathers = self._seconds_to_gather(done)
         if not was_probe:  # it says nothing about batches that have tuples
             self._adapt(done, commit_work)
 
@@ -398,6 +400,13 @@ class Coordinator:
 
     # Rests
 
+    def _seconds_to_gather(self, done: Done) -> float:
+        """How long to wait for more messages, if nothing waits for the next batch."""
+        is_pressed = any(summary.has_more for summary in done.summaries) or self.skipping.is_full
+        if is_pressed or not self.active or (self.transactions and self.transactions.active):
+            return 0.0
+        return max(0.0, self.placed.topology.spec.batch_interval_millis / 1000 - done.seconds)
+
     @property
     def wants_batch(self) -> bool:
         """Whether tasks have something to do in the next batch, whatever spouts have."""
@@ -421,10 +430,11 @@ class Coordinator:
             seconds = HOLD_SECONDS
         elif self._hurries:
             return 0.0
-        elif not self.idle.batches:
-            return self.skipping.rest_seconds
         else:
-            seconds = self.idle.seconds()
+            rest = self.idle.seconds() if self.idle.batches else self.skipping.rest_seconds
+            seconds = max(rest, self._gathers)
+            if not (self.idle.batches or self._gathers):
+                return rest
         periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
         waits = [period - self.clock % period for period in periods]
         resting = self._unfinished.rests(lambda _: True) if self.active else self._resting_results

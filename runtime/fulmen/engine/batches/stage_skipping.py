@@ -31,10 +31,12 @@ class StageSkipping:
     Attributes:
         bases: Stage -> the tag that its tasks carry, of stages that the last batch left out.
         rest_seconds: How long to wait before the next batch.
+        is_full: Whether spouts emitted as much as the last one allowed.
     """
 
     bases: Mapping[int, str] = field(default_factory=dict)
     rest_seconds: float = 0.0
+    is_full: bool = False
     _whole_run: str = ""  # the last run of which a batch had all stages
     _whole_batches: int = 0
     _is_light_and_one: bool = False  # the batch at hand is light, and has one stage only
@@ -99,6 +101,7 @@ class StageSkipping:
         self.bases = {stage: header.base_of(stage) for stage in skipped}
         share = LIGHT_REST if skipped else LIGHT_REST_OF_ONE_STAGE * self._is_light_and_one
         rest = min(share * seconds, max(0.0, target - seconds))
+        self.is_full = is_full
         self.rest_seconds = 0.0 if is_full else rest
         self._whole_batches = max(0, self._whole_batches - 1)
 

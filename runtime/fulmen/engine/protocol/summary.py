@@ -110,6 +110,7 @@ class Summary:
         did_something: Whether a spout said that it did something, though it emitted nothing.
         has_raised: Whether the `next_tuple` of a spout raised, so that nobody knows what more there
             is. Not StopIteration: iterators say so that they have ended.
+        has_more: Whether a spout's turn ended before it had nothing more to emit.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
         result_pending: The same of results, of bolt tasks that have kept some.
@@ -160,6 +161,7 @@ class Summary:
     exhausted: dict[int, bool | None] = field(default_factory=dict)
     did_something: bool = False
     has_raised: bool = False
+    has_more: bool = False
     spout_pending: dict[int, int] = field(default_factory=dict)
     result_pending: dict[int, int] = field(default_factory=dict)
     resting: dict[int, Resting] = field(default_factory=dict)

@@ -317,6 +317,7 @@ class SpoutTask(RootTask):
         summary.did_something |= self._empty.did_something
         summary.has_raised |= self._has_raised
         self._has_raised = False
+        summary.has_more |= not self._is_dry
         summary.spout_pending[self.task] = self.pending.count
         if self.failed_messages.resting:
             summary.resting[self.task] = Resting(*self.failed_messages.described())

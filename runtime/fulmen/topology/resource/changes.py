@@ -98,6 +98,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "maxReplays": _LIVE,
     "onError": _LIVE,
     "batchTargetMillis": _LIVE,
+    "batchIntervalMillis": _LIVE,
     "batchTimeoutSeconds": _LIVE,
     "state": _LIVE,
     "config": _LIVE,

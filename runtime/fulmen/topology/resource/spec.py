@@ -224,6 +224,13 @@ class TopologySpec(Model):
     a larger one higher throughput. Spouts are asked for as many tuples as fit. If a
     batch takes more than half of it whatever it holds, it may take twice what that is."""
 
+    batch_interval_millis: Annotated[int, Field(strict=True, ge=0, le=5_000)] = 0
+    """Milliseconds from the beginning of a micro-batch to that of the next one, at least, unless
+    spouts have more than fits into one. A batch of few messages costs about as much CPU as an empty
+    one: a larger value makes a topology cheap that gets few messages a second. They wait longer
+    then, and so does what takes a second batch, such as a sink that writes exactly once. Under load
+    batches follow each other at once, whatever this says."""
+
     batch_timeout_seconds: Seconds = 300
     """Seconds after which a micro-batch that does not end is cancelled. It is tried again with
     fewer and fewer tuples, until the one tuple that hangs is found and failed. A spout whose own

@@ -573,3 +573,51 @@ def test_trust_returns_step_by_step(coordinator):
         assert len(limits) < 40
     assert limits == sorted(limits)
     assert coordinator.begin().permits == {}
+
+
+# ---- gathering: batchIntervalMillis ----------------------------------------------------------
+
+
+@pytest.fixture
+def gathering():
+    return Checked(placed(batch_interval_millis=400))
+
+
+def test_a_batch_that_had_all_there_was_is_followed_by_the_next_after_the_interval(gathering):
+    gathering.begin()
+    gathering.succeed(seconds=0.1, emitted=3)
+    assert gathering.it.idle_seconds() == pytest.approx(0.3)
+    gathering.begin()
+    gathering.succeed(seconds=0.5, emitted=3)
+    assert gathering.it.idle_seconds() == pytest.approx(0.0, abs=0.001)
+
+
+def test_a_batch_of_spouts_that_have_more_is_followed_at_once(gathering):
+    gathering.begin()
+    gathering.succeed(seconds=0.1, emitted=3, has_more=True)
+    assert gathering.it.idle_seconds() == 0.0
+    gathering.begin()
+    gathering.succeed(seconds=0.1, emitted=gathering.it.size.permit)
+    assert gathering.it.idle_seconds() == 0.0
+
+
+def test_idle_batches_are_no_closer_together_than_the_interval(gathering):
+    gathering.begin()
+    gathering.succeed(seconds=0.1)
+    assert gathering.it.idle.batches == 1
+    assert gathering.it.idle_seconds() == pytest.approx(0.3)
+
+
+def test_what_is_due_is_not_late_by_the_interval():
+    coordinator = Checked(placed(tick_seconds=1, batch_interval_millis=400), clock=100.7)
+    coordinator.begin()
+    coordinator.succeed(seconds=0.1, emitted=3)
+    coordinator.begin()
+    assert coordinator.it.idle_seconds() == pytest.approx(0.2)
+
+
+def test_an_inactive_topology_ends_what_is_pending_without_the_interval(gathering):
+    gathering.it.set_active(active=False)
+    gathering.begin()
+    gathering.succeed(seconds=0.1, changes=True)
+    assert gathering.it.idle_seconds() < 0.05
