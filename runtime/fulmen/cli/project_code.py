@@ -128,13 +128,23 @@ def project_of(
     with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
         assert folder.path is not None
         refused = {path.resolve() for path in but}
-        files = [f for f in _files_of(folder.path, include) if f.resolve() not in refused]
+        found = [f for f in _files_of(folder.path, include) if not _is_output(f)]
+        files = [f for f in found if f.resolve() not in refused]
         useless = {file, *refused}
         if bundle.asked_by is not None:
             useless |= {bundle.asked_by, folder.path / PROJECT}
-        _tell_left(folder.path, left_behind(folder.path, files, but=useless))
+        left = left_behind(folder.path, files, but=useless)
+        _tell_left(folder.path, [name for name in left if not _is_output(folder.path / name)])
         names = {path.relative_to(folder.path).as_posix(): path for path in files}
         yield Project(folder.path, {**names, **bundle.files})
+
+
+def _is_output(path: Path) -> bool:
+    """Whether a file is what this command is writing, as with `fulmen manifest FILE > here.yaml`."""
+    try:
+        return path.samefile(f"/dev/fd/{sys.__stdout__.fileno()}") if sys.__stdout__ else False
+    except (OSError, ValueError):  # it is no file, or there is no such folder on this system
+        return False
 
 
 def write_packed(project: Project, into: BinaryIO) -> None:

@@ -4,6 +4,7 @@ import base64
 import errno
 import hashlib
 import os
+import sys
 import random
 import re
 import tarfile
@@ -188,6 +189,16 @@ def test_packages_and_data_are_packed_and_what_no_cluster_needs_is_left_out(tmp_
     assert (folder / "shop" / "logo.bin").read_bytes() == b"\xff\x00"
     _, topology = yaml.safe_load_all(result.stdout)
     assert topology["spec"]["code"] == {"configMap": source_of(result)["metadata"]["name"]}
+
+
+def test_the_file_that_the_manifest_is_written_to_is_no_part_of_the_project(tmp_path, monkeypatch):
+    file = written(tmp_path)
+    with (tmp_path / "code" / "out.yaml").open("w") as output:
+        monkeypatch.setattr(sys, "__stdout__", output)
+        result = invoke(file)
+        included = invoke(file, "--include", "*.yaml")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "out.yaml" not in included.stdout
 
 
 def unpacked_names(result, tmp_path):
