@@ -8,8 +8,8 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.plan import Plan
 
 ENGINE_SHARE = 5.0
-"""If tuples are what takes time, a stage takes at most so many times as long as authors' code, or
-as the CPU time of its process."""
+"""If tuples are what takes time, a stage takes at most so many times as long as the CPU time of its
+process, besides the time of authors' code, which may wait."""
 BYTES_PER_SECOND = 20e6
 """The slowest at which bytes move: through a process, a JVM, a disk, and out again."""
 
@@ -23,7 +23,7 @@ def work_seconds(summaries: Sequence[Summary]) -> float:
     """
     efforts: dict[int, float] = {}
     for summary in summaries:
-        done = ENGINE_SHARE * max(sum(summary.busy.values()), summary.cpu_seconds)
+        done = sum(summary.busy.values()) + ENGINE_SHARE * summary.cpu_seconds
         moved = (summary.moved_bytes + summary.state_bytes) / BYTES_PER_SECOND
         efforts[summary.partition] = efforts.get(summary.partition, 0.0) + done + moved
     work = sum(slowest_seconds(summaries).values())

@@ -87,3 +87,37 @@ def test_spouts_that_have_few_tuples_change_nothing(coordinator):
         permit = coordinator.begin().default_permit
         coordinator.succeed(3.0, emitted=min(3, permit), work=3.0)
     assert coordinator.it.size.permit == 64
+
+
+@pytest.mark.parametrize("seed", several(3))
+def test_on_a_busy_machine_half_of_the_time_is_for_tuples_that_wait(coordinator, seed):
+    """A bolt waits 7 ms for each tuple; processes wait for the CPU whatever batches hold."""
+    with generator(seed) as rng:
+        made = []
+        for _ in range(200):
+            tuples = coordinator.begin().default_permit
+            asks, starved = 0.007 * tuples, rng.uniform(0.05, 0.4)
+            took = asks + starved + rng.uniform(0.5, 1.5)
+            cpu = 0.02 + 0.0003 * tuples
+            coordinator.succeed(
+                took, emitted=tuples, work=asks + starved, busy={1: asks}, cpu_seconds=cpu
+            )
+            made.append((tuples, took))
+    assert speed(made[50:]) > 0.35 / 0.007
+    assert max(took for _, took in made[50:]) < 4
+    assert coordinator.begin().emit_seconds > TARGET
+
+
+def test_a_machine_that_is_busy_no_more_has_batches_of_their_target(coordinator):
+    def step(besides):
+        tuples = coordinator.begin().default_permit
+        asks = 0.007 * tuples
+        coordinator.succeed(
+            asks + besides, emitted=tuples, work=asks, busy={1: asks}, cpu_seconds=0.001
+        )
+        return asks + besides
+
+    slow = [step(1.0) for _ in range(100)]
+    assert max(slow) > 1.5
+    quick = [step(0.005) for _ in range(100)]
+    assert max(quick[80:]) < 1.2 * TARGET

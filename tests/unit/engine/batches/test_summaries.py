@@ -12,7 +12,12 @@ from fulmen.engine.protocol.summary import Summary
         pytest.param([], 0.0, id="none"),
         pytest.param([Summary(0, 0, seconds=3), Summary(0, 1, seconds=1)], 3, id="slow-one-first"),
         pytest.param([Summary(0, 0, seconds=100, cpu_seconds=2)], 2 * ENGINE_SHARE, id="cpu"),
-        pytest.param([Summary(0, 0, seconds=100, busy={1: 2, 4: 1})], 3 * ENGINE_SHARE, id="busy"),
+        pytest.param([Summary(0, 0, seconds=100, busy={1: 2, 4: 1})], 3, id="waiting"),
+        pytest.param(
+            [Summary(0, 0, seconds=100, busy={1: 2, 4: 1}, cpu_seconds=2)],
+            3 + 2 * ENGINE_SHARE,
+            id="waiting-and-cpu",
+        ),
         pytest.param(
             [
                 Summary(

@@ -52,7 +52,8 @@ class BatchSize:
         Args:
             target: How long a batch should take under load, in seconds.
         """
-        return self.emit_seconds or EMIT_SHARE * seconds_for(target, self._fixed.seconds)
+        longest = seconds_for(max(target, self._recent.overhead), self._fixed.seconds)
+        return self.emit_seconds or EMIT_SHARE * longest
 
     def most_likely(self, tasks: int) -> int:
         """How many tuples an attempt of so many spout tasks is likely to have had at most."""
@@ -72,9 +73,10 @@ class BatchSize:
         emitted = sum(s.emitted for s in summaries)
         self.typical_emits = max(float(emitted), 0.9 * self.typical_emits)
         work = work_seconds(summaries) + commit_work
-        self._recent.took(emitted, seconds)
+        self._recent.took(emitted, seconds, work)
         self._fixed.took(emitted, work)
         fixed = self._fixed.seconds
+        target = max(target, self._recent.overhead)
         if (allowed := seconds_for(target, fixed)) == target:
             fixed = 0.0
         self.permit = next_permit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from statistics import median
 
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
 from fulmen.engine.protocol.summary import Summary
@@ -18,15 +19,31 @@ LAST_BATCHES = 64
 """What a batch takes beyond others is seen by comparing it with so many."""
 
 
+ENOUGH_BATCHES = 16
+"""The first batches say nothing of what batches cost later."""
+
+
 class RecentBatches:
     """How many tuples the last batches had, and how long they took."""
 
     def __init__(self) -> None:
         self._took: deque[tuple[int, float]] = deque(maxlen=LAST_BATCHES)
+        self._besides: deque[float] = deque(maxlen=LAST_BATCHES)
 
-    def took(self, tuples: int, seconds: float) -> None:
-        """A batch ran."""
+    def took(self, tuples: int, seconds: float, work: float) -> None:
+        """A batch ran, of which its tuples took so many seconds of work."""
         self._took.append((tuples, seconds))
+        if tuples:
+            self._besides.append(max(0.0, seconds - work))
+
+    @property
+    def overhead(self) -> float:
+        """Seconds that a batch with tuples takes besides their work. 0: that is not known yet.
+
+        On a machine that is busy with other things that may be seconds, and smaller batches would
+        only be more of them.
+        """
+        return median(self._besides) if len(self._besides) >= ENOUGH_BATCHES else 0.0
 
     def excess(self, fixed: float) -> float:
         """Seconds of the newest one beyond the quickest, or beyond `fixed` if that is more."""
