@@ -9,7 +9,10 @@ from fulmen.plan import Plan
 
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as the CPU time of its
-process, besides the time of authors' code, which may wait."""
+process, besides the time of authors' code."""
+WAITING = 2.0
+"""Authors' code that takes so many times the CPU time of its process waits for something. What else
+a stage takes is no work then: a process that does little waits for a processor."""
 BYTES_PER_SECOND = 20e6
 """The slowest at which bytes move: through a process, a JVM, a disk, and out again."""
 
@@ -21,14 +24,18 @@ def work_seconds(summaries: Sequence[Summary]) -> float:
     Nor is most of a stage in which little was done and little was moved: a machine that is busy
     with other things takes its time for one tuple as for a thousand.
     """
-    efforts: dict[int, float] = {}
-    for summary in summaries:
-        done = sum(summary.busy.values()) + ENGINE_SHARE * summary.cpu_seconds
-        moved = (summary.moved_bytes + summary.state_bytes) / BYTES_PER_SECOND
-        efforts[summary.partition] = efforts.get(summary.partition, 0.0) + done + moved
     work = sum(slowest_seconds(summaries).values())
-    most = max(efforts.values(), default=0.0)
+    most = max((_effort(summaries, s.partition) for s in summaries), default=0.0)
     return min(work, most) if most else work
+
+
+def _effort(summaries: Sequence[Summary], worker: int) -> float:
+    """How long a worker can have taken for its tuples, in all of its stages."""
+    its = [summary for summary in summaries if summary.partition == worker]
+    busy = sum(seconds for summary in its for seconds in summary.busy.values())
+    cpu = sum(summary.cpu_seconds for summary in its)
+    moved = sum(summary.moved_bytes + summary.state_bytes for summary in its) / BYTES_PER_SECOND
+    return busy + (cpu if busy > WAITING * cpu else ENGINE_SHARE * cpu) + moved
 
 
 def slowest_seconds(summaries: Sequence[Summary]) -> dict[int, float]:

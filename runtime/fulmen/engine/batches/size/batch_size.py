@@ -52,7 +52,7 @@ class BatchSize:
         Args:
             target: How long a batch should take under load, in seconds.
         """
-        longest = seconds_for(max(target, self._recent.overhead), self._fixed.seconds)
+        longest = seconds_for(self._recent.at_least_overhead(target), self._fixed.seconds)
         return self.emit_seconds or EMIT_SHARE * longest
 
     def most_likely(self, tasks: int) -> int:
@@ -76,7 +76,7 @@ class BatchSize:
         self._recent.took(emitted, seconds, work)
         self._fixed.took(emitted, work)
         fixed = self._fixed.seconds
-        target = max(target, self._recent.overhead)
+        target = self._recent.at_least_overhead(target)
         if (allowed := seconds_for(target, fixed)) == target:
             fixed = 0.0
         self.permit = next_permit(

@@ -21,6 +21,9 @@ LAST_BATCHES = 64
 
 ENOUGH_BATCHES = 16
 """The first batches say nothing of what batches cost later."""
+MOST_OVERHEAD = 8.0
+"""So many times its target a batch may take for its tuples at most, whatever it takes besides: what
+tuples take is only known about."""
 
 
 class RecentBatches:
@@ -36,14 +39,15 @@ class RecentBatches:
         if tuples:
             self._besides.append(max(0.0, seconds - work))
 
-    @property
-    def overhead(self) -> float:
-        """Seconds that a batch with tuples takes besides their work. 0: that is not known yet.
+    def at_least_overhead(self, target: float) -> float:
+        """How long tuples may take: their target, or as long as a batch takes besides them.
 
         On a machine that is busy with other things that may be seconds, and smaller batches would
         only be more of them.
         """
-        return median(self._besides) if len(self._besides) >= ENOUGH_BATCHES else 0.0
+        if len(self._besides) < ENOUGH_BATCHES:
+            return target
+        return max(target, min(median(self._besides), MOST_OVERHEAD * target))
 
     def excess(self, fixed: float) -> float:
         """Seconds of the newest one beyond the quickest, or beyond `fixed` if that is more."""
