@@ -140,7 +140,7 @@ def project_of(
 
 
 def _is_output(path: Path) -> bool:
-    """Whether a file is what this command is writing, as with `fulmen manifest FILE > here.yaml`."""
+    """Whether a file is what this command is writing, as `fulmen manifest FILE > out.yaml` does."""
     try:
         return path.samefile(f"/dev/fd/{sys.__stdout__.fileno()}") if sys.__stdout__ else False
     except (OSError, ValueError):  # it is no file, or there is no such folder on this system

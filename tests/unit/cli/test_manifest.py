@@ -4,9 +4,9 @@ import base64
 import errno
 import hashlib
 import os
-import sys
 import random
 import re
+import sys
 import tarfile
 
 import pytest
