@@ -223,8 +223,13 @@ class Extremes(_OfNumbers):
         best = np.full(len(kept), worst, numbers.dtype)
         (np.maximum if is_max else np.minimum).at(best, codes, numbers)
         has_some = np.bincount(codes, minlength=len(kept)).tolist()
-        pairs = zip(best.tolist(), has_some, strict=True)
-        return self._merged(kept, [one if some else None for one, some in pairs])
+        rows = zip(kept, best.tolist(), has_some, strict=True)
+        if is_max:  # as `merge` has it, without two calls for each
+            return [new if some and (old is None or new > old) else old for old, new, some in rows]
+        return [
+            new if some and (old is None or new < old or old != old) else old
+            for old, new, some in rows
+        ]
 
 
 class Totals(_OfNumbers):

@@ -149,8 +149,8 @@ class FixedWindows(Windows):
             [self.open.get(span, _NONE).get(plain) for plain in keys.values]
             for span, _, keys in found.parts
         ]
-        there = list(zip(*(one for of_part in known for one in of_part if one), strict=True))
-        if not all(adder.fits(kept) for adder, kept in zip(adders, there, strict=False)):
+        there = [one for of_part in known for one in of_part if one]
+        if not all(adder.fits([one[i] for one in there]) for i, adder in enumerate(adders)):
             return None
         for part, of_part in zip(found.parts, known, strict=True):
             self._add_part(part, adders, of_part)
@@ -162,11 +162,14 @@ class FixedWindows(Windows):
         if not windows:
             self._timers.set(span, span[1] + self._wait)  # for all its keys
         some = [kept or [*self._aggregates.new(), None] for kept in known]
-        columns: list[Sequence[Any]] = list(zip(*some, strict=True))
         for i, adder in enumerate(adders):
-            columns[i] = adder.add(columns[i], part)
-        columns[-1] = list(map(_changed, columns[-1]))
-        added = dict(zip(part.keys.values, map(list, zip(*columns, strict=True)), strict=True))
+            column = adder.add([kept[i] for kept in some], part)
+            for kept, value in zip(some, column, strict=True):
+                kept[i] = value
+        for kept in some:
+            if kept[-1] is not None:
+                kept[-1] = _changed(kept[-1])
+        added = dict(zip(part.keys.values, some, strict=True))
         windows.update(added)
         self._changed.setdefault(span, {}).update(added)
         self.emit_later(span)
@@ -192,7 +195,7 @@ class FixedWindows(Windows):
     @override
     def end_batch(self) -> None:
         for span, changed in self._changed.items():
-            self._rows.write(span, self.open[span], changed, _written)
+            self._rows.write(span, self.open[span], changed, _all_written)
         self._changed = {}
         self._forget_place()
 
@@ -256,6 +259,15 @@ class FixedWindows(Windows):
         count, _, _, *before = kept[-1] or NEW
         after = self.emit_pane(key, (span, results, pane, count), before, collector)
         kept[-1] = count + 1, has_ended, False, *after
+
+
+def _all_written(some: Sequence[Kept]) -> Sequence[Any]:
+    """What `_written` says of each; Python runs once for most, and not once for each."""
+    if some and len(some[0]) == 2:
+        firsts, statuses = [kept[0] for kept in some], [kept[1] for kept in some]
+        if set(map(type, firsts)) <= {int, float} and statuses.count(None) == len(some):
+            return firsts
+    return list(map(_written, some))
 
 
 def _written(kept: Kept) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, MutableMapping
-from itertools import islice, repeat
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from itertools import compress, islice, repeat
 from typing import Any
 
 from fulmen.windows.spans import Span
@@ -34,7 +34,7 @@ class StateRows:
         span: Span,
         window: Mapping[Any, Any],
         changed: Collection[Any],
-        written: Callable[[Any], Any] | None = None,
+        written: Callable[[Sequence[Any]], Iterable[Any]] = iter,
     ) -> None:
         """Write what has changed of a window.
 
@@ -42,18 +42,18 @@ class StateRows:
             span: When it is.
             window: All that is kept of it, by key: what came first is first.
             changed: The keys that have changed.
-            written: Makes of what is kept what is written; None: that is the same.
+            written: Makes of what is kept of some keys what is written. Default: that is the same.
         """
         keys = self._keys.setdefault(span, [])
         keys += zip(repeat(span[0]), islice(window, len(keys), None), strict=False)
         if MANY * len(changed) > len(keys):
-            rows = zip(keys, window.items(), strict=True)
-            found = [(key, kept) for key, (plain, kept) in rows if plain in changed]
+            has_changed = list(map(changed.__contains__, window))
+            keys = list(compress(keys, has_changed))
+            some = list(compress(window.values(), has_changed))
         else:
-            found = [((span[0], plain), window[plain]) for plain in changed]
-        if written is not None:
-            found = [(key, written(kept)) for key, kept in found]
-        self._state.update(found)
+            keys = [(span[0], plain) for plain in changed]
+            some = [window[plain] for plain in changed]
+        self._state.update(zip(keys, written(some), strict=True))
 
     def delete(self, span: Span) -> None:
         """Delete all rows of a window, which are written."""

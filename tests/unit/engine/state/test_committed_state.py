@@ -213,3 +213,15 @@ def test_many_keys_have_the_sizes_and_hashes_that_each_has(keys):
         assert sizes_of(some).tolist() == list(map(quick_size, some))
         hashes = [NO_HASH if key is None else key for key in map(stable_hash, some)]
         assert hashes_of(some).tolist() == hashes
+
+
+SETS_OF_A_KIND = OF_A_KIND.flatmap(lambda one: st.lists(st.sets(one), max_size=9))
+
+
+@given(SETS_OF_A_KIND | st.lists(st.sets(KEYS), max_size=9))
+def test_many_sets_have_the_sizes_that_each_has(sets):
+    for some in (sets, sets * FEW, [*sets * FEW, {"other"}]):  # few, of a kind, and of several
+        sizes = list(map(quick_size, some))
+        assert sizes_of(some).tolist() == sizes
+        in_tuples = [(one, None) for one in some]
+        assert sizes_of(in_tuples).tolist() == [size and size + 10 for size in sizes]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -40,6 +41,8 @@ def sizes_of(values: Sequence[Any]) -> Numbers:
 def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
     """None: they are of several kinds."""
     kind = _kind_of(values)
+    if kind is set:
+        return _sizes_of_sets(values)
     if kind is not tuple:
         return _plain_sizes(values, kind)
     if not depth:
@@ -52,6 +55,17 @@ def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
             return None
         total += sizes
     return total
+
+
+def _sizes_of_sets(sets: Sequence[set[Any]]) -> Numbers | None:
+    """None: what is in them is of several kinds, or not plain."""
+    elements = list(chain.from_iterable(sets))
+    if not elements or (sizes := _plain_sizes(elements, _kind_of(elements))) is None:
+        return None
+    ends = np.cumsum(np.fromiter(map(len, sets), np.int64, len(sets)))
+    total = np.append(0, np.cumsum(sizes))[ends]
+    found: Numbers = np.diff(total, prepend=0) + 4
+    return found
 
 
 def _plain_sizes(values: Sequence[Any], kind: type | None) -> Numbers | None:
@@ -90,7 +104,7 @@ def quick_size(value: Any, depth: int = DEPTH) -> int:
     if kind is float or kind is bool or value is None:
         return 8
     if kind is not tuple or len(value) > SHORT or not depth:
-        return 0
+        return _size_of_set(value) if kind is set else 0
     size = 2
     for part in value:
         kind = type(part)
@@ -100,11 +114,16 @@ def quick_size(value: Any, depth: int = DEPTH) -> int:
             size += len(part) + 8
         elif kind is float or kind is bool or part is None:
             size += 8
-        elif kind is tuple and (inner := quick_size(part, depth - 1)):
+        elif (kind is tuple or kind is set) and (inner := quick_size(part, depth - 1)):
             size += inner
         else:
             return 0
     return size
+
+
+def _size_of_set(elements: set[Any]) -> int:
+    sizes = [0 if type(one) is tuple else quick_size(one) for one in elements]
+    return 4 + sum(sizes) if all(sizes) else 0
 
 
 def hashes_of(keys: Sequence[Any]) -> Numbers:
