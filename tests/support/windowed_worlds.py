@@ -202,7 +202,7 @@ def aggregate(draw, name, parts, of_sources=False):
     waits = 0 if spans.consists_of(of.grid) else of.behind
     waits = waits or (0 if of_sources else draw(st.sampled_from((0, 0, 0, 15))))
     if waits:
-        config |= {"emit": "final", "allowedLateness": f"{waits}ms"}
+        config |= {"emit": "final", "allowedLateness": f"{waits / 1000:.3f}s"}
     has_grid = spans.kind in ("tumbling", "calendar")
     is_by_start = has_grid and not waits and not of_sources and draw(st.booleans())
     inside = spans.of(f"({rows})")
