@@ -188,6 +188,19 @@ _MADE: dict[str, Convert] = {
 }
 
 
+def _refusal(write: Callable[[Any], Any], samples: Iterable[Any]) -> Malformed | None:
+    """Why none of these values can be written. None: one can."""
+    refused: Malformed | None = None
+    for value in samples:
+        try:
+            write(value)
+        except Malformed as error:
+            refused = refused or error
+        else:
+            return None
+    return refused
+
+
 def misfits(
     types: Mapping[str, str], writers: Iterable[tuple[str, Callable[[Any], Any]]]
 ) -> Iterator[str]:
@@ -201,9 +214,7 @@ def misfits(
     for name, write in writers:
         if (kind := types.get(name)) is None:
             continue
-        try:
-            write(SAMPLES[kind])
-        except Malformed as error:
+        if (error := _refusal(write, SAMPLES[kind])) is not None:
             wanted = str(error).partition(" is no ")[2].partition(".")[0]
             if wanted in SAMPLES:
                 cure = f"Give it that type where it is read: `fields: {{{name}: {wanted}}}`"

@@ -96,7 +96,9 @@ AVRO = {
 }
 
 
-@pytest.mark.parametrize(("kind", "mistaken"), [("string", True), ("int64", False), ("json", True)])
+@pytest.mark.parametrize(
+    ("kind", "mistaken"), [("string", True), ("int64", False), ("json", False), ("uuid", True)]
+)
 def test_a_schema_of_avro_is_compared_as_well(kind, mistaken):
     form = {"type": "avro", "schema.registry.url": "http://registry", "schema": AVRO}
     stream = Stream(("year", "name"), types={"year": kind, "name": "uuid"})
