@@ -224,7 +224,7 @@ class Extremes(_OfNumbers):
         (np.maximum if is_max else np.minimum).at(best, codes, numbers)
         has_some = np.bincount(codes, minlength=len(kept)).tolist()
         rows = zip(kept, best.tolist(), has_some, strict=True)
-        if is_max:  # as `merge` has it, without two calls for each
+        if is_max:  # as `merge` has it, without two calls for each; no new one is NaN
             return [new if some and (old is None or new > old) else old for old, new, some in rows]
         return [
             new if some and (old is None or new < old or old != old) else old

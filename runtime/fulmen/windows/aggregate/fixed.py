@@ -162,8 +162,8 @@ class FixedWindows(Windows):
         if not windows:
             self._timers.set(span, span[1] + self._wait)  # for all its keys
         some = [kept or [*self._aggregates.new(), None] for kept in known]
-        for i, adder in enumerate(adders):
-            column = adder.add([kept[i] for kept in some], part)
+        columns = [adder.add([kept[i] for kept in some], part) for i, adder in enumerate(adders)]
+        for i, column in enumerate(columns):  # nothing is changed if an adder raises
             for kept, value in zip(some, column, strict=True):
                 kept[i] = value
         for kept in some:

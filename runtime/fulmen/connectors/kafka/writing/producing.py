@@ -232,7 +232,9 @@ class Delivery:
         """Whether it says that a row is refused, or was sent with one that is."""
         if code in _REFUSALS_OF_TOPICS:
             return bool(row.topic != self._topic)
-        return code in _REFUSALS or code in _REFUSALS_OF_PARTITIONS or code == _WITH_OTHERS
+        if code in _REFUSALS_OF_PARTITIONS:
+            return bool(row.partition >= 0)
+        return code in _REFUSALS or code == _WITH_OTHERS
 
     @property
     def has_failed(self) -> bool:
