@@ -104,5 +104,4 @@ def test_every_result_is_acked_or_given_up_whatever_dies():
                 assert trees.acked == NUMBERS + len(accepted) + len(dead)
                 assert trees.failed + trees.timed_out == trees.replayed + trees.dead_lettered
                 assert trees.dead_lettered == len(dead)
-    assert min(seen["lives"], seen["dead"], seen["late"]) > 0
-    assert seen["replayed"] > EXAMPLES
+    assert min(seen["lives"], seen["dead"], seen["late"], seen["replayed"]) > 0
