@@ -40,18 +40,24 @@ class Requests:
 
     def seconds(self):
         """The time from the first of them to the last, by the server's clock."""
-        times = [
-            datetime.strptime(f"2000{time} +0000", "%Y%m%d %H:%M:%S.%f %z")
-            for time, *_ in self._logged()
-        ]
-        return (times[-1] - times[0]).total_seconds() if times else 0.0
+        times = [_moment(time) for time, *_ in self._logged()]
+        return times[-1] - times[0] if times else 0.0
 
-    def count(self, namespace, *agents):
-        """How often clients whose names begin so asked for what in a namespace."""
+    def count(self, namespace, *agents, seconds):
+        """How often clients whose names begin so asked for what in a namespace.
+
+        Args:
+            namespace: The namespace.
+            agents: How the clients' names begin.
+            seconds: For how long they are counted, from the first request of anybody.
+        """
+        logged = self._logged()
         return Counter(
             asked_for(verb, uri)
-            for _, verb, uri, agent, _ in self._logged()
-            if agent.startswith(agents) and f"/namespaces/{namespace}/" in uri
+            for time, verb, uri, agent, _ in logged
+            if agent.startswith(agents)
+            and f"/namespaces/{namespace}/" in uri
+            and _moment(time) - _moment(logged[0][0]) <= seconds
         )
 
     def _logged(self):
@@ -59,6 +65,11 @@ class Requests:
         with self._log.open(encoding="utf-8", errors="replace") as lines:
             lines.seek(self._begin)
             return [match.groups() for line in lines if (match := LOGGED.search(line))]
+
+
+def _moment(time):
+    """When something was logged, in seconds, by the server's clock."""
+    return datetime.strptime(f"2000{time} +0000", "%Y%m%d %H:%M:%S.%f %z").timestamp()
 
 
 @contextmanager

@@ -15,14 +15,11 @@ class FakeApi:
     def __init__(self, failures):
         self.failures = failures
 
-    def config_map(self, name):
+    def watch_config_map(self, name):
         if self.failures:
             self.failures -= 1
             raise ApiError("GET revision", 0, "no route to host")
-        return {"metadata": {"resourceVersion": "1"}, "data": {REVISION_KEY: REVISION.to_json()}}
-
-    def watch_config_map(self, name, version):
-        return iter(())
+        yield "ADDED", {"data": {REVISION_KEY: REVISION.to_json()}}
 
 
 class Hasty(threading.Event):

@@ -91,15 +91,15 @@ class Api:
         change = {"metadata": {**metadata, "uid": uid}}
         self._request("PATCH", f"{self._core}/pods/{name}", change)
 
-    def watch_config_map(self, name: str, version: str) -> Iterator[tuple[str, Json]]:
-        """What happens to a ConfigMap after that resourceVersion: (type of the event, object).
+    def watch_config_map(self, name: str) -> Iterator[tuple[str, Json]]:
+        """A ConfigMap as it is, and what happens to it then: (type of the event, object).
 
+        It is told first since no resourceVersion is named. If there is none, it is when it is made.
         Ends after a while, or when the server wants it. ApiError if it can't be watched.
         """
         query = {
             "watch": "1",
             "fieldSelector": f"metadata.name={name}",
-            "resourceVersion": version,
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         path = f"{self._core}/configmaps"

@@ -69,10 +69,7 @@ class Revisions:
                 self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.2 * 2 ** min(failures, 10)))
 
     def _follow(self, on_revision: Callable[[Revision], None]) -> None:
-        config_map = self._api.config_map(self._name)
-        on_revision(revision_in(config_map))
-        version = config_map["metadata"]["resourceVersion"]
-        for kind, content in self._api.watch_config_map(self._name, version):
+        for kind, content in self._api.watch_config_map(self._name):
             if self._stopped.is_set() or kind == "DELETED":  # SIGTERM follows
                 return
             on_revision(revision_in(content))
