@@ -232,6 +232,11 @@ def two(draw, parts, right=lambda part: True):
     return one_of(draw, [part for part in level if part is not one]), one
 
 
+def name_of(by_key):
+    """What SQL says of the name of a row of a join."""
+    return "coalesce(l.who, r.who)" if by_key else "l.who"
+
+
 def join_of(name, cls, both, config, sql, left=(), right=(), at="window_end", **more):
     """A join that emits the name of the left side, and the number of one of both.
 
@@ -244,9 +249,10 @@ def join_of(name, cls, both, config, sql, left=(), right=(), at="window_end", **
         left: The field with the time of the left side, if it is emitted.
         right: The same of the right side.
         at: The field with the time of its rows.
-        more: `n`, the field with the number of its rows, and what else is known of it.
+        more: `n`, the field with the number of its rows, `by_key`, whether the name of a row
+            without a left one is that of the right one, and what else is known of it.
     """
-    n = more.pop("n")
+    n, by_key = more.pop("n"), more.pop("by_key")
     sides = {}
     for side, of, out in zip(("left", "right"), both, ("n", "m"), strict=True):
         times = dict.fromkeys(left if side == "left" else right, of.names[2])
@@ -260,14 +266,15 @@ def join_of(name, cls, both, config, sql, left=(), right=(), at="window_end", **
         }
     emitted = (*sides["left"]["fields"], *sides["right"]["fields"])
     window = ("window_start", "window_end") if cls is WindowJoin else ()
-    config = {"unit": "ms", **sides, **config}
+    key = {"key": ["who"]} if by_key else {}
+    config = {"unit": "ms", **key, **sides, **config}
     return Part(name, ("who", n, at), sql, (*emitted, *window), cls, both, config, **more)
 
 
 def window_join(draw, name, parts):
     both = two(draw, parts)
     spans = window(draw)
-    how, n = draw(KINDS), draw(st.sampled_from("nm"))
+    how, n, by_key = draw(KINDS), draw(st.sampled_from("nm")), draw(st.booleans())
     config = {"window": spans.config, "type": how}
     if spans.kind == "session":
         both_sides = (
@@ -279,10 +286,11 @@ def window_join(draw, name, parts):
         l_rows, r_rows = (spans.of(part.name) for part in both)
     side = {"n": "l", "m": "r"}[n]
     sql = (
-        f"SELECT l.who, {side}.n, coalesce(l.e, r.e) FROM {l_rows} l {how} JOIN {r_rows} r"
+        f"SELECT {name_of(by_key)}, {side}.n, coalesce(l.e, r.e)"
+        f" FROM {l_rows} l {how} JOIN {r_rows} r"
         " ON l.who = r.who AND l.s = r.s"
     )
-    return join_of(name, WindowJoin, both, config, sql, n=n)
+    return join_of(name, WindowJoin, both, config, sql, n=n, by_key=by_key)
 
 
 def interval(draw, name, parts):
@@ -296,7 +304,7 @@ def interval(draw, name, parts):
         f"SELECT l.who, {side}.n, {at}.t FROM {both[0].name} l {how} JOIN {both[1].name} r"
         f" ON l.who = r.who AND r.t BETWEEN l.t + {lower} AND l.t + {upper}"
     )
-    more = {"left" if is_by_left else "right": ("at",), "at": "at", "n": n}
+    more = {"left" if is_by_left else "right": ("at",), "at": "at", "n": n, "by_key": False}
     behind = max(upper, 0) if is_by_left else 0
     return join_of(name, IntervalJoin, both, config, sql, **more, behind=behind)
 
@@ -310,7 +318,8 @@ def temporal(draw, name, parts):
         f"SELECT l.who, {'l' if n == 'n' else 'r'}.n, l.t FROM {both[0].name} l"
         f" ASOF {how} JOIN {both[1].name} r ON l.who = r.who AND l.t >= r.t"
     )
-    return join_of(name, TemporalJoin, both, {"type": how}, sql, left=("at",), at="at", n=n)
+    more = {"left": ("at",), "at": "at", "n": n, "by_key": False}
+    return join_of(name, TemporalJoin, both, {"type": how}, sql, **more)
 
 
 NEWEST = (
@@ -334,7 +343,7 @@ def lookup_join(draw, name, parts, sources):
         f" {how} JOIN {NEWEST.format(both[1].name)} r ON l.who = r.who"
     )
     config = {"type": how, "waitFor": until}
-    more = {"left": ("at",), "at": "at", "n": n, "behind": max(until - first, 0)}
+    more = {"left": ("at",), "at": "at", "n": n, "behind": max(until - first, 0), "by_key": False}
     return join_of(name, LookupJoin, both, config, sql, **more)
 
 
@@ -345,14 +354,16 @@ def table_join(draw, name, parts):
         return None
     right = one_of(draw, tables)
     both = one_of(draw, [part for part in tables if part is not right]), right
-    how, n = draw(KINDS), draw(st.sampled_from("nm"))
+    how, n, by_key = draw(KINDS), draw(st.sampled_from("nm")), draw(st.booleans())
     sql = (
-        f"SELECT l.who, {'l' if n == 'n' else 'r'}.n, NULL FROM {NEWEST.format(both[0].name)} l"
+        f"SELECT {name_of(by_key)}, {'l' if n == 'n' else 'r'}.n, NULL"
+        f" FROM {NEWEST.format(both[0].name)} l"
         f" {how} JOIN {NEWEST.format(both[1].name)} r ON l.who = r.who"
     )
-    # What has no left row has no name, and is no table of names.
-    last_of = ("who",) if how in ("inner", "left") else ("who", "of")
-    return join_of(name, TableJoin, both, {"type": how}, sql, n=n, at=None, last_of=last_of)
+    # What has no left row may have no name, and is no table of names then.
+    last_of = ("who",) if by_key or how in ("inner", "left") else ("who", "of")
+    more = {"n": n, "at": None, "by_key": by_key, "last_of": last_of}
+    return join_of(name, TableJoin, both, {"type": how}, sql, **more)
 
 
 def once(draw, name, parts):

@@ -169,7 +169,7 @@ class IntervalJoin(Join):
                 self._end(1 - side, other)
         if self.is_late(last):  # no match of it can come
             if not matches:
-                self.unmatched(side, row, collector)
+                self.unmatched(side, key, row, collector)
             return True
         due = last + 1 + -(last + 1) % self._grids[side]
         one = Waiting(key, time, self._next, row, bool(matches), due)
@@ -225,7 +225,7 @@ class IntervalJoin(Join):
     def _emit_alone(self, side: int, rows: list[Waiting], collector: BasicOutputCollector) -> None:
         for one in rows:
             if not one.has_ended:
-                self.unmatched(side, one.row, collector)
+                self.unmatched(side, one.key, one.row, collector)
                 self._end(side, one)
 
     def _forget(self, side: int, due: int, collector: BasicOutputCollector) -> None:

@@ -51,6 +51,7 @@ class Join(BasicBolt):
         "_sides",
         "_fields",
         "_keys",
+        "_of_key",
         "_outer",
         "_late",
     )
@@ -108,6 +109,7 @@ class Join(BasicBolt):
         self._sides = {(one.from_, one.stream): i for i, one in enumerate(options.sides)}
         self._fields = [tuple(one.outputs.values()) for one in options.sides]
         self._keys = [options.key_of(one) for one in options.sides]
+        self._of_key = [options.of_key(one) for one in options.sides]
         kind = getattr(options, "type", "inner")
         self._outer = kind in ("left", "full"), kind in ("right", "full")
         self._late = late_counter(context)
@@ -166,13 +168,13 @@ class Join(BasicBolt):
     def add_without_key(
         self,
         side: int,
-        key: Key,  # noqa: ARG002 (as `add`)
+        key: Key,
         time: int,  # noqa: ARG002 (as `add`)
         row: Row,
         collector: BasicOutputCollector,
     ) -> bool:
         """A tuple has come whose key has None. False: it is late."""
-        self.unmatched(side, row, collector)
+        self.unmatched(side, key, row, collector)
         return True
 
     def is_before(self, time: int) -> bool:
@@ -200,11 +202,14 @@ class Join(BasicBolt):
     def unmatched(
         self,
         side: int,
+        key: Key,
         row: Row,
         collector: BasicOutputCollector,
         more: Row = [],  # noqa: B006 (never changed)
     ) -> None:
         """Emit a row of a side that has no match, if that is wanted."""
         if self._outer[side]:
-            nothing = [None] * len(self._fields[1 - side])
+            nothing: Row = [None] * len(self._fields[1 - side])
+            for place, part in self._of_key[1 - side]:
+                nothing[place] = key[part]
             self.matched(side, row, nothing, collector, more)

@@ -78,7 +78,7 @@ class LookupJoin(Join):
     def _look_up(self, key: Key, row: Row, collector: BasicOutputCollector) -> None:
         known: tuple[int, Row] | None = self.state.get(key)
         if known is None:
-            self.unmatched(LEFT, row, collector)
+            self.unmatched(LEFT, key, row, collector)
         else:
             self.matched(LEFT, row, known[1], collector)
 

@@ -46,7 +46,7 @@ class Side(Options):
     """The field with the event time. Default: that of `eventTime` of the component."""
     fields: tuple[Name, ...] | dict[Name, Name]
     """What is emitted of it: names of fields, or the name of each output and the field that it is.
-    Without a match, these are None."""
+    Without a match, these are None, but for the key of the join."""
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -64,7 +64,8 @@ class JoinOptions(TimedOptions):
     right: Side
     """The other one."""
     key: tuple[Name, ...] = ()
-    """The fields that must be equal. Both inputs must be grouped by them."""
+    """The fields that must be equal. Both inputs must be grouped by them. An output that has the
+    name of one of them, and is that part of the key, is the key of either side."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -74,6 +75,16 @@ class JoinOptions(TimedOptions):
     def key_of(self, side: Side) -> tuple[str, ...]:
         """The fields of the key of a side."""
         return side.key or self.key
+
+    def of_key(self, side: Side) -> Sequence[tuple[int, int]]:
+        """Outputs of a side that are the key of either side, as that of `USING` in SQL.
+
+        Returns:
+            Of each: which output of the side it is, and which part of the key.
+        """
+        parts = list(zip(self.key, self.key_of(side), strict=bool(self.key)))
+        outputs = enumerate(side.outputs.items())
+        return [(place, parts.index(output)) for place, output in outputs if output in parts]
 
     def more_outputs(self) -> Sequence[str]:
         """What is emitted besides the fields of both sides."""
@@ -101,6 +112,8 @@ class JoinOptions(TimedOptions):
             found.append("key is missing: name the fields that must be equal")
         elif len(left) != len(right):
             found.append(f"the keys differ in length: {list(left)} and {list(right)}")
+        elif self.key and len(self.key) != len(left):
+            found.append(f"the keys differ in length: {list(self.key)} and {list(left)}")
         if (self.left.from_, self.left.stream) == (self.right.from_, self.right.stream):
             found.append(
                 f"left and right are both stream {self.left.stream!r} of {self.left.from_!r}: a"

@@ -38,7 +38,7 @@ class TableJoin(Join):
         both[side] = (time, row)
         self.state[key] = tuple(both)
         if other is None:
-            self.unmatched(side, row, collector)
+            self.unmatched(side, key, row, collector)
         else:
             self.matched(side, row, other[1], collector)
         return True

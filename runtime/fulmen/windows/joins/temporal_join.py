@@ -140,7 +140,7 @@ class TemporalJoin(Join):
         if found:
             self.matched(LEFT, row, versions[found - 1][1], collector)
         else:
-            self.unmatched(LEFT, row, collector)
+            self.unmatched(LEFT, key, row, collector)
 
 
 def _time(version: Version) -> int:

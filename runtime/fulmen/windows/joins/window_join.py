@@ -89,7 +89,7 @@ class WindowJoin(Join):
     ) -> bool:
         live = self._live(time)
         for span in live:
-            self.unmatched(side, row, collector, [datetime_of(edge) for edge in span])
+            self.unmatched(side, key, row, collector, [datetime_of(edge) for edge in span])
         return bool(live)
 
     def _live(self, time: int) -> list[Span]:
@@ -115,17 +115,21 @@ class WindowJoin(Join):
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         if self._sessions is not None:
             for session in self._sessions.ended(key[1], int(at)):
-                self._emit((session.start, session.end), session.rows, collector)
+                self._emit(key[1], (session.start, session.end), session.rows, collector)
             return
         window: Span = key[0] if isinstance(key[0], tuple) else key
         self._brought.pop(window, None)  # nothing of this batch comes any more
         for place in self._written.pop(window, ()):
             del self.state[place]
-        for rows in self._open.pop(window, {}).values():
-            self._emit(window, rows, collector)
+        for of_key, rows in self._open.pop(window, {}).items():
+            self._emit(of_key, window, rows, collector)
 
     def _emit(
-        self, window: Span, rows: tuple[list[Row], list[Row]], collector: BasicOutputCollector
+        self,
+        key: Key,
+        window: Span,
+        rows: tuple[list[Row], list[Row]],
+        collector: BasicOutputCollector,
     ) -> None:
         """Emit what a window has of a key."""
         span = [datetime_of(edge) for edge in window]
@@ -135,7 +139,7 @@ class WindowJoin(Join):
         for side in (LEFT, RIGHT):
             if not rows[1 - side]:
                 for row in rows[side]:
-                    self.unmatched(side, row, collector, span)
+                    self.unmatched(side, key, row, collector, span)
 
 
 def _age(place: tuple[Any, ...]) -> tuple[bool, int]:

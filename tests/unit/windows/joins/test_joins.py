@@ -6,42 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen import BasicBolt, FailedException, TopologyBuilder
+from fulmen import FailedException, TopologyBuilder
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
 from support.aggregates import within
+from support.joins import CONFIG, INTERVAL, LEFT, RIGHT, SESSIONS, WINDOW, topology
 from support.sql_events import by_sql
-
-LEFT = {"from": "split", "stream": "orders", "time": "at", "fields": {"k": "who", "a": "n"}}
-RIGHT = {"from": "split", "stream": "payments", "time": "at", "fields": {"b": "n"}}
-CONFIG = {"left": LEFT, "right": RIGHT, "key": ["who"], "unit": "ms"}
-WINDOW = {**CONFIG, "window": {"type": "tumbling", "size": "10ms"}}
-SESSIONS = {**CONFIG, "window": {"type": "session", "gap": "10ms"}}
-INTERVAL = {**CONFIG, "lower": "-5ms", "upper": "10ms"}
-
-
-class Split(BasicBolt):
-    """One source, so that the order of both sides is known."""
-
-    outputs = {"orders": ["who", "n", "at"], "payments": ["who", "n", "at"]}  # noqa: RUF012
-
-    def execute(self, tup, collector):
-        side, *values = tup.values
-        collector.emit(values, {"a": "orders", "b": "payments"}[side])
-
-
-def topology(cls, items, config, lag="0", tasks=2):
-    builder = TopologyBuilder()
-    spout = builder.set_spout("source", ListSpout(items, fields=["side", "who", "n", "at"]))
-    spout.set_event_time("at", unit="ms", lag=lag)
-    builder.set_bolt("split", Split).global_grouping("source")
-    join = builder.set_bolt("join", cls, tasks).set_config(config)
-    join.fields_grouping("split", ["who"], "orders")
-    join.fields_grouping("split", ["who"], "payments")
-    builder.set_bolt("sink", CollectBolt).shuffle_grouping("join")
-    builder.set_bolt("late", CollectBolt).shuffle_grouping("join", "late")
-    return builder
 
 
 def joined(cls, items, config, **more):
@@ -408,6 +379,20 @@ MISTAKES = [
     ),
     (LookupJoin, {**CONFIG, "right": LEFT}, ["can't be joined with itself", "called a, k"]),
     (LookupJoin, {**CONFIG, "right": {**RIGHT, "key": ["n", "at"]}}, ["keys differ in length"]),
+    (
+        TableJoin,
+        {**CONFIG, "key": ["k", "d"], "left": {**LEFT, "key": ["who"]}, "right": RIGHT},
+        ["keys differ in length: ['who'] and ['k', 'd']"],
+    ),
+    (
+        TableJoin,
+        {
+            "key": ["k", "d"],
+            "left": {**LEFT, "key": ["who"]},
+            "right": {**RIGHT, "key": ["who"]},
+        },
+        ["keys differ in length: ['k', 'd'] and ['who']"],
+    ),
     (
         LookupJoin,
         {
