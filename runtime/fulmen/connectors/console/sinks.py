@@ -16,7 +16,7 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Mark, Rows, Sink
-from fulmen.connectors.formats import FormatOptions, JsonOptions, Malformed, encode_each
+from fulmen.connectors.formats import JsonOptions, LineFormatOptions, Malformed, encode_each
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import SinkOptions
 from fulmen.errors import repr_of, text_of
@@ -33,7 +33,7 @@ class PrintedOptions(SinkOptions):
 class StdoutOptions(PrintedOptions):
     """What a line is."""
 
-    format: FormatOptions = JsonOptions(type="json")
+    format: LineFormatOptions = JsonOptions(type="json")
     """What each line is: `json`, `csv`, `text` or `bytes`."""
 
 

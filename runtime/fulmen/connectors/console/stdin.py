@@ -17,12 +17,12 @@ from fulmen.api.context import TopologyContext
 from fulmen.connectors.formats import (
     ERRORS,
     Format,
-    FormatOptions,
     JsonOptions,
+    LineFormatOptions,
     Malformed,
     TextOptions,
 )
-from fulmen.connectors.formats.base import BOM
+from fulmen.connectors.formats.encodings import UTF_8, without_mark
 from fulmen.connectors.options import Options
 from fulmen.transactional.spouts.lines import without_line_feed
 
@@ -32,7 +32,7 @@ _AHEAD = 1000
 class StdinOptions(Options):
     """What a line is."""
 
-    format: FormatOptions = TextOptions()
+    format: LineFormatOptions = TextOptions()
     """What each line is: `text`, `bytes`, `json` or `csv`."""
 
 
@@ -81,6 +81,7 @@ class StdinSpout(Spout):
     config_model = StdinOptions
     transient: ClassVar[Sequence[str]] = (
         "_collector", "_format", "_lines", "_is_mine", "_skips_blank",
+        "_encoding",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -97,6 +98,7 @@ class StdinSpout(Spout):
     ) -> None:
         self._collector = collector
         self._format: Format = context.options.format.make()
+        self._encoding: str = getattr(context.options.format, "encoding", UTF_8)
         self._skips_blank = isinstance(context.options.format, JsonOptions)
         self._is_mine = context.task_index == 0
         self._lines = context.shared("stdin", lambda: Lines(sys.stdin.buffer))
@@ -115,7 +117,7 @@ class StdinSpout(Spout):
             number, self.number = self.number, self.number + 1
             data = without_line_feed(line)
             if number == 0:
-                data = data.removeprefix(BOM)
+                data = without_mark(data, self._encoding)
             if not (self._skips_blank and not data.strip()):
                 self.state[number] = data
                 self._emit(number, data)

@@ -27,7 +27,8 @@ from fulmen.connectors.formats import (
     Malformed,
     TextOptions,
 )
-from fulmen.connectors.formats.base import BOM, positions, refused
+from fulmen.connectors.formats.base import positions, refused
+from fulmen.connectors.formats.encodings import UTF_8, mark_of
 from fulmen.connectors.formats.types import misfits
 
 _SUFFIXES: dict[type, str] = {
@@ -101,6 +102,7 @@ class _Lines(Content):
         if isinstance(chosen, CsvOptions | JsonOptions) and not chosen.fields:
             chosen = chosen.model_copy(update={"fields": self._fields})
         encode = chosen.make().encoder(fields)
+        self._header()  # which the encoding may not have
         if not self._may_have_line_feeds:
             return lambda values: encode(values) + b"\n"
 
@@ -123,8 +125,8 @@ class _Lines(Content):
     @override
     def file(self, chunks: Sequence[bytes]) -> bytes:
         data = b"".join([self._header(), *chunks])
-        if data.startswith(BOM):  # which no reader takes for data at the beginning of a file
-            data = BOM + data
+        # no reader takes one for data at the beginning of a file
+        data = mark_of(data, getattr(self._options.format, "encoding", UTF_8)) + data
         if self._options.compression == "gzip":
             return gzip.compress(data, mtime=0)
         return data
@@ -134,8 +136,8 @@ class _Lines(Content):
         if not self._options.header or not isinstance(chosen, CsvOptions):
             return b""
         names = tuple(chosen.fields) or self._fields
-        plain = CsvOptions(type="csv", delimiter=chosen.delimiter).make()
-        return plain.encoder(names)(names) + b"\n"
+        plain = CsvOptions(type="csv", delimiter=chosen.delimiter, encoding=chosen.encoding)
+        return plain.make().encoder(names)(names) + b"\n"
 
 
 class _Parquet(Content):

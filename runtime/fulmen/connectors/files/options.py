@@ -10,10 +10,12 @@ from fulmen.connectors.files.columns import DECIMAL, MOST_DIGITS, TYPES
 from fulmen.connectors.formats import (
     BytesOptions,
     CsvOptions,
-    FormatOptions,
     JsonOptions,
+    LineFormatOptions,
     TextOptions,
 )
+from fulmen.connectors.formats.encodings import UTF_8
+from fulmen.connectors.formats.options import of_lines
 from fulmen.connectors.options import Options, SinkOptions
 
 Path = Annotated[str, Field(min_length=1)]
@@ -60,7 +62,7 @@ class SourceOptions(Options):
 class FileSpoutOptions(SourceOptions):
     """Files of lines."""
 
-    format: FormatOptions = TextOptions()
+    format: LineFormatOptions = TextOptions()
     """What each line is: `text`, `bytes`, `json` or `csv`."""
     header: bool = False
     """Whether the first record of each file of CSV names its values. Then `fields` of the format
@@ -69,6 +71,11 @@ class FileSpoutOptions(SourceOptions):
     """The name of one more field, with the file's path. Default: none."""
     max_line_bytes: Annotated[int, Field(ge=1)] = 1 << 20
     """A line with more bytes is malformed."""
+
+    @property
+    def encoding(self) -> str:
+        """Of the lines."""
+        return getattr(self.format, "encoding", UTF_8)
 
     @model_validator(mode="after")
     def _check(self) -> FileSpoutOptions:
@@ -109,6 +116,7 @@ class ParquetOptions(Options):
 FileFormatOptions = Annotated[
     TextOptions | BytesOptions | JsonOptions | CsvOptions | ParquetOptions,
     Field(discriminator="type"),
+    AfterValidator(of_lines),
 ]
 
 

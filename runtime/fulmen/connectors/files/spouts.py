@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +19,11 @@ from fulmen.connectors.files.kept import Kept
 from fulmen.connectors.files.local import COMPRESSED, Changed, Gone, Opened, check_same
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
+from fulmen.connectors.files.readers import Reader
 from fulmen.connectors.files.reading import FilesSpout
 from fulmen.connectors.files.records import Record, records
-from fulmen.connectors.formats import ERRORS, CsvOptions, Format, JsonOptions, Malformed
-from fulmen.connectors.formats.base import BOM
-from fulmen.connectors.formats.csv_format import CsvFormat
+from fulmen.connectors.formats import ERRORS, CsvOptions, JsonOptions, Malformed
+from fulmen.connectors.formats.encodings import without_mark
 
 _SHOWN_BYTES = 1000
 _BYTES_AT_ONCE = 1 << 20
@@ -120,7 +119,7 @@ class FileSpout(FilesSpout):
         may_be = isinstance(chosen, JsonOptions) or (
             isinstance(chosen, CsvOptions) and (len(chosen.fields) > 1 or self.options.header)
         )
-        return may_be and not data.removeprefix(BOM).strip()
+        return may_be and not without_mark(data, self.options.encoding).strip()
 
     def _read(self, number: int) -> Iterator[Record]:
         if self._records is None:
@@ -145,7 +144,7 @@ class FileSpout(FilesSpout):
         extra = [] if self.options.file_field is None else [self.positions[number].path]
         data = [record.data for record in some]
         if some[0].start == 0:
-            data[0] = data[0].removeprefix(BOM)
+            data[0] = without_mark(data[0], self.options.encoding)
         found = self._reader(number).decode_each(data)
         for record, values in zip(some, found, strict=True):
             msg_id = message_id(number, record.start)
@@ -160,15 +159,15 @@ class FileSpout(FilesSpout):
                 ids.append(msg_id)
         self.collector.emit_many(rows, msg_ids=ids)
 
-    def _reader(self, number: int) -> _Reader:
+    def _reader(self, number: int) -> Reader:
         opened = self.content(number)
         if opened.reader is None:
             header = None
             if self.options.header:
                 self._records = None  # the file is moved
                 header = next(self._from(opened, 0, PLACES), None)
-            opened.reader = _Reader(self.options, header)
-        reader: _Reader = opened.reader
+            opened.reader = Reader(self.options, header)
+        reader: Reader = opened.reader
         return reader
 
     @override
@@ -246,36 +245,6 @@ class FileSpout(FilesSpout):
         self.end_file(is_done=True)
         self.tell(f"it is not gzip: {error}", place)
         return True
-
-
-class _Reader:
-    """Turns the records of one file into values."""
-
-    def __init__(self, options: FileSpoutOptions, header: Record | None) -> None:
-        self._format: Format = options.format.make()
-        self._problem = ""
-        if isinstance(self._format, CsvFormat) and options.header:
-            names = _names(header.data if header is not None else b"", options.format)
-            missing = [name for name in self._format.fields if name not in names]
-            if missing:
-                self._problem = f"the file's header has no {missing[0]!r}, only {names}"
-            else:
-                self._format = self._format.of_columns(names)
-
-    def decode_each(self, data: Sequence[bytes]) -> list[list[Any] | Malformed]:
-        """The values of each record, or why it can't be read."""
-        if self._problem:
-            return [Malformed(self._problem)] * len(data)
-        return self._format.decode_each(data)
-
-
-def _names(header: bytes, options: Any) -> list[str]:
-    try:
-        text = header.removeprefix(BOM).decode()
-        found = list(csv.reader([text], delimiter=options.delimiter, strict=True))
-    except (UnicodeDecodeError, csv.Error):
-        return []
-    return found[0] if found else []
 
 
 class _NotParquet(Exception):

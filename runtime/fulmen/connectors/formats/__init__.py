@@ -12,6 +12,7 @@ from fulmen.connectors.formats.options import (
     CsvOptions,
     FormatOptions,
     JsonOptions,
+    LineFormatOptions,
     TextOptions,
 )
 from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text, natural
@@ -26,6 +27,7 @@ __all__ = [
     "Format",
     "FormatOptions",
     "JsonOptions",
+    "LineFormatOptions",
     "Malformed",
     "MessageFormatOptions",
     "TextOptions",

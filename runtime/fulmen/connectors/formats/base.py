@@ -11,10 +11,6 @@ from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Rows, ServiceUnavailable
 from fulmen.errors import PASSED_ON, error_text
 
-BOM = b"\xef\xbb\xbf"
-"""The byte order mark in UTF-8, which some programs begin files with. It is no data."""
-
-
 ERRORS = Stream(
     ("data", "reason", "position"),
     types={"data": "binary", "reason": "string", "position": "string"},
@@ -152,6 +148,20 @@ def refused(make: Callable[[], object]) -> Iterator[str]:
         make()
     except Malformed as error:
         yield str(error)
+
+
+def text_in(data: bytes, encoding: str) -> str:
+    """The text that bytes are.
+
+    Raises:
+        Malformed: They are none in this encoding.
+    """
+    try:
+        return data.decode(encoding)
+    except UnicodeError as error:  # of any kind: not all encodings say where
+        raise Malformed(
+            f"it is not text in {encoding}: {error}. If it is in another one, name it in `encoding`"
+        ) from error
 
 
 def readable(data: bytes) -> str | bytes:

@@ -10,7 +10,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.connectors.formats.base import BOM, Format, Malformed, positions, refuse_field
+from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
+from fulmen.connectors.formats.encodings import UTF_8
 from fulmen.connectors.formats.types import convert_all, converters
 from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text
 
@@ -20,7 +21,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _AS_THEY_ARE = frozenset({str, int, type(None)})
 _TEXTS = ("string", "binary", "base64")
 """Types of which an empty text is a value."""
-_MARK = BOM.decode()
+_MARK = "\ufeff"
 _END = "\r\n"
 
 
@@ -38,6 +39,7 @@ class CsvFormat(Format):
         *,
         types: Mapping[str, str] = _NONE,
         nulls: Sequence[str] = (),
+        encoding: str = UTF_8,
         writer: Writer = DEFAULT,
     ) -> None:
         """Know what is asked for.
@@ -47,6 +49,7 @@ class CsvFormat(Format):
             delimiter: What is between two values.
             types: Of some of the fields.
             nulls: Texts that mean null. The first is written for it.
+            encoding: Of messages.
             writer: How values are written.
         """
         self.fields = tuple(fields)
@@ -57,6 +60,7 @@ class CsvFormat(Format):
         self._nulls = frozenset(nulls)
         self._null = nulls[0] if nulls else ""
         self._quoted_texts = self._nulls | {""}
+        self._encoding = encoding
         self._writer = writer
         self._width = len(self.fields)
         self._at: list[int] | None = None
@@ -77,13 +81,8 @@ class CsvFormat(Format):
 
     @override
     def decode(self, data: bytes) -> list[Any]:
-        try:
-            text = data.decode()
-            records = list(csv.reader([text], delimiter=self._delimiter, strict=True))
-        except (UnicodeDecodeError, csv.Error) as error:
-            said = str(error).partition(" - do you need to open")[0]  # not the reader's to do
-            raise Malformed(f"it is not CSV: {said}") from error
-        values: list[Any] = (records[0] if records else []) or [""]
+        text = text_in(data, self._encoding)
+        values: list[Any] = self._cut(text) or [""]
         if len(values) != self._width:
             if len(values) == 1 and not text:
                 values = []
@@ -106,6 +105,22 @@ class CsvFormat(Format):
                 raise Malformed(f"{error}{cure}") from None
         return values
 
+    def names(self, data: bytes) -> list[str]:
+        """The values of a record as they are.
+
+        Raises:
+            Malformed: It is none.
+        """
+        return self._cut(text_in(data, self._encoding))
+
+    def _cut(self, text: str) -> list[str]:
+        try:
+            records = list(csv.reader([text], delimiter=self._delimiter, strict=True))
+        except csv.Error as error:
+            said = str(error).partition(" - do you need to open")[0]  # not the reader's to do
+            raise Malformed(f"it is not CSV: {said}") from error
+        return records[0] if records else []
+
     def _quoted(self, text: str, values: Sequence[str]) -> Sequence[int]:
         """Which values are between quotes, of those for which it matters."""
         if self._nulls.isdisjoint(values):
@@ -123,6 +138,7 @@ class CsvFormat(Format):
         write = csv.writer(_Lines(lines), delimiter=self._delimiter, lineterminator=_END).writerow
 
         text, writes_null = self._writer.text, not self._null and len(at) > 1
+        encoding = self._encoding
 
         def encode(values: Sequence[Any]) -> bytes:
             picked = [values[i] for i in at]
@@ -133,9 +149,9 @@ class CsvFormat(Format):
                     write(picked)
                     line = lines.pop()[: -len(_END)]
                     if line[:1] != _MARK:
-                        return line.encode()
-                return self._delimiter.join(map(self._cell, picked)).encode()
-            except (Malformed, UnicodeEncodeError, ValueError) as error:
+                        return line.encode(encoding)
+                return self._delimiter.join(map(self._cell, picked)).encode(encoding)
+            except (Malformed, ValueError) as error:
                 lines.clear()
                 said = error if isinstance(error, Malformed) else Malformed(str(error))
                 raise refuse_field(names, picked, self._try, said) from None
@@ -153,7 +169,11 @@ class CsvFormat(Format):
 
     def _try(self, value: Any) -> None:
         if value is not None:
-            checked_text(self._writer.text(value))
+            text = checked_text(self._writer.text(value))
+            try:
+                text.encode(self._encoding)
+            except UnicodeError as error:
+                raise Malformed(f"it can't be written in {self._encoding}: {error}") from None
 
 
 class _Lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
@@ -11,7 +12,8 @@ import orjson
 from typing_extensions import override
 
 from fulmen.connectors.formats import exact
-from fulmen.connectors.formats.base import BOM, Format, Malformed, positions, refuse_field
+from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
+from fulmen.connectors.formats.encodings import UTF_8, is_utf_8, without_mark
 from fulmen.connectors.formats.types import convert_all, converters
 from fulmen.connectors.formats.values import DEFAULT, OPTIONS, Writer, have_unfinite
 
@@ -27,6 +29,7 @@ class JsonFormat(Format):
         required: Sequence[str] = (),
         types: Mapping[str, str] = _NONE,
         writer: Writer = DEFAULT,
+        encoding: str = UTF_8,
     ) -> None:
         """Know what is asked for.
 
@@ -35,6 +38,7 @@ class JsonFormat(Format):
             required: Members without which a message is malformed.
             types: Of some of the fields.
             writer: How values are written.
+            encoding: Of messages.
         """
         self.fields = tuple(fields) or ("value",)
         self._members = tuple(fields)
@@ -43,11 +47,12 @@ class JsonFormat(Format):
         self._typed = converters(types, self._members)
         self._decimals = [i for i, name, _ in self._typed if types[name] == "decimal"]
         self._writer = writer
+        self._other = None if is_utf_8(encoding) else encoding
 
     @override
     def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
         loads, members = orjson.loads, self._members
-        if members and not self._required and not self._typed:
+        if members and not (self._required or self._typed or self._other):
             try:  # the usual case, in a third of the time
                 if len(members) == 1:
                     (name,) = members
@@ -72,7 +77,10 @@ class JsonFormat(Format):
 
     @override
     def decode(self, data: bytes) -> list[Any]:
-        value = self._loaded(data.removeprefix(BOM))
+        data = without_mark(data, self._other or UTF_8)
+        if self._other:
+            data = text_in(data, self._other).encode(errors="surrogatepass")
+        value = self._loaded(data)
         if not self._members and not self._required:
             return [value]
         if not isinstance(value, dict):
@@ -103,7 +111,7 @@ class JsonFormat(Format):
         """Have the digits of decimals, which floats have not."""
         floats = [i for i in self._decimals if type(values[i]) is float]
         if floats:
-            whole = exact.again(data.removeprefix(BOM), decimals=True)
+            whole = exact.again(data, decimals=True)
             for i in floats:
                 values[i] = whole[self._members[i]]
 
@@ -116,7 +124,7 @@ class JsonFormat(Format):
         pick = itemgetter(*at) if len(at) > 1 else lambda values: (values[at[0]],)
         dumps, writer, plain = orjson.dumps, self._writer, self._writer.plain
 
-        def encode(values: Sequence[Any]) -> bytes:
+        def in_utf_8(values: Sequence[Any]) -> bytes:
             picked = pick(values)
             made = dict(zip(names, picked))  # noqa: B905 (as many, and strict takes as long as orjson)
             try:
@@ -130,4 +138,18 @@ class JsonFormat(Format):
             except Malformed as error:
                 raise refuse_field(names, picked, writer.dumps, error) from None
 
-        return encode
+        if (other := self._other) is None:
+            return in_utf_8
+        return lambda values: in_utf_8(values).decode().encode(other, _ESCAPED)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """What an encoding lacks, as JSON writes it in ASCII."""
+    assert isinstance(error, UnicodeEncodeError)
+    units = error.object[error.start : error.end].encode("utf-16-be")
+    pairs = (units[i : i + 2].hex() for i in range(0, len(units), 2))
+    return "".join(f"\\u{unit}" for unit in pairs), error.end
+
+
+_ESCAPED = "fulmen.json"
+codecs.register_error(_ESCAPED, _escaped)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fulmen.api.declarer import Stream
 from fulmen.connectors.formats.base import Format, refused
 from fulmen.connectors.formats.csv_format import CsvFormat
+from fulmen.connectors.formats.encodings import UTF_8, Encoding, cuts_lines
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
@@ -21,13 +22,6 @@ from fulmen.connectors.options import Options
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], Field(max_length=1000)]
 Types = Annotated[dict[Name, Type], Field(max_length=1000)]
-
-
-def _encoding(name: str) -> str:
-    with suppress(LookupError):  # unknown, or not of text, such as hex
-        "".encode(name)
-        return name
-    raise ValueError(f"Python knows no encoding {name!r} of text. Usual ones are utf-8 and latin-1")
 
 
 class OneFormat(Options):
@@ -52,7 +46,7 @@ class TextOptions(OneFormat):
     type: Literal["text"] = "text"
     field: str = "value"
     """The name of the field with the text."""
-    encoding: Annotated[str, AfterValidator(_encoding)] = "utf-8"
+    encoding: Encoding = UTF_8
     """The name of the encoding, as Python knows it."""
 
     def make(self) -> Format:
@@ -88,11 +82,16 @@ class JsonOptions(OneFormat):
     binary: Literal["text", "base64"] = "text"
     """In a sink, what bytes become: text where they are UTF-8, and else base64; or always
     base64."""
+    encoding: Encoding = UTF_8
+    """The name of the encoding, as Python knows it. In a sink, characters that it lacks are
+    escaped."""
 
     def make(self) -> Format:
         """The format."""
         writer = Writer(self.decimals, self.binary)
-        return JsonFormat(tuple(self.fields), self.required, types_of(self.fields), writer)
+        return JsonFormat(
+            tuple(self.fields), self.required, types_of(self.fields), writer, self.encoding
+        )
 
 
 class CsvOptions(OneFormat):
@@ -111,6 +110,8 @@ class CsvOptions(OneFormat):
     binary: Literal["text", "base64"] = "text"
     """In a sink, what bytes become: text where they are UTF-8, and else base64; or always
     base64."""
+    encoding: Encoding = UTF_8
+    """The name of the encoding, as Python knows it, such as `latin-1` or `cp1252`."""
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> Self:
@@ -128,6 +129,7 @@ class CsvOptions(OneFormat):
             self.delimiter,
             types=types_of(self.fields),
             nulls=self.nulls,
+            encoding=self.encoding,
             writer=Writer(binary=self.binary),
         )
 
@@ -137,7 +139,26 @@ def types_of(fields: Sequence[str] | Mapping[str, str]) -> Mapping[str, str]:
     return fields if isinstance(fields, Mapping) else {}
 
 
+def of_lines(chosen: OneFormat) -> OneFormat:
+    """The same format, if its messages can be lines of a file."""
+    encoding = getattr(chosen, "encoding", UTF_8)
+    if cuts_lines(encoding):
+        return chosen
+    if codecs.lookup(encoding).name == "utf-8-sig":
+        raise ValueError(
+            f"encoding {encoding!r} is not for lines. Write utf-8: a byte order mark at the"
+            " beginning of a file is no data"
+        )
+    raise ValueError(
+        f"lines can't be cut in the encoding {encoding!r}: a line feed or a quote is more than one"
+        f" byte in it, or part of other characters. Use utf-8. `iconv -f {encoding} -t utf-8`"
+        " converts a file"
+    )
+
+
 FormatOptions = Annotated[
     TextOptions | BytesOptions | JsonOptions | CsvOptions, Field(discriminator="type")
 ]
 """The `format` of a connector."""
+LineFormatOptions = Annotated[FormatOptions, AfterValidator(of_lines)]
+"""The `format` of a connector whose messages are lines."""

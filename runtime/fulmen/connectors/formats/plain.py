@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.connectors.formats.base import Format, Malformed, positions
+from fulmen.connectors.formats.base import Format, Malformed, positions, text_in
 from fulmen.connectors.formats.values import DEFAULT, checked_text
 
 
@@ -21,10 +21,7 @@ class TextFormat(Format):
 
     @override
     def decode(self, data: bytes) -> list[Any]:
-        try:
-            return [data.decode(self._encoding)]
-        except UnicodeDecodeError as error:
-            raise Malformed(f"it is not text in {self._encoding}: {error}") from error
+        return [text_in(data, self._encoding)]
 
     @override
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
@@ -38,7 +35,7 @@ class TextFormat(Format):
                 raise Malformed(f"field {name!r} is null, which is no text. Write json, or csv")
             try:
                 return text(value).encode(self._encoding)
-            except UnicodeEncodeError as error:
+            except UnicodeError as error:
                 said = f"it can't be written in {self._encoding}: {error}"
                 raise Malformed(f"field {name!r}: {said}") from error
             except Malformed as error:

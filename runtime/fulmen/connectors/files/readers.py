@@ -1,0 +1,38 @@
+"""What turns the records of one file into values: its format, and its header if it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fulmen.connectors.files.options import FileSpoutOptions
+from fulmen.connectors.files.records import Record
+from fulmen.connectors.formats import Format, Malformed
+from fulmen.connectors.formats.csv_format import CsvFormat
+from fulmen.connectors.formats.encodings import without_mark
+
+
+class Reader:
+    """Turns the records of one file into values."""
+
+    def __init__(self, options: FileSpoutOptions, header: Record | None) -> None:
+        self._format: Format = options.format.make()
+        self._problem = ""
+        if isinstance(self._format, CsvFormat) and options.header:
+            data = b"" if header is None else without_mark(header.data, options.encoding)
+            try:
+                names = self._format.names(data)
+            except Malformed as error:
+                self._problem = f"the file's header can't be read: {error}"
+                return
+            missing = [name for name in self._format.fields if name not in names]
+            if missing:
+                self._problem = f"the file's header has no {missing[0]!r}, only {names}"
+            else:
+                self._format = self._format.of_columns(names)
+
+    def decode_each(self, data: Sequence[bytes]) -> list[list[Any] | Malformed]:
+        """The values of each record, or why it can't be read."""
+        if self._problem:
+            return [Malformed(self._problem)] * len(data)
+        return self._format.decode_each(data)
