@@ -12,6 +12,7 @@ from fulmen.connectors.kafka.options import ClientOptions
 
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient, ConfigResource
 except ImportError as error:
     raise ImportError(
         "the Kafka connectors need Kafka's client: pip install 'fulmen[kafka]'"
@@ -186,6 +187,16 @@ class Brokers:
             if not of_topic.error.retriable() or time.monotonic() > deadline:
                 raise self.unavailable(self.about(of_topic.error, topic))
             time.sleep(0.1)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether a topic is known to be compacted. Not so if the brokers don't tell."""
+        asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            told = self.make(AdminClient).describe_configs([asked], request_timeout=CONNECT_SECONDS)
+            policy = told[asked].result(CONNECT_SECONDS).get("cleanup.policy")
+        except (KafkaException, TimeoutError):  # it may be that this user has no right to ask
+            return False
+        return policy is not None and "compact" in policy.value
 
     def about(self, error: KafkaError, topic: str) -> KafkaError:
         """The error, with the topic's name if it is not there."""

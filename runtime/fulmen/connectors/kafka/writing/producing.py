@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -20,10 +20,11 @@ UNKNOWN_SECONDS = 5.0
 _REFUSALS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "the message is larger than `message.max.bytes` of the client,"
     " or `max.message.bytes` of the topic",
-    KafkaError.INVALID_RECORD: "the topic takes no such message: a compacted one needs a key",
+    KafkaError.INVALID_RECORD: "the brokers say that the message is invalid, as by a schema",
     KafkaError.INVALID_TIMESTAMP: "the topic takes no message of that time",
     KafkaError.POLICY_VIOLATION: "a policy of the brokers takes no such message",
 }
+_WITHOUT_KEY = ", or since it has no key, which a compacted topic needs"
 _REFUSALS_OF_PARTITIONS = {KafkaError._UNKNOWN_PARTITION: "there is no such partition"}
 _REFUSALS_OF_TOPICS = {
     KafkaError._UNKNOWN_TOPIC: "there is no such topic",
@@ -104,22 +105,27 @@ def _readable(value: Any) -> Any:
     return readable(value) if isinstance(value, bytes) else value
 
 
-def reason_of_refusal(code: int) -> str:
-    """In one line."""
-    return _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
+def reason_of_refusal(code: int, row: Row) -> str:
+    """In one line. Brokers give the code alone, so more can't be known."""
+    found = _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
+    return found + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and row.key is None else found
 
 
 class Limits:
     """What a refused message tells of others: its size, its time, or that its topic wants keys."""
 
-    def __init__(self, rows: Sequence[Row], *, compresses: bool) -> None:
+    def __init__(
+        self, rows: Sequence[Row], *, compresses: bool, is_compacted: Callable[[str], bool]
+    ) -> None:
         """Nothing is known yet.
 
         Args:
             rows: The messages.
             compresses: A larger message may be a smaller one for the brokers.
+            is_compacted: Whether a topic is known to be compacted.
         """
         self._rows, self._compresses = rows, compresses
+        self._is_compacted = cache(is_compacted)
         self._sizes: dict[str, int] = {}
         self._need_keys: set[str] = set()
         self._earliest: dict[str, int] = {}
@@ -133,7 +139,8 @@ class Limits:
             if refused.code == KafkaError.MSG_SIZE_TOO_LARGE and not self._compresses:
                 self._sizes[row.topic] = min(row.size, self._sizes.get(row.topic, row.size))
             elif refused.code == KafkaError.INVALID_RECORD and row.key is None:
-                self._need_keys.add(row.topic)
+                if self._is_compacted(row.topic):  # else it is about what the row has
+                    self._need_keys.add(row.topic)
             elif refused.code == KafkaError.INVALID_TIMESTAMP and row.timestamp:
                 self._learn_time(row.topic, row.timestamp)
 

@@ -110,12 +110,13 @@ class KafkaSink(Sink):
             self._drop()
             raise
         for i, found in sorted(refused.items()):
-            rows.fail(i, reason_of_refusal(found.code))
+            rows.fail(i, reason_of_refusal(found.code, rows[i]))
 
     def _written(self, rows: Rows) -> dict[int, Refused]:
         """Write together what may be written together, and one by one what is suspect."""
         refused: dict[int, Refused] = {}
-        limits = Limits(rows, compresses=self._brokers.compresses)
+        brokers = self._brokers
+        limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
         left: Sequence[int] = range(len(rows))
         while left:
             found = self._delivery(one_by_one=False).write(rows, left)

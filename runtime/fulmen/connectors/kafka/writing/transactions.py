@@ -78,7 +78,7 @@ class Transactions:
             self.drop()
             raise
         for i, code in sorted(self._written.refused.items()):
-            rows.fail(i, reason_of_refusal(code))
+            rows.fail(i, reason_of_refusal(code, rows[i]))
 
     def _begin(self, mark: Mark, *, one_by_one: bool) -> None:
         """Keep older producers out, and read what they have written at last."""
@@ -128,7 +128,8 @@ class Transactions:
         """
         refused: dict[int, int] = {}
         one_by_one = False
-        limits = Limits(rows, compresses=self._brokers.compresses)
+        brokers = self._brokers
+        limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
         while (found := self._transact(rows, refused, mark)) is not None:
             if not any(of.is_exact for of in found.values()):
                 self._begin(mark, one_by_one=True)
