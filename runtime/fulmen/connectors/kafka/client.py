@@ -12,7 +12,7 @@ from fulmen.connectors.kafka.options import ClientOptions
 
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException
-    from confluent_kafka.admin import AdminClient, ConfigResource
+    from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 except ImportError as error:
     raise ImportError(
         "the Kafka connectors need Kafka's client: pip install 'fulmen[kafka]'"
@@ -190,9 +190,10 @@ class Brokers:
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic is known to be compacted. Not so if the brokers don't tell."""
+        admin = self.make(AdminClient)  # no answer comes once it is let go of
         asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
-            told = self.make(AdminClient).describe_configs([asked], request_timeout=CONNECT_SECONDS)
+            told = admin.describe_configs([asked], request_timeout=CONNECT_SECONDS)
             policy = told[asked].result(CONNECT_SECONDS).get("cleanup.policy")
         except (KafkaException, TimeoutError):  # it may be that this user has no right to ask
             return False

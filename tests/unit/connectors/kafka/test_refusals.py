@@ -1,9 +1,15 @@
 """What a refused message tells of others, and what is said of it."""
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
-from fulmen.connectors.kafka.writing.producing import Limits, Refused, Row, reason_of_refusal
+from fulmen.connectors.kafka.writing.producing import (
+    Delivery,
+    Limits,
+    Refused,
+    Row,
+    reason_of_refusal,
+)
 
 INVALID = KafkaError.INVALID_RECORD
 
@@ -23,3 +29,35 @@ def test_no_more_is_said_of_an_invalid_message_than_is_known():
     assert reason_of_refusal(INVALID, Row("t", b"v", b"k")) == said
     told = reason_of_refusal(INVALID, Row("t", b"v"))
     assert told == f"{said}, or since it has no key, which a compacted topic needs"
+
+
+class Client:
+    """A producer whose transaction is lost, of which it tells later, when it is asked to wait."""
+
+    def __init__(self, refused):
+        self.given, self.refused = [], refused
+
+    def make(self, kind, defaults, **settings):
+        return self
+
+    def produce(self, topic, value, key, to, told, **more):
+        if len(self.given) == 2:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+        self.given.append(told)
+
+    def flush(self, seconds):
+        for told in self.given[: self.refused]:
+            told(KafkaError(INVALID), None)
+        return 0
+
+
+def test_a_transaction_that_is_lost_before_all_is_given_to_it_tells_of_the_message_it_is_lost_by():
+    delivery = Delivery(Client(1), "t", one_by_one=True, transactional_id="x")
+    rows = [Row("t", b"v", b"k")] * 4
+    assert delivery.write(rows, range(4)) == {0: Refused(INVALID, is_exact=True)}
+
+
+def test_a_transaction_that_is_lost_by_no_message_is_told():
+    delivery = Delivery(Client(0), "t", one_by_one=True, transactional_id="x")
+    with pytest.raises(KafkaException, match="_STATE"):
+        delivery.write([Row("t", b"v", b"k")] * 4, range(4))

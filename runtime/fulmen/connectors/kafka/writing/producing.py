@@ -212,17 +212,21 @@ class Delivery:
         failed: dict[int, KafkaError] = {}
         self._failed = failed
         exact: dict[int, Refused] = {}
+        lost: KafkaException | None = None
         for i in positions:
             try:
                 self._produce(rows[i], i)
             except KafkaException as error:
                 code = error_of(error).code()
-                if code == KafkaError._STATE and failed:
-                    break  # a transaction takes no more once one of its messages was refused
+                if code == KafkaError._STATE and self._is_transactional:
+                    lost = error  # it takes no more once a message was refused, which is told later
+                    break
                 if not self._is_refusal(rows[i], code):
                     raise
                 exact[i] = Refused(code, is_exact=True)
         self._wait()
+        if lost is not None and not failed:
+            raise lost
         codes = {error.code() for error in failed.values()}
         exact_codes = codes - {_WITH_OTHERS} if self._one_by_one else {*_REFUSALS_OF_PLACES}
         refused = {
