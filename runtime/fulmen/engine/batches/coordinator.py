@@ -17,21 +17,21 @@ from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.done import (
     Done,
-    away_in,
     count,
     did_something,
     ended_trees,
     only_ticked,
 )
+from fulmen.engine.batches.end_of_input import EndOfInput
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.failures.left_out import MAKING, LeftOut, Unmade
 from fulmen.engine.batches.failures.service_probe import ServiceProbe
-from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
+from fulmen.engine.batches.idle import Idle
+from fulmen.engine.batches.rests import Rests, gather_seconds
 from fulmen.engine.batches.size.batch_size import BatchSize
 from fulmen.engine.batches.size.permits import is_full
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds
-from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.batches.unfinished import Unfinished
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
@@ -42,12 +42,6 @@ from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopolo
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.time.watermarks import Watermarks
-
-AWAY_SECONDS = 60.0
-"""For so long after a source was away, that nothing comes does not mean that nothing will: it may
-be asked again only after a pause."""
-LEAST_WAIT = 0.001
-"""Seconds. A message that has failed and is due may have to wait for others that are."""
 
 
 @dataclass
@@ -113,14 +107,9 @@ class Coordinator:
         self._unfinished = Unfinished()
         self._run = self.placed.run
         self._wants_batch = WantsBatch()
-        self._next_timers = NextTimers()
+        self._rests = Rests()
         self._did_nothing = False
-        self._is_window_due = False  # in the next batch, and that is rare
-        self._hurries = False
-        self._gathers = 0.0  # seconds until there may be enough for a batch
-        self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
-        self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
-        self._away_until = self.clock  # a source that was away may have more, until then
+        self._end_of_input = EndOfInput(self.clock)
 
     @property
     def placed(self) -> PlacedTopology:
@@ -205,7 +194,7 @@ class Coordinator:
             pending=self._unfinished.trees,
             is_idle=self.idle.needs_spouts_only
             and not self.wants_batch
-            and not self._next_timers.is_due(header, self.placed.plan)
+            and not self._rests.is_timer_due(header, self.placed.plan)
             and not any(due <= header.clock for due in self._resting_results),
         )
 
@@ -285,8 +274,6 @@ class Coordinator:
         self.stand_still(restore_seconds(done.summaries))
         self._unfinished.committed(done.summaries)
         self._wants_batch.committed(self.placed.run, done.summaries)
-        self._next_timers.committed(self.placed.run, done.summaries)
-        self._see_what_is_due()
         self.pending = self._unfinished.trees
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
@@ -299,15 +286,19 @@ class Coordinator:
         self.idle.committed(is_idle, done.only_ticked)
         self._did_nothing = done.idle
         is_empty = is_idle and not self._is_waiting
-        self._empty_batches = self._empty_batches + 1 if is_empty else 0
-        has_raised = any(summary.has_raised for summary in done.summaries)
-        self._calm_batches = 0 if has_raised else self._calm_batches + 1
-        if away_in(done.summaries, self._spout_tasks()):
-            self._away_until = self.clock + AWAY_SECONDS
+        spouts = self._spout_tasks()
+        self._end_of_input.committed(self.clock, done.summaries, spouts, is_empty=is_empty)
         self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
         self.drained &= not self.holds
         self.drains = False
-        self._gathers = self._seconds_to_gather(done)
+        self._rests.committed(
+            self.placed.run,
+            done.summaries,
+            watermarks_of(self.watermarks, self.placed),
+            self.placed.plan,
+            wants_batch=self.wants_batch,
+            gathers=self._seconds_to_gather(done),
+        )
         if not was_probe:  # it says nothing about batches that have tuples
             self._adapt(done, commit_work)
 
@@ -401,46 +392,27 @@ class Coordinator:
     # Rests
 
     def _seconds_to_gather(self, done: Done) -> float:
-        """How long to wait for more messages, if nothing waits for the next batch."""
         is_pressed = any(summary.has_more for summary in done.summaries) or self.skipping.is_full
-        if is_pressed or not self.active or (self.transactions and self.transactions.active):
-            return 0.0
-        return max(0.0, self.placed.topology.spec.batch_interval_millis / 1000 - done.seconds)
+        is_pressed = is_pressed or bool(self.transactions and self.transactions.active)
+        millis = self.placed.topology.spec.batch_interval_millis
+        return gather_seconds(millis, done.seconds, is_active=self.active, is_pressed=is_pressed)
 
     @property
     def wants_batch(self) -> bool:
         """Whether tasks have something to do in the next batch, whatever spouts have."""
         return self._wants_batch.any(self.placed.run)
 
-    def _see_what_is_due(self) -> None:
-        """A batch in which a window ends does not wait, nor that in which its rows are written.
-
-        Windows that end all the time are no reason to do without any rest.
-        """
-        was_due = self._is_window_due
-        marks = watermarks_of(self.watermarks, self.placed)
-        self._is_window_due = self._next_timers.is_rarely_due(marks, self.placed.plan)
-        self._hurries = self._is_window_due or (was_due and self.wants_batch)
-
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
-        # Tasks that want a batch get it soon, as the first waits are short. They may want one after
-        # each batch, and are not to keep the processors busy.
-        if self.holds and self._did_nothing:
-            seconds = HOLD_SECONDS
-        elif self._hurries:
-            return 0.0
-        else:
-            rest = self.idle.seconds() if self.idle.batches else self.skipping.rest_seconds
-            seconds = max(rest, self._gathers)
-            if not (self.idle.batches or self._gathers):
-                return rest
-        periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
-        waits = [period - self.clock % period for period in periods]
-        resting = self._unfinished.rests(lambda _: True) if self.active else self._resting_results
-        waits += [max(LEAST_WAIT, due - self.clock) for due in resting]
-        waits += self._next_timers.seconds_until(self.clock)
-        return min([seconds, *waits])
+        bolts, rests = self.placed.topology.spec.bolts, self._unfinished.rests
+        return self._rests.seconds(
+            self.idle,
+            self.skipping.rest_seconds,
+            self.clock,
+            is_held=bool(self.holds and self._did_nothing),
+            ticks=(bolt.tick_seconds for bolt in bolts if bolt.tick_seconds),
+            resting=rests(lambda _: True) if self.active else self._resting_results,
+        )
 
     # Ends
 
@@ -491,11 +463,11 @@ class Coordinator:
         """
         if self.holds or self._unfinished.rests(lambda task: task not in self.left_out):
             return False
-        is_over = self.idle.is_over and self.crashes.limit is None
-        is_over = is_over and self.clock >= self._away_until and not self._waits_for_an_end
-        is_over = is_over and self._calm_batches >= IDLE_BATCHES_TO_END
-        if self.transactions is not None:  # pauses after failures are idle, and not the end
-            is_over = self._empty_batches >= IDLE_BATCHES_TO_END
+        if self.transactions is not None:
+            is_over = self._end_of_input.is_likely_of_transactions
+        else:
+            is_over = self._end_of_input.is_likely(self.idle, self.clock)
+            is_over &= self.crashes.limit is None and not self._waits_for_an_end
         return self.is_quiet and (self.exhausted or is_over)
 
     @property

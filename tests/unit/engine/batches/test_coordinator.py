@@ -344,30 +344,11 @@ def idle_waits(coordinator, batches):
     return waits
 
 
-def test_an_idle_topology_waits_no_longer_until_its_workers_are_warm(coordinator):
-    waits = idle_waits(coordinator, WARM_BATCHES)
-    assert waits[12] == waits[-2] == 0.25
-    assert waits[-1] == 2.5
-
-
 def test_an_idle_topology_waits_no_longer_after_a_loss_until_its_workers_are_warm(coordinator):
     idle_waits(coordinator, WARM_BATCHES)
     coordinator.begin()
     coordinator.fail()
     assert max(idle_waits(coordinator, WARM_BATCHES - 1)) == 0.25
-
-
-def test_an_idle_topology_backs_off(coordinator):
-    coordinator.it.idle.warmed = WARM_BATCHES
-    waits = idle_waits(coordinator, 120)
-    assert waits == sorted(waits)
-    assert waits[0] < 0.01
-    assert waits[12] == 0.25
-    assert waits[60] == 1.0
-    assert waits[-1] == 2.5
-    coordinator.begin()
-    coordinator.succeed(emitted=1)
-    assert coordinator.it.idle_seconds() == 0.0
 
 
 def test_an_idle_topology_waits_no_longer_than_until_the_next_tick():
@@ -599,13 +580,6 @@ def test_a_batch_of_spouts_that_have_more_is_followed_at_once(gathering):
     gathering.begin()
     gathering.succeed(seconds=0.1, emitted=gathering.it.size.permit)
     assert gathering.it.idle_seconds() == 0.0
-
-
-def test_idle_batches_are_no_closer_together_than_the_interval(gathering):
-    gathering.begin()
-    gathering.succeed(seconds=0.1)
-    assert gathering.it.idle.batches == 1
-    assert gathering.it.idle_seconds() == pytest.approx(0.3)
 
 
 def test_what_is_due_is_not_late_by_the_interval():

@@ -1,0 +1,54 @@
+"""Whether nothing has come for so long that nothing will, if no source says its end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from fulmen.engine.batches.done import away_in
+from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
+from fulmen.engine.protocol.summary import Summary
+
+AWAY_SECONDS = 60.0
+"""For so long after a source was away, that nothing comes does not mean that nothing will: it may
+be asked again only after a pause."""
+
+
+class EndOfInput:
+    """What is to be known of the last batches."""
+
+    def __init__(self, clock: float) -> None:
+        """A topology begins.
+
+        Args:
+            clock: The batch clock, in seconds.
+        """
+        self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
+        self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
+        self._away_until = clock  # a source that was away may have more, until then
+
+    def committed(
+        self, clock: float, summaries: Sequence[Summary], spouts: Collection[int], *, is_empty: bool
+    ) -> None:
+        """A batch counted.
+
+        Args:
+            clock: Of the batch.
+            summaries: Of all its parts.
+            spouts: The tasks of spouts.
+            is_empty: Whether nothing happened in it, and nothing was waited for.
+        """
+        self._empty_batches = self._empty_batches + 1 if is_empty else 0
+        has_raised = any(summary.has_raised for summary in summaries)
+        self._calm_batches = 0 if has_raised else self._calm_batches + 1
+        if away_in(summaries, spouts):
+            self._away_until = clock + AWAY_SECONDS
+
+    def is_likely(self, idle: Idle, clock: float) -> bool:
+        """Whether nothing more is taken to come from spouts."""
+        is_calm = self._calm_batches >= IDLE_BATCHES_TO_END
+        return idle.is_over and clock >= self._away_until and is_calm
+
+    @property
+    def is_likely_of_transactions(self) -> bool:
+        """The same of a source of transactions: pauses after failures are idle, and not the end."""
+        return self._empty_batches >= IDLE_BATCHES_TO_END
