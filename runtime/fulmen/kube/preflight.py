@@ -15,9 +15,10 @@ from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks import forks
+from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
-from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, Unavailable
+from fulmen.engine.tasks.task_base import TaskBase
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.errors import FulmenError, ValidationFailed

@@ -15,11 +15,13 @@ from fulmen.api.transactional_spouts import (
 from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.tasks.author_errors import ComponentFailed
+from fulmen.engine.tasks.bolts.anchoring_bolt_task import AnchoringBoltTask
 from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.async_bolt_task import AsyncBasicBoltTask, AsyncBoltTask
-from fulmen.engine.tasks.bolts.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
-from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.transactional.batch_bolt_task import (
     BatchBoltTask,
     TransactionalBasicBoltTask,

@@ -26,10 +26,11 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks import forks
+from fulmen.engine.tasks.author_errors import ComponentFailed
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.run_ackers import run_ackers
-from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.engine.tasks.task_base import TaskBase
 from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge

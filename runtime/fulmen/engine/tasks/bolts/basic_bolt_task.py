@@ -1,0 +1,81 @@
+"""The task of a BasicBolt, whose tuples are acked when `execute` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from sys import getrefcount
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.chunks import ChunkBolt
+from fulmen.api.components import (
+    BasicBolt,
+)
+from fulmen.api.returned import refuse_result
+from fulmen.api.tuples import (
+    HELD,
+    Tuple,
+)
+from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
+from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tuples.chunk import Chunk, Columns
+from fulmen.engine.tuples.python_values import shown_rows
+from fulmen.errors import PASSED_ON
+
+
+class BasicBoltTask(BoltTask):
+    """A task of a BasicBolt."""
+
+    instance: BasicBolt
+
+    @override
+    def new_collector(self) -> Any:
+        return BasicCollector(self.who, self.routes, self.ordered, self.report)
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        collector = self.collector
+        execute: Callable[..., object] = self.instance.execute
+        if self.callback != "execute":
+            turn = getattr(self.instance, self.callback)
+            execute = lambda tup, collector: turn(*tup.values, collector)  # noqa: E731
+        kept: list[Tuple] = []
+        tup = Tuple((), chunk, 0)
+        for collector.position, values in self._singly(chunk):
+            if getrefcount(tup) > OURS:
+                kept.append(tup)
+                tup = Tuple(values, chunk, collector.position)
+            else:
+                tup.values = values
+                tup._i = collector.position
+            try:
+                if (returned := execute(tup, collector)) is not None:
+                    refuse_result(returned)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (author's code)
+                self.note_failure(collector.position, e)
+            if FORKED:
+                end_child()
+            if self.crash is not None:
+                break
+        kept.append(tup)
+        for tup in kept:  # they were acked or failed by the time that this returns
+            tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
+
+    def _singly(self, chunk: Chunk) -> Iterable[tuple[int, Sequence[Any]]]:
+        """The tuples that a method is to be called for, with their positions."""
+        instance = self.instance
+        if isinstance(instance, ChunkBolt) and chunk.is_arrow:
+            left = instance.execute_batch(Tuple((), chunk, 0), chunk.batch)
+            if left is not None:
+                return zip(left, shown_rows(chunk.batch.take(left)), strict=True) if left else ()
+        rows = chunk.rows
+        if isinstance(instance, ChunkBolt) and isinstance(rows, Columns) and len(rows):
+            left = instance.execute_chunk(Tuple((), chunk, 0), rows.columns)
+            if left is not None:
+                return [(i, rows[i]) for i in left]
+        return enumerate(rows)
