@@ -1,6 +1,8 @@
 """`fulmen activate`, `deactivate` and `kill`."""
 
 import json
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -96,7 +98,8 @@ def test_nothing_is_deleted_after_an_interrupt(fulmen, kubectl, monkeypatch):
     def interrupted(seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lifecycle.time, "sleep", interrupted)
+    clock = SimpleNamespace(sleep=interrupted, monotonic=time.monotonic)
+    monkeypatch.setattr(lifecycle, "time", clock)  # threads of others sleep on
     kubectl.answer(topology())
     result = fulmen("kill", "word-count")
     assert result.exit_code == 130

@@ -1,5 +1,8 @@
 """`fulmen wait`, and when a topology is as its spec asks for."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from fulmen.cli.cluster_topology import Outcome, outcome_of
@@ -88,7 +91,8 @@ def test_an_interrupt_is_no_failure(fulmen, kubectl, monkeypatch):
     def interrupted(seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(wait.time, "sleep", interrupted)
+    clock = SimpleNamespace(sleep=interrupted, monotonic=time.monotonic)
+    monkeypatch.setattr(wait, "time", clock)  # threads of others sleep on
     kubectl.answer(with_conditions(generation=2, observed=1))
     assert fulmen("wait", "word-count").exit_code == 130
 
