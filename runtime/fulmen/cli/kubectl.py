@@ -56,8 +56,7 @@ _NO_ANSWER = (
 
 _NOT_LOGGED_IN = "You must be logged in to the server"
 _OR_TOKEN = (
-    "Or the driver asks for its FULMEN_METRICS_TOKEN: `fulmen ui` opens its page, and `fulmen top"
-    " --url` at the same address shows its figures."
+    "Or the driver asks for its FULMEN_METRICS_TOKEN: set it in the environment of this command."
 )
 
 

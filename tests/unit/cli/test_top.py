@@ -12,7 +12,8 @@ from rich.text import Text
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.commands.cluster import top
-from fulmen.cli.commands.cluster.top import read_url, read_view
+from fulmen.cli.commands.cluster.driver_figures import read_url
+from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table
 from fulmen.errors import FulmenError
@@ -320,7 +321,48 @@ def test_a_driver_that_asks_for_a_token(fulmen, kubectl):
     result = fulmen("top", "word-count")
     assert result.exit_code == 1
     assert "gives no figures" in result.stderr
-    assert "Or the driver asks for its FULMEN_METRICS_TOKEN: `fulmen ui` opens" in result.stderr
+    cure = "Or the driver asks for its FULMEN_METRICS_TOKEN: set it in the environment"
+    assert cure in result.stderr
+
+
+@pytest.fixture
+def guarded(totals, kubectl, monkeypatch):
+    """A driver that asks for a token, behind a port-forward."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # not for what is on this machine
+    access = Access("s3cret")
+    running = topology(status={"driverPod": "word-count-driver-1"})
+    with MetricsServer("127.0.0.1", 0, lambda: totals, access=access) as server:
+        kubectl.answer_each(
+            {
+                "get topologies.fulmen.dev/word-count": running,
+                "get topologies.fulmen.dev": {"items": [running]},
+                "port-forward": f"Forwarding from 127.0.0.1:{server.port} -> 9464\n",
+                "get": {"items": []},
+            }
+        )
+        yield kubectl
+
+
+ASK = [["top", "word-count"], ["why", "word-count"], ["list", "--figures"]]
+
+
+@pytest.mark.parametrize("command", ASK, ids=" ".join)
+def test_with_a_token_figures_come_through_a_port_forward(fulmen, guarded, command, monkeypatch):
+    monkeypatch.setenv("FULMEN_METRICS_TOKEN", "s3cret")
+    result = fulmen(*command)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "could not be read" not in result.stdout
+    forwards = [asked for asked in guarded.asked if "port-forward" in asked]
+    assert [asked[-2:] for asked in forwards] == [["pod/word-count-driver-1", ":9464"]]
+    assert not any("s3cret" in word for asked in guarded.asked for word in asked)
+
+
+def test_with_a_wrong_token_there_are_no_figures(fulmen, guarded, monkeypatch):
+    monkeypatch.setenv("FULMEN_METRICS_TOKEN", "guessed")
+    result = fulmen("top", "word-count")
+    assert result.exit_code == 1
+    asks = "answers 401: This server asks for the token in its FULMEN_METRICS_TOKEN."
+    assert asks in result.stderr
 
 
 def test_a_run_that_asks_for_a_token(fulmen, monkeypatch):

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
-from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver, read_url, read_view
+from fulmen.cli.commands.cluster.driver_figures import read_url
+from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver, read_view
 from fulmen.cli.display.formats import visible
 from fulmen.cli.display.why.cluster import is_about
 from fulmen.cli.display.why.findings import Known, why_lines

@@ -8,14 +8,12 @@ import click
 from pydantic import ValidationError
 
 from fulmen.cli.cluster_topology import state_of
+from fulmen.cli.commands.cluster.driver_figures import read_pod
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, Columns, Speed, topologies_table
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command
 from fulmen.errors import FulmenError
-from fulmen.kube.contract import METRICS_PORT
 
-_PATH = "api/topology?since=99999999999999"
-"""Without the points of its charts."""
 _AT_ONCE = 8
 """How many drivers are asked side by side."""
 
@@ -50,10 +48,9 @@ def _speeds(kubectl: Kubectl, topologies: Sequence[Json]) -> dict[str, Speed]:
 
 def _speed(kubectl: Kubectl, topology: Json) -> Speed | None:
     """What its driver says; None, and a line on stderr, if it says nothing."""
-    name, namespace = topology["metadata"]["name"], topology["metadata"]["namespace"]
+    name = topology["metadata"]["name"]
     try:
-        text = kubectl.read_pod(namespace, topology["status"]["driverPod"], METRICS_PORT, _PATH)
-        return Speed.model_validate_json(text)
+        return Speed.model_validate_json(read_pod(kubectl, topology))
     except (FulmenError, KeyError, ValidationError) as error:
         why = f" {error}" if isinstance(error, FulmenError) else ""
         click.echo(f"topology {name!r}: its driver gives no figures.{why}", err=True)

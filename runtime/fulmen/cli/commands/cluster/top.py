@@ -1,13 +1,9 @@
 """`fulmen top`: what topologies do at the moment, live in the terminal."""
 
-import os
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from functools import partial
-from http.client import HTTPException
 
 import click
 from pydantic import ValidationError
@@ -17,20 +13,16 @@ from rich.text import Text
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
+from fulmen.cli.commands.cluster.driver_figures import read_pod, read_url
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.scaling import scaling_sentence
 from fulmen.cli.display.top_view import TopologyView, topology_picture
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, topologies_table
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.errors import FulmenError
-from fulmen.kube.contract import METRICS_PORT
-from fulmen.metrics import TOKEN_ENV, credentials
 
 REFRESH_SECONDS = 2.0
 STATES_WITHOUT_FIGURES = ("Pending", "Starting", "Suspended")
-_URL_SECONDS = 10.0
-_PATH = "api/topology?since=99999999999999"
-"""Without the points of its charts."""
 
 Picture = Callable[[], RenderableType]
 """What there is to see."""
@@ -52,7 +44,8 @@ def top(kubectl: Kubectl, name: str | None, once: bool, url: str | None) -> None
     those of the last seconds. Pending are messages that a spout has not been told the end of. Of a
     transactional topology, txid is the last transaction that is committed.
     The figures come from the driver through the API server, so you need the right to get
-    pods/proxy.
+    pods/proxy. With FULMEN_METRICS_TOKEN in the environment they come through a port-forward, so
+    you need the right to create pods/portforward.
     """
     if url is not None and (name or kubectl.flags):
         raise BadInput("--url is for a topology without a cluster: leave the rest out.")
@@ -114,37 +107,12 @@ def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
 
 def read_driver(kubectl: Kubectl, topology: Json) -> TopologyView:
     """What the driver of a topology says, whose status has its pod. FulmenError if nothing."""
-    pod = topology["status"]["driverPod"]
-    text = kubectl.read_pod(topology["metadata"]["namespace"], pod, METRICS_PORT, _PATH)
-    return read_view(text, f"pod {pod!r}")
+    return read_view(read_pod(kubectl, topology), f"pod {topology['status']['driverPod']!r}")
 
 
 def _of_url(url: str) -> RenderableType:
     view = read_view(read_url(url), url)
     return topology_picture(view, view.state)
-
-
-def read_url(url: str) -> str:
-    """What a metrics server answers.
-
-    Raises:
-        BadInput: It is no URL of one.
-        FulmenError: There is none, or it has no figures.
-    """
-    if not url.startswith(("http://", "https://")):
-        raise BadInput(f"--url {url}: must begin with http:// or https://.")
-    shown = credentials(os.environ.get(TOKEN_ENV, ""))
-    try:
-        request = urllib.request.Request(f"{url.rstrip('/')}/{_PATH}", headers=shown)
-        with urllib.request.urlopen(request, timeout=_URL_SECONDS) as answer:
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        with error:
-            said = error.read().decode(errors="replace").strip() or error.reason
-        raise FulmenError(f"{url} answers {error.code}: {said}") from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise FulmenError(f"{url} does not answer: {reason}.") from error
 
 
 def read_view(text: str, source: str) -> TopologyView:
