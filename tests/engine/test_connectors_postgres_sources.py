@@ -524,6 +524,43 @@ def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
         queue(target)
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (
+            {"table": "t", "column": "idd"},
+            'column "idd" does not exist. Correct the name in column or fields, or add the column'
+            " to the table.",
+        ),
+        (
+            {"query": "SELECT id FROM t", "column": "id"},
+            'column "word" does not exist. Correct the name in column or fields, or have the query'
+            " return that column.",
+        ),
+        (
+            {"query": "SELECT id, wrod AS word FROM t", "column": "id"},
+            'column "wrod" does not exist. Correct the name in column or fields, or have the query'
+            " return that column.",
+        ),
+        (
+            {"query": "SELECT id, word FROM tt", "column": "id"},
+            'relation "tt" does not exist. Make the table first, or correct its name in query.',
+        ),
+        (
+            {"query": "SELEKT id, word FROM t", "column": "id"},
+            'syntax error at or near ",". Correct query: one SELECT, whose columns have'
+            " names.",
+        ),
+    ],
+    ids=["column", "field", "in-query", "table", "syntax"],
+)
+def test_a_mistake_about_a_growing_table_is_told_as_what_it_is(target, names, said):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    with pytest.raises(StoreRefused) as refused:
+        growing(target, **{"table": None, "fields": ["word"], **names})
+    assert str(refused.value).partition(": ")[2].endswith(said)
+
+
 def test_a_queue_whose_server_is_away_goes_on_when_it_is_back(target):
     target.run(QUEUE)
     put(target, 0, 2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import psycopg
@@ -29,15 +30,13 @@ CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
         "Upserts need a primary key or a unique index on exactly the columns of key.",
     ),
     (errors.UndefinedTable, "Make it first, or correct the name: upper and lower case count."),
-    (
-        errors.UndefinedColumn,
-        "Correct the name, or add the column. A queue needs two columns for claims: see"
-        " docs/connectors/postgres.md.",
-    ),
+    (errors.UndefinedColumn, "Correct the name, or add the column."),
     (errors.InvalidSchemaName, "Make the schema first, or correct its name."),
     (errors.GeneratedAlways, "Leave the column out: write columns."),
     (errors.UndefinedObject, "Correct the type in create."),
 )
+
+NO_CURES: Mapping[type[psycopg.Error], str] = MappingProxyType({})
 
 SERVERS = ("08", "53100", "53300", "57P", "58")
 """Codes, or their beginnings, that are about the server: connections, its disk, its end."""
@@ -57,13 +56,22 @@ class Database:
         where: Which table or query, and where: the first words of other messages.
     """
 
-    def __init__(self, what: str, dsn: str, *, reads: bool = False) -> None:
+    def __init__(
+        self,
+        what: str,
+        dsn: str,
+        *,
+        reads: bool = False,
+        cures: Mapping[type[psycopg.Error], str] = NO_CURES,
+    ) -> None:
         """Make it known, without connecting.
 
         Args:
             what: A table or query.
             dsn: How to connect.
             reads: Whether values are read.
+            cures: What is to be done about mistakes that are other ones here than elsewhere. The
+                first that fits counts, before `CURES`.
 
         Raises:
             StoreRefused: The DSN can't be understood.
@@ -71,6 +79,7 @@ class Database:
         self.service = f"PostgreSQL {connections.described(what, dsn)}"
         self.where = f"{what} in {self.service}"
         self._dsn = dsn
+        self._cures = (*cures.items(), *CURES)
         self._begin = CHECKED + READABLE if reads else CHECKED
 
     @property
@@ -140,7 +149,7 @@ class Database:
         return ServiceUnavailable(self.service, text, state)
 
     def _meant(self, error: psycopg.Error, text: str) -> Exception:
-        for kind, cure in CURES:
+        for kind, cure in self._cures:
             if isinstance(error, kind):
                 return StoreRefused(self.where, text, cure)
         if error.sqlstate is None and connections.UNWELCOME.search(text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import psycopg
+from psycopg import errors
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
@@ -38,10 +39,23 @@ class PostgresQuerySpout(GrowingSpout):
         return _Query(options)
 
 
+def _cures(options: PostgresQueryOptions) -> dict[type[psycopg.Error], str]:
+    """What to do about mistakes of the names in the options, or of the query."""
+    names = "Correct the name in column or fields"
+    if options.table:
+        return {errors.UndefinedColumn: f"{names}, or add the column to the table."}
+    return {
+        errors.UndefinedColumn: f"{names}, or have the query return that column.",
+        errors.UndefinedTable: "Make the table first, or correct its name in query.",
+        errors.InsufficientPrivilege: "Grant the right to the role that connects.",
+        errors.ProgrammingError: "Correct query: one SELECT, whose columns have names.",
+    }
+
+
 class _Query:
     def __init__(self, options: PostgresQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
-        self._database = Database(what, options.dsn, reads=True)
+        self._database = Database(what, options.dsn, reads=True, cures=_cures(options))
         query = (options.query or "").rstrip().rstrip(";")
         source = (
             qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")

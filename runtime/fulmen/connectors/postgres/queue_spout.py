@@ -20,6 +20,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+from psycopg import Error
+from psycopg.errors import UndefinedColumn
 from psycopg.sql import SQL, Composed, Identifier
 from pydantic import BaseModel, Field, model_validator
 
@@ -37,6 +39,10 @@ from fulmen.connectors.sql.options import Fields, Name, stream_of
 from fulmen.connectors.sql.told import as_data
 from fulmen.errors import repr_of
 
+_CURES: Mapping[type[Error], str] = {
+    UndefinedColumn: "Correct the name in key, fields or order, or add the column. A queue needs"
+    " two columns for claims, claimedBy and claimedUntil: see docs/connectors/postgres.md."
+}
 RENEWALS = 3
 """In the time for which a claim counts."""
 
@@ -239,7 +245,7 @@ class _Queue:
     """The statements. They raise ServiceUnavailable if the database is away."""
 
     def __init__(self, options: PostgresQueueOptions) -> None:
-        self._database = Database(f"queue {options.table!r}", options.dsn, reads=True)
+        self._database = Database(f"queue {options.table!r}", options.dsn, reads=True, cures=_CURES)
         parts = {
             "table": qualified(escaped(options.table)),
             "key": Identifier(escaped(options.key)),
