@@ -548,8 +548,7 @@ def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
         ),
         (
             {"query": "SELEKT id, word FROM t", "column": "id"},
-            'syntax error at or near ",". Correct query: one SELECT, whose columns have'
-            " names.",
+            'syntax error at or near ",". Correct query: one SELECT, whose columns have names.',
         ),
     ],
     ids=["column", "field", "in-query", "table", "syntax"],

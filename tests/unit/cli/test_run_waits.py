@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 import yaml
 
 from fulmen.topology.resource.spec import API_VERSION, KIND
@@ -36,3 +37,76 @@ def test_a_run_that_waits_for_messages_that_always_fail_gives_up_and_names_them(
     assert f"and will be tried again; the last reason: {reason}" in said
     assert f" failed, such as: {reason}" in said.partition("- rows: ")[2]
     assert json.loads((tmp_path / "report.json").read_text())["trees"]["acked"] == 2
+
+
+OWN = """
+from fulmen import Bolt, Spout
+
+
+class Endless(Spout):
+    outputs = ["n"]
+    knows_its_end = True
+
+    def next_tuple(self):
+        return False
+
+    def is_exhausted(self):
+        return False
+
+
+class One(Endless):
+    def open(self, conf, context, collector):
+        self.collector, self.left = collector, [1]
+
+    def next_tuple(self):
+        if self.left:
+            self.collector.emit([self.left.pop()], msg_id=1)
+        return False
+
+    def is_exhausted(self):
+        return not self.left
+
+
+class Holds(Bolt):
+    outputs = []
+
+    def prepare(self, conf, context, collector):
+        self.context, self.collector = context, collector
+
+    def execute(self, tup):
+        self.collector.ack(tup)
+        self.context.hold_spouts("the bucket is away")
+
+
+class Forgets(Holds):
+    def execute(self, tup):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("spout", "bolt", "said"),
+    [
+        ("Endless", "Holds", "spout 'numbers' has not said that it is at its end"),
+        ("One", "Holds", "'last' holds the spouts: the bucket is away"),
+        ("One", "Forgets", "1 tree is pending: bolts have not acked all tuples"),
+    ],
+)
+def test_a_run_that_gives_up_says_what_it_has_waited_for(fulmen, tmp_path, spout, bolt, said):
+    (tmp_path / "own.py").write_text(OWN)
+    spec = {
+        "code": {"folder": "."},
+        "spouts": [{"name": "numbers", "class": f"own.{spout}"}],
+        "bolts": [
+            {
+                "name": "last",
+                "class": f"own.{bolt}",
+                "inputs": [{"from": "numbers", "grouping": {"type": "shuffle"}}],
+            }
+        ],
+    }
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "t"}, "spec": spec}
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump(document))
+    run = fulmen("run", "t.yaml", "--in-process", "--until-drained", "--give-up-after", "0.2")
+    assert run.exit_code == 1
+    assert run.stderr.partition("What is committed stays.\n")[2] == f"- {said}\n"

@@ -274,7 +274,9 @@ class RunningTopology:
             return
         seconds = progress.look(self.totals)
         if seconds >= stop.give_up_seconds:
-            waits = "".join(f"\n- {text}" for text in waits_for(self.totals))
+            waits = "".join(
+                f"\n- {text}" for text in waits_for(self.totals, for_spouts=not stop.drain)
+            )
             raise TopologyFailed(
                 f"it is not drained, and nothing was acked or newly emitted for {seconds:,.0f} s."
                 f" What is committed stays.{waits}"

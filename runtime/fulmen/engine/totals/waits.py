@@ -88,6 +88,8 @@ class Waits:
     Attributes:
         left_out: Spout tasks that batches do without, by task.
         long_calls: Those that have not ended for seconds.
+        exhausted: Spout task -> whether it says that there will never be another tuple; None: it
+            does not know its end.
         away: Component -> the service that it waits for.
         holds: Task -> why spouts emit nothing.
         lags: Spout task -> how far it is behind its source.
@@ -100,6 +102,7 @@ class Waits:
     lags: dict[int, Lag] = field(default_factory=dict)
     left_out: dict[int, LeftOutTask] = field(default_factory=dict)
     full: Mapping[int, float] = field(default_factory=dict)
+    exhausted: dict[int, bool | None] = field(default_factory=dict)
     long_calls: Sequence[LongCall] = ()
 
     def is_away(
@@ -159,10 +162,12 @@ class Waits:
         self.holds = holds
         for summary in summaries:
             self.lags.update(summary.lags)
+            self.exhausted.update(summary.exhausted)
 
     def renumber(self) -> None:
         """Tasks are others from now on."""
         self.holds, self.lags, self.left_out, self.full = {}, {}, {}, {}
+        self.exhausted = {}
 
     def copy(self) -> Waits:
         """One that does not change with this."""
@@ -172,6 +177,7 @@ class Waits:
             dict(self.lags),
             dict(self.left_out),
             dict(self.full),
+            dict(self.exhausted),
             self.long_calls,
         )
 
