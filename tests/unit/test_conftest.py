@@ -1,4 +1,4 @@
-"""The rules in tests/conftest.py, tried on a small set of tests of their own."""
+"""The rules in tests/conftest.py, tried on small sets of tests of their own."""
 
 import os
 import re
@@ -9,78 +9,13 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow  # each starts pytest once or twice
+pytestmark = pytest.mark.slow  # pytest starts once for each set
 
 TESTS = Path(__file__).parents[1]
 NEEDED = ("conftest.py", "support/draws.py")
 PASSES = "def test_it(): pass\n"
 SKIPS = "import pytest\ndef test_it(): pytest.skip('no server')\n"
 SKIPS_AS_A_FILE = "import pytest\npytest.skip('no library', allow_module_level=True)\n"
-
-
-@pytest.fixture
-def run_pytest(tmp_path):
-    """Runs pytest on the given files below a `tests` folder that has our conftest.py."""
-
-    def run(files, *arguments, ci=""):
-        (tmp_path / "pytest.ini").write_text(
-            "[pytest]\npythonpath = tests\nmarkers =\n  engine\n  cluster\n  matrix\n"
-        )
-        for name, code in files.items():
-            file = tmp_path / "tests" / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(code)
-        (tmp_path / "tests" / "support").mkdir(exist_ok=True)
-        for name in NEEDED:
-            shutil.copy(TESTS / name, tmp_path / "tests" / name)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
-        environ = {**os.environ, "CI": ci, "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run(
-            command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
-        )
-
-    return run
-
-
-def test_marks_and_order_come_from_the_folder(run_pytest):
-    files = {"cluster/test_a.py": PASSES, "engine/test_b.py": PASSES, "unit/test_c.py": PASSES}
-    everything = run_pytest(files, "--collect-only", "-q").stdout.split()
-    assert [line for line in everything if "::" in line] == [
-        "tests/unit/test_c.py::test_it",
-        "tests/engine/test_b.py::test_it",
-        "tests/cluster/test_a.py::test_it",
-    ]
-    some = run_pytest(files, "-m", "engine")
-    assert "1 passed, 2 deselected" in some.stdout
-    assert "not run, because not asked for: 1 in tests/cluster" in some.stdout
-
-
-def test_a_test_outside_of_the_folders_is_refused(run_pytest):
-    result = run_pytest({"test_lost.py": PASSES})
-    assert result.returncode != 0
-    assert "a test is in one of ['cluster', 'engine', 'unit']" in result.stdout + result.stderr
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        pytest.param(SKIPS, "Skipped: no server", id="test"),
-        pytest.param(SKIPS_AS_A_FILE, "Skipped: no library", id="file"),
-    ],
-)
-def test_a_skip_is_a_failure_in_ci_only(run_pytest, code, reason):
-    files = {"unit/test_a.py": code, "unit/test_b.py": PASSES}
-    assert run_pytest(files).returncode == 0
-    in_ci = run_pytest(files, ci="true")
-    assert in_ci.returncode != 0
-    assert f"{reason} (a failure, since every selected test must run in CI)" in in_ci.stdout
-
-
-def test_what_is_not_selected_is_no_failure_in_ci(run_pytest):
-    files = {"unit/test_a.py": PASSES, "cluster/test_b.py": SKIPS}
-    assert run_pytest(files, "-m", "not cluster", ci="true").returncode == 0
-
-
 MATRIX = """
 import pytest
 
@@ -102,12 +37,98 @@ def test_of_no_matrix(): pass
 """
 
 
-def test_of_a_matrix_the_seed_draws_cells_and_without_the_option_all_are_run(run_pytest):
-    files = {"unit/test_a.py": MATRIX}
-    assert "10 passed" in run_pytest(files).stdout
-    drawn = run_pytest(files, "--drawn")
-    assert "4 passed, 6 deselected" in drawn.stdout
-    assert drawn.stdout.count("test_alone[") == 1
-    cells = re.findall(r"test_(?:first|second)(\[.\])", drawn.stdout)
+def run_pytest(folder, files, *arguments, ci=""):
+    """Run pytest on the given files below a `tests` folder that has our conftest.py."""
+    (folder / "pytest.ini").write_text(
+        "[pytest]\npythonpath = tests\nmarkers =\n  engine\n  cluster\n  matrix\n"
+    )
+    for name, code in files.items():
+        file = folder / "tests" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code)
+    (folder / "tests" / "support").mkdir(exist_ok=True)
+    for name in NEEDED:
+        shutil.copy(TESTS / name, folder / "tests" / name)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
+    own = {"CI": ci, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """All that there is, on somebody's own machine."""
+    files = {
+        "cluster/test_a.py": PASSES,
+        "engine/test_b.py": PASSES,
+        "unit/test_c.py": PASSES,
+        "unit/test_d.py": SKIPS,
+        "unit/test_e.py": SKIPS_AS_A_FILE,
+        "unit/test_f.py": MATRIX,
+    }
+    return run_pytest(tmp_path_factory.mktemp("everything"), files, "-v")
+
+
+@pytest.fixture(scope="module")
+def drawn_in_ci(tmp_path_factory):
+    """What is selected of it in CI, and drawn."""
+    files = {
+        "cluster/test_a.py": SKIPS,
+        "engine/test_b.py": SKIPS,
+        "unit/test_c.py": PASSES,
+        "unit/test_f.py": MATRIX,
+    }
+    arguments = ["-m", "not cluster and not engine", "--drawn"]
+    return run_pytest(tmp_path_factory.mktemp("drawn"), files, *arguments, ci="true")
+
+
+def test_the_order_comes_from_the_folder(everything):
+    ran = re.findall(r"^(tests/\S+::test_it) PASSED", everything.stdout, re.MULTILINE)
+    assert ran == [
+        "tests/unit/test_c.py::test_it",
+        "tests/engine/test_b.py::test_it",
+        "tests/cluster/test_a.py::test_it",
+    ]
+
+
+def test_marks_come_from_the_folder_and_what_they_leave_out_is_told(drawn_in_ci):
+    assert "not run, because not asked for: 1 in tests/cluster" in drawn_in_ci.stdout
+    assert "not run, because not asked for: 1 in tests/engine" in drawn_in_ci.stdout
+
+
+def test_a_test_outside_of_the_folders_is_refused(tmp_path):
+    result = run_pytest(tmp_path, {"test_lost.py": PASSES})
+    assert result.returncode != 0
+    assert "a test is in one of ['cluster', 'engine', 'unit']" in result.stdout + result.stderr
+
+
+def test_a_skip_is_no_failure_outside_of_ci(everything):
+    assert everything.returncode == 0
+    assert "13 passed, 2 skipped" in everything.stdout
+
+
+def test_a_skip_is_a_failure_in_ci(tmp_path):
+    files = {"unit/test_a.py": SKIPS, "unit/test_b.py": PASSES, "unit/test_c.py": SKIPS_AS_A_FILE}
+    in_ci = run_pytest(tmp_path, files, "--continue-on-collection-errors", ci="true")
+    assert in_ci.returncode != 0
+    assert "1 failed, 1 passed, 1 error" in in_ci.stdout
+    for reason in ("Skipped: no server", "Skipped: no library"):
+        assert f"{reason} (a failure, since every selected test must run in CI)" in in_ci.stdout
+
+
+def test_what_is_not_selected_is_no_failure_in_ci(drawn_in_ci):
+    assert drawn_in_ci.returncode == 0
+
+
+def test_without_the_option_all_cells_of_a_matrix_are_run(everything):
+    cells = re.findall(r"test_f\.py::test_\w+\[[abc]\] PASSED", everything.stdout)
+    assert len(cells) == 9
+
+
+def test_of_a_matrix_the_seed_draws_cells(drawn_in_ci):
+    assert "5 passed, 8 deselected" in drawn_in_ci.stdout
+    assert drawn_in_ci.stdout.count("test_alone[") == 1
+    cells = re.findall(r"test_(?:first|second)(\[.\])", drawn_in_ci.stdout)
     assert len(cells) == 2
     assert len(set(cells)) == 1
