@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.batches.idle import HOLD_SECONDS, WARM_BATCHES
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GROWTH
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
-from fulmen.engine.protocol.summary import ErrorReport, PendingTimers, Summary
+from fulmen.engine.protocol.summary import ErrorReport, PendingTimers, Resting, Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
 from support.coordinators import Checked, placed, ranges
 
@@ -595,3 +595,31 @@ def test_an_inactive_topology_ends_what_is_pending_without_the_interval(gatherin
     gathering.begin()
     gathering.succeed(seconds=0.1, changes=True)
     assert gathering.it.idle_seconds() < 0.05
+
+
+# ---- what the rests depend on ----------------------------------------------------------------
+
+
+def test_while_bolts_hold_the_spouts_it_rests_only_if_nothing_happens(coordinator):
+    [bolt, *_] = coordinator.it.placed.plan.tasks("count")
+    rests = []
+    for emitted in (0, 1, 0):
+        coordinator.begin()
+        coordinator.succeed(emitted=emitted, holds={bolt: "full"})
+        rests.append(coordinator.it.idle_seconds())
+    assert rests == [HOLD_SECONDS, 0.0, HOLD_SECONDS]
+
+
+@pytest.mark.parametrize(
+    ("component", "active", "seconds"),
+    [("source", True, 0.05), ("source", False, 0.25), ("count", False, 0.05)],
+)
+def test_a_failed_message_of_a_spout_ends_no_rest_of_a_topology_that_is_inactive(
+    coordinator, component, active, seconds
+):
+    coordinator.it.set_active(active=active)
+    [task, *_] = coordinator.it.placed.plan.tasks(component)
+    for _ in range(12):
+        coordinator.begin()
+        coordinator.succeed(seconds=0.0, resting={task: Resting(1, 100.05, 1, "no")})
+    assert coordinator.it.idle_seconds() == pytest.approx(seconds)
