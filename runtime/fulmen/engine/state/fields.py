@@ -56,6 +56,7 @@ class Fields:
         self._unpicklable: dict[str, Any] = {}  # that field's value: another one is tried again
         self._initial: dict[str, bytes] = {}
         self._passing: set[str] = set()
+        self._empty: set[str] = set()  # None to begin with: of a connection, or of data
         self._has_been_durable: set[str] = set()
         self._secret: dict[str, bytes] = {}  # what `open` or `prepare` makes of the environment
         self._last: bytes | None = None
@@ -107,6 +108,8 @@ class Fields:
                 self._secret[name] = now
             if now is None or value is None:  # a connection, or what will be one
                 self._passing.add(name)
+                if value is None:
+                    self._empty.add(name)
                 if self._loses(value):
                     self.warnings.append(
                         f"field {name!r} is a {type(value).__name__} that can't be pickled, so what"
@@ -197,7 +200,8 @@ class Fields:
                         " checkpoint, and would be lost with its process. Keep only values in it"
                         " that can be pickled, or name it in `transient` if it may be lost"
                     ) from e
-                is_told = name in self._passing or name in self._unpicklable
+                is_data = isinstance(e, NotReadable) and name in self._empty
+                is_told = name in self._unpicklable or (name in self._passing and not is_data)
                 self._unpicklable[name] = value
                 if not is_told:
                     self.warnings.append(

@@ -1,16 +1,17 @@
 """What can be pickled and not unpickled is found when it is written, and told with its place."""
 
 import sys
+import threading
 
 import numpy as np
 import pytest
 
-from fulmen import Bolt, Spout, TopologyBuilder
+from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.engine.state import pickling
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.errors import StateError, TopologyFailed
-from fulmen.testing import run
+from fulmen.testing import ListSpout, run
 from support.engine_runs import Kept
 
 
@@ -205,3 +206,24 @@ def test_a_field_that_can_not_be_read_again_is_left_out_with_a_warning(where):
     text = "field 'problem' can't be pickled (it can be pickled, but not unpickled again"
     assert any(text in message for message in told) == (where == "field")
     run(keeping(where), checkpoint=first, batches=2)
+
+
+class Late(BasicBolt):
+    """Makes a value in a field that was None: data, or what it connects to."""
+
+    def __init__(self):
+        self.problem = self.lock = None
+
+    def execute(self, tup, collector):
+        self.problem, self.lock = refused(), threading.Lock()
+        self.total = 1
+
+
+def test_a_value_in_a_field_that_was_none_is_told_if_it_can_be_written_and_not_be_read():
+    builder = TopologyBuilder("t")
+    builder.set_spout("source", ListSpout(["a"]))
+    builder.set_bolt("late", Late).shuffle_grouping("source")
+    result = run(builder)
+    assert result.fields("late") == {"total": 1}
+    [told] = [error.message for error in result.errors]
+    assert "field 'problem' can't be pickled (it can be pickled, but not unpickled again" in told
