@@ -44,6 +44,9 @@ T = TypeVar("T")
 ERRORS_TOLD = 5
 """Of each task in each batch."""
 REASONS_KEPT = 1000
+RESTORING = "restoring "
+"""How begins what reads an author's values in a checkpoint."""
+_SHOWN_BY = ". `fulmen state CHECKPOINT {} --unreadable` shows what can't be read"
 _PLAIN_STR = (BaseException.__str__, KeyError.__str__)
 """What says of a text no more than the text."""
 
@@ -299,10 +302,12 @@ class TaskBase(ABC):
 
     def message_of(self, error: BaseException | str, what: str = "") -> str:
         """What a report of an error says."""
-        message = text_of(error)
+        message, cure = text_of(error), ""
         if isinstance(error, BaseException) and not isinstance(error, FulmenError):
             message = f"{type(error).__name__}: {message}".rstrip(": ")
-        return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
+            if what.startswith(RESTORING):
+                cure = _SHOWN_BY.format(self.component)
+        return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE) + cure
 
     def count_error(self, error: BaseException, what: str) -> str:
         """Note an error after which the topology goes on; gives why its tuple fails."""
