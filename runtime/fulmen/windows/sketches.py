@@ -6,7 +6,11 @@ known. Those of two parts of the values are merged into one of all.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 KLL_SIZE = 200
 """With it, the rank of a quantile is off by 1.33 % at most, with a certainty of 99 %."""
@@ -45,6 +49,10 @@ class Kll:
     def add(self, value: Any) -> None:
         """A number has come."""
         self._sketch.update(float(value))
+
+    def add_all(self, numbers: npt.NDArray[np.float64]) -> None:
+        """Numbers have come."""
+        self._sketch.update(numbers)
 
     def merge(self, other: Kll) -> None:
         """Those of another sketch have come."""

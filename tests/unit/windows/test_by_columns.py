@@ -178,6 +178,29 @@ def test_windows_of_columns_are_those_of_rows(life, draw):
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("top(amount, 2)", [[0, 10], [1, 10]]),
+        ("distinct(amount)", 5),
+        ("distinct(amount, approximate)", 5),
+        ("quantile(amount, 0.5)", 2.0),
+    ],
+)
+def test_values_of_a_column_are_not_added_one_by_one(monkeypatch, text, found):
+    """Results would be the same, and take several times as long."""
+    monkeypatch.setattr("fulmen.windows.aggregate.adder.Adder.add", None)
+    columns = ["a"] * 50, ["p"] * 50, [n % 5 for n in range(50)], [*range(50)]
+    batch = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), list(FIELDS))
+    conf = {"time": "at", "unit": "ms", "key": ["user"], "aggregates": {"found": text}}
+    conf["window"] = {"type": "tumbling", "size": "1h"}
+    bolt = BoltHarness(Aggregate, fields=FIELDS, conf=conf)
+    assert bolt.bolt.execute_batch(Tuple((), SOURCE, 0), batch) == []
+    bolt.end_batch()
+    bolt.advance(watermark=10**8)
+    assert [one.values[3] for one in bolt.emitted] == [found]
+
+
+@pytest.mark.parametrize(
     "values",
     [[1, True], [1, 1.0], [0.5, float("nan")], [1, 2**63], ["\ud800"], [Decimal(1)], [[1]]],
 )

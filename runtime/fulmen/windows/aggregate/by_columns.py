@@ -1,8 +1,9 @@
 """Adds the values of many rows to windows at once: exactly what `Aggregation.add` makes of each.
 
 Numbers are counted, summed and compared by NumPy; of the first and last values only those that
-count become Python's. Other aggregates get value after value, but only they. Sums of floats are
-added up in the order of the rows, onto what is kept: so their last digits are the same as well.
+count become Python's, and of different ones each once: see `by_values`. Other aggregates get value
+after value, but only they. Sums of floats are added up in the order of the rows, onto what is kept:
+so their last digits are the same as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from fulmen.api.arrow_times import Mask, Numbers
+from fulmen.windows.aggregate.adder import Adder, OfNumbers
+from fulmen.windows.aggregate.by_values import DifferentValues, Frequencies, Quantiles
 from fulmen.windows.aggregations import (
     Aggregation,
     ApproximateDistinct,
@@ -45,59 +48,6 @@ _INFINITE: tuple[Any, Any] = (-np.inf, np.inf)
 _LIMIT = 2**1000
 """Whole numbers below it can be floats, and be added to decimals."""
 _SECOND = itemgetter(1)
-
-
-class Adder:
-    """Adds to one aggregate. This one needs each value by itself."""
-
-    def __init__(self, aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> None:
-        """Make one.
-
-        Args:
-            aggregation: What is added to.
-            column: The values of all rows; None: it needs none.
-            times: Their event times.
-        """
-        self._aggregation, self._column, self._times = aggregation, column, times
-
-    def fits(self, kept: Sequence[Any]) -> bool:  # noqa: ARG002 (for those below)
-        """Whether nothing can go wrong if these values are added to what is kept of some keys."""
-        return True
-
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
-        """Add the rows of a part.
-
-        Args:
-            kept: What is kept for each of its keys. It may be changed in place.
-            part: Which rows, and which key each has.
-
-        Returns:
-            What is kept then.
-        """
-        found, add = list(kept), self._aggregation.add
-        values = self._values(part.rows)
-        times = self._of(self._times, part.rows).tolist()
-        for key, value, time in zip(part.keys.codes.tolist(), values, times, strict=True):
-            if value is not None:
-                found[key] = add(found[key], value, time)
-        return found
-
-    def _values(self, rows: Positions | None) -> Sequence[Any]:
-        """The values of some rows, as Python has them."""
-        found: Sequence[Any] = self._some(rows).to_pylist()
-        return found
-
-    def _some(self, rows: Positions | None) -> Any:
-        """The values of some rows."""
-        assert self._column is not None
-        return self._column if rows is None else self._column.take(pa.array(rows))
-
-    @staticmethod
-    def _of(numbers: Numbers, rows: Positions | None) -> Numbers:
-        return numbers if rows is None else numbers[rows]
-
-    def _merged(self, kept: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-        return list(map(self._aggregation.merge, kept, others))
 
 
 class OfOneType(Adder):
@@ -188,26 +138,7 @@ class Ends(Adder):
         return self._merged(kept, others)
 
 
-class _OfNumbers(Adder):
-    """Adds numbers, which NumPy has.
-
-    Attributes:
-        numbers: The values; those that are None mean nothing.
-    """
-
-    numbers: Any
-    valid: Mask | None = None
-
-    def _numbers(self, part: Part) -> tuple[Numbers, Any]:
-        """The codes and the numbers of the rows that have one."""
-        codes, numbers = part.keys.codes, self._of(self.numbers, part.rows)
-        if self.valid is not None:
-            valid = self._of(self.valid, part.rows)  # type: ignore[arg-type]
-            codes, numbers = codes[valid], numbers[valid]
-        return codes, numbers
-
-
-class Extremes(_OfNumbers):
+class Extremes(OfNumbers):
     """The least or the greatest numbers."""
 
     @override
@@ -232,7 +163,7 @@ class Extremes(_OfNumbers):
         ]
 
 
-class Totals(_OfNumbers):
+class Totals(OfNumbers):
     """Sums and means of whole numbers whose sum NumPy can have."""
 
     @override
@@ -252,7 +183,7 @@ class Totals(_OfNumbers):
         return [(old or 0) + total if count else old for old, count, total in rows]
 
 
-class FloatTotals(_OfNumbers):
+class FloatTotals(OfNumbers):
     """Sums and means of floats: each is added to what the rows before have made of it."""
 
     @override
@@ -297,9 +228,16 @@ def adder_for(aggregation: Aggregation, column: pa.Array | None, times: Numbers)
 Maker = Callable[[Aggregation, Any, Numbers], Adder | None]
 
 
-def _of_values(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
-    """For those that take any value that has a hash."""
-    return None if pa.types.is_nested(column.type) else Adder(aggregation, column, times)
+def _frequencies(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    if pa.types.is_nested(column.type):  # has no hash
+        return None
+    return Frequencies.of(aggregation, column, times) or Adder(aggregation, column, times)
+
+
+def _different(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    if pa.types.is_nested(column.type) and not isinstance(aggregation, ApproximateDistinct):
+        return None
+    return DifferentValues.of(aggregation, column, times) or Adder(aggregation, column, times)
 
 
 def _of_any(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder:
@@ -312,7 +250,13 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
-    return Adder(aggregation, column, times) if _is_number(column.type) else None
+    if not _is_number(column.type):
+        return None
+    if (in_numpy := _in_numpy(column)) is None:
+        return Adder(aggregation, column, times)
+    found = Quantiles(aggregation, column, times)
+    found.numbers, found.valid = in_numpy
+    return found
 
 
 def _sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
@@ -328,7 +272,7 @@ def _sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder |
             exact = ExactSums(aggregation, column, times)
             exact.kind = int
             return exact
-        found: _OfNumbers = Totals(aggregation, column, times)
+        found: OfNumbers = Totals(aggregation, column, times)
     else:
         found = FloatTotals(aggregation, column, times)
     found.numbers, found.valid = numbers, valid
@@ -411,9 +355,9 @@ _ADDERS: Mapping[type[Aggregation], Maker] = {
     First: Ends,
     Last: Ends,
     Listed: _of_any,
-    Distinct: _of_values,
-    Values: _of_values,
-    Top: _of_values,
-    ApproximateDistinct: _of_any,
+    Distinct: _different,
+    Values: _different,
+    Top: _frequencies,
+    ApproximateDistinct: _different,
     Quantile: _quantiles,
 }

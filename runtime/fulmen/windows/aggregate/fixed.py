@@ -16,7 +16,7 @@ from fulmen.api.components import FailedException
 from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON
-from fulmen.windows.aggregate.by_columns import Adder
+from fulmen.windows.aggregate.adder import Adder
 from fulmen.windows.aggregate.kept import (
     EARLY,
     EARLY_PANE,

@@ -13,7 +13,8 @@ from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.by_columns import Adder, adder_for, pairs_for
+from fulmen.windows.aggregate.adder import Adder
+from fulmen.windows.aggregate.by_columns import adder_for, pairs_for
 from fulmen.windows.columns import InWindows, Keys, in_windows
 from fulmen.windows.inputs import LATE, late_counter
 from fulmen.windows.options import AggregateOptions

@@ -1,0 +1,84 @@
+"""What adds the values of many rows to one aggregate. This one does it value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fulmen.api.arrow_times import Mask, Numbers
+from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.columns import Part, Positions
+
+
+class Adder:
+    """Adds to one aggregate. This one needs each value by itself."""
+
+    def __init__(self, aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> None:
+        """Make one.
+
+        Args:
+            aggregation: What is added to.
+            column: The values of all rows; None: it needs none.
+            times: Their event times.
+        """
+        self._aggregation, self._column, self._times = aggregation, column, times
+
+    def fits(self, kept: Sequence[Any]) -> bool:  # noqa: ARG002 (for those below)
+        """Whether nothing can go wrong if these values are added to what is kept of some keys."""
+        return True
+
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        """Add the rows of a part.
+
+        Args:
+            kept: What is kept for each of its keys. It may be changed in place.
+            part: Which rows, and which key each has.
+
+        Returns:
+            What is kept then.
+        """
+        found, add = list(kept), self._aggregation.add
+        values = self._values(part.rows)
+        times = self._of(self._times, part.rows).tolist()
+        for key, value, time in zip(part.keys.codes.tolist(), values, times, strict=True):
+            if value is not None:
+                found[key] = add(found[key], value, time)
+        return found
+
+    def _values(self, rows: Positions | None) -> Sequence[Any]:
+        """The values of some rows, as Python has them."""
+        found: Sequence[Any] = self._some(rows).to_pylist()
+        return found
+
+    def _some(self, rows: Positions | None) -> Any:
+        """The values of some rows."""
+        assert self._column is not None
+        return self._column if rows is None else self._column.take(pa.array(rows))
+
+    @staticmethod
+    def _of(numbers: Numbers, rows: Positions | None) -> Numbers:
+        return numbers if rows is None else numbers[rows]
+
+    def _merged(self, kept: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+        return list(map(self._aggregation.merge, kept, others))
+
+
+class OfNumbers(Adder):
+    """Adds numbers, which NumPy has.
+
+    Attributes:
+        numbers: The values; those that are None mean nothing.
+    """
+
+    numbers: Any
+    valid: Mask | None = None
+
+    def _numbers(self, part: Part) -> tuple[Numbers, Any]:
+        """The codes and the numbers of the rows that have one."""
+        codes, numbers = part.keys.codes, self._of(self.numbers, part.rows)
+        if self.valid is not None:
+            valid = self._of(self.valid, part.rows)  # type: ignore[arg-type]
+            codes, numbers = codes[valid], numbers[valid]
+        return codes, numbers

@@ -1,0 +1,106 @@
+"""Adds each different value of a key once, and numbers to sketches many at once.
+
+All of it is what `Aggregation.add` makes of each value: they come to a key in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from typing_extensions import override
+
+from fulmen.api.arrow_times import Numbers
+from fulmen.windows.aggregate.adder import Adder, OfNumbers
+from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.columns import Part
+
+FEW = 4
+"""Fewer numbers of a key are added one by one: a call with an array costs more than one with a
+number."""
+
+
+class _OfValues(Adder):
+    """Knows which different values each key has, and how often.
+
+    Attributes:
+        values: The different ones of the whole column.
+        codes: Which of them each row has; of those that are null it means nothing.
+    """
+
+    values: Sequence[Any]
+    codes: Numbers
+
+    @classmethod
+    def of(cls, aggregation: Aggregation, column: pa.Array, times: Numbers) -> Self | None:
+        """Make one; None: values that Arrow finds equal may differ."""
+        if isinstance(column, pa.ExtensionArray):
+            return None
+        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+            return None  # a NaN is in a set once for each object
+        try:
+            encoded = column.dictionary_encode()
+        except pa.ArrowNotImplementedError:
+            return None
+        found = cls(aggregation, column, times)
+        found.values = encoded.dictionary.to_pylist()
+        indices = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
+        found.codes = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return found
+
+    def _pairs(self, part: Part) -> Iterator[tuple[int, Any, int]]:
+        """Key, value and how often, of each different pair, in the order in which they come."""
+        keys, codes = part.keys.codes, self._of(self.codes, part.rows)
+        assert self._column is not None
+        if self._column.null_count:
+            valid = self._some(part.rows).is_valid().to_numpy(zero_copy_only=False)
+            keys, codes = keys[valid], codes[valid]
+        n = max(len(self.values), 1)
+        found = pa.array(keys * n + codes).dictionary_encode()
+        pairs = found.dictionary.to_numpy()
+        counts = np.bincount(found.indices.to_numpy(), minlength=len(pairs))
+        values = map(self.values.__getitem__, (pairs % n).tolist())
+        return zip((pairs // n).tolist(), values, counts.tolist(), strict=True)
+
+
+class Frequencies(_OfValues):
+    """How often there is each value."""
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        for key, value, count in self._pairs(part):
+            counter = kept[key]
+            counter[value] = counter.get(value, 0) + count
+        return kept
+
+
+class DifferentValues(_OfValues):
+    """Which different values there are, or about how many."""
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        for key, value, _ in self._pairs(part):
+            kept[key].add(value)
+        return kept
+
+
+class Quantiles(OfNumbers):
+    """Sketches of numbers."""
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        codes, numbers = self._numbers(part)
+        if len(codes) < FEW * len(kept):
+            return super().add(kept, part)
+        order = np.argsort(codes, kind="stable")  # those of a key in the order in which they come
+        numbers = numbers[order].astype(np.float64)
+        ends = np.cumsum(np.bincount(codes, minlength=len(kept))).tolist()
+        start = 0
+        for one, end in zip(kept, ends, strict=True):
+            if start < end:
+                one.add_all(numbers[start:end])
+            start = end
+        return kept
