@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fulmen.cli.display.top_view import TopologyView
+from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.why.cluster import (
     condition_findings,
     event_findings,

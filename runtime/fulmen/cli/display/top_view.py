@@ -1,9 +1,7 @@
 """What `fulmen top` shows, as tables. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-from pydantic import BaseModel, Field
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -11,7 +9,15 @@ from fulmen.api.signals import Lag
 from fulmen.cli.display.figures import latency_line, trees_line
 from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable
-from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
+from fulmen.cli.display.served_figures import (
+    ComponentView,
+    LagView,
+    TimeView,
+    TopologyView,
+    WorkerCounts,
+    WorkerView,
+)
+from fulmen.cli.display.transaction_lines import transactions_line
 from fulmen.cli.display.wait_lines import (
     away_sentence,
     hold_sentence,
@@ -20,256 +26,10 @@ from fulmen.cli.display.wait_lines import (
 )
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
-from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.unread import unread_sentence
 from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
-
-
-class TreesView(BaseModel):
-    """How tuple trees ended."""
-
-    acked: int
-    failed: int
-    timed_out: int
-    pending: int
-    replayed: int = 0
-    dead_lettered: int = 0
-    dropped: int = 0
-
-
-class TransactionsView(BaseModel):
-    """What became of the transactions of a transactional topology."""
-
-    committed_txid: int
-    active: dict[str, int]
-    attempts: dict[str, int]
-    committed_per_second: float
-    lag: int | None = None
-    head_failures: int = 0
-    head_reason: str = ""
-
-    @property
-    def figures(self) -> TransactionFigures:
-        """The same as figures; outcomes that this version does not know are left out."""
-        return TransactionFigures(
-            committed_txid=self.committed_txid,
-            active=sum(self.active.values()),
-            **{outcome.value: self.attempts.get(outcome, 0) for outcome in AttemptOutcome},
-            lag=self.lag,
-            committed_per_second=self.committed_per_second,
-        )
-
-
-class LatencyView(BaseModel):
-    """The complete latency of the last seconds; None if no tree was acked."""
-
-    p50: float | None
-    p99: float | None
-
-
-class LagView(BaseModel):
-    """How far a spout is behind; None: not known."""
-
-    messages: int | None = None
-    seconds: float | None = None
-
-
-class AwayView(BaseModel):
-    """A service that a component can't reach."""
-
-    service: str
-    component: str
-    reason: str
-    since: float
-
-
-class RestingView(BaseModel):
-    """Messages of a spout that have failed and come again."""
-
-    component: str
-    messages: int
-    failures: int
-    reason: str
-
-
-class FullView(BaseModel):
-    """A spout that may emit nothing more, since nobody acks its messages."""
-
-    component: str
-    messages: int
-    seconds: float
-    bolts: list[str]
-
-
-class FailureView(BaseModel):
-    """One kind of reason for which tuples of a component failed."""
-
-    component: str
-    count: int
-    example: str
-
-
-class LongCallView(BaseModel):
-    """A call of an author's code that has not ended for seconds."""
-
-    who: str
-    callback: str
-    since: float
-
-
-class LeftOutView(BaseModel):
-    """A spout task that batches do without."""
-
-    component: str
-    task: int
-    reason: str
-    since: float
-
-
-class HoldView(BaseModel):
-    """A bolt that holds the spouts."""
-
-    component: str
-    reason: str
-
-
-class HeldByView(BaseModel):
-    """What a watermark waits for."""
-
-    component: str
-    part: str | None = None
-
-
-class TimeView(BaseModel):
-    """The event time of a component, in seconds."""
-
-    watermark: float | None = None
-    behind_seconds: float | None = None
-    held_by: HeldByView | None = None
-    timers: int = 0
-    late: dict[str, int] = {}
-    why: str | None = None
-    is_stuck: bool = False
-
-
-class InputView(BaseModel):
-    """What a bolt got from one stream of one component."""
-
-    source: str = Field(alias="from")
-    executed: int
-    acked: int
-    failed: int
-
-
-class BusiestView(BaseModel):
-    """The task of a component with the most to do, and its share of all."""
-
-    task: int
-    share: float
-
-
-class ErrorView(BaseModel):
-    """An error that a component has had, and how often."""
-
-    component: str
-    task: int
-    message: str
-    count: int
-
-
-class StageView(BaseModel):
-    """A stage of a batch, and how long it takes; None: there was no batch."""
-
-    stage: int
-    components: list[str]
-    ms: float | None
-
-
-class ComponentView(BaseModel):
-    """A spout, a bolt, or the ackers."""
-
-    name: str
-    kind: str = "bolt"
-    outputs: list[Any] = []
-    executors: int
-    tasks: int
-    emitted: int
-    executed: int
-    acked: int
-    failed: int
-    capacity: float | None
-    execute_ms: float | None
-    complete_ms: float | None
-    pending: int | None
-    lag: LagView | None = None
-    time: TimeView | None = None
-    errors: int
-    unread_errors: int = 0
-    inputs: list[InputView] = []
-    busiest_task: BusiestView | None = None
-
-
-class WorkerView(BaseModel):
-    """A worker, or the driver if it hosts executors."""
-
-    worker: int
-    present: bool
-    busy: float = 0.0
-    host: str | None = None
-    pod: str | None = None
-    slot: int | None = None
-    pid: int | None = None
-    memory_bytes: int | None = None
-    executor_count: int = 0
-
-
-class WorkerCounts(BaseModel):
-    """Workers that are asked for, and that are there."""
-
-    wanted: int
-    present: int
-
-
-class BatchesView(BaseModel):
-    """Those that counted, and where their time goes."""
-
-    count: int
-    failed_attempts: int = 0
-    last_failure: str = ""
-    phases_ms: dict[str, float | None] = {}
-    stages: list[StageView] = []
-
-
-class TopologyView(BaseModel):
-    """What is shown of a driver's /api/topology; it has more, and newer ones may have more yet."""
-
-    name: str
-    state: str
-    uptime_seconds: float
-    trees: TreesView
-    transactions: TransactionsView | None = None
-    away: list[AwayView] = []
-    holds: list[HoldView] = []
-    full: list[FullView] = []
-    left_out: list[LeftOutView] = []
-    long_calls: list[LongCallView] = []
-    resting: list[RestingView] = []
-    failures: list[FailureView] = []
-    errors: list[ErrorView] = []
-    acked_per_second: float
-    complete_latency_ms: LatencyView
-    components: list[ComponentView]
-    worker_counts: WorkerCounts | None = None
-    workers: list[WorkerView]
-    batches: BatchesView
-
-    @property
-    def unread(self) -> list[ComponentView]:
-        """Those whose stream `errors` has tuples that nobody gets."""
-        return [component for component in self.components if component.unread_errors]
-
 
 Column = tuple[str, Callable[[ComponentView], str | Text]]
 """A title, and what is below it."""

@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from fulmen import ServiceUnavailable, Spout, TopologyBuilder, TransactionalTopologyBuilder
-from fulmen.cli.display.top_view import TopologyView, topology_picture
+from fulmen.cli.display.served_figures import TopologyView
+from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.driver import author_calls
 from fulmen.engine.driver.driver import Stop

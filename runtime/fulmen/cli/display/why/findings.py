@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fulmen.cli.display.formats import visible
-from fulmen.cli.display.top_view import TopologyView
+from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.why.cluster import (
     condition_findings,
     error_findings,

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.advice import not_acked_sentence, not_anchored_sentence
 from fulmen.cli.display.formats import age, count, milliseconds
-from fulmen.cli.display.top_view import (
+from fulmen.cli.display.served_figures import (
     ComponentView,
     ErrorView,
     FailureView,
