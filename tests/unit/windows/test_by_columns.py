@@ -184,6 +184,8 @@ def test_windows_of_columns_are_those_of_rows(life, draw):
         ("distinct(amount)", 5),
         ("distinct(amount, approximate)", 5),
         ("quantile(amount, 0.5)", 2.0),
+        ("quantile(at, 0)", 0.0),
+        ("quantile(at, 1)", 49.0),
     ],
 )
 def test_values_of_a_column_are_not_added_one_by_one(monkeypatch, text, found):
@@ -198,6 +200,16 @@ def test_values_of_a_column_are_not_added_one_by_one(monkeypatch, text, found):
     bolt.end_batch()
     bolt.advance(watermark=10**8)
     assert [one.values[3] for one in bolt.emitted] == [found]
+
+
+@pytest.mark.parametrize("text", ["top(amount, 2)", "distinct(amount)", "set(amount)"])
+def test_each_nan_of_a_column_is_a_value_of_its_own_as_it_is_of_rows(text):
+    columns = ["a"] * 4, ["p"] * 4, [float("nan"), 1.5, float("nan"), 1.5], [0, 1, 2, 3]
+    life = [(pa.RecordBatch.from_arrays(list(map(pa.array, columns)), list(FIELDS)), True, 0)]
+    conf = {"time": "at", "unit": "ms", "key": ["user"], "aggregates": {"found": text}}
+    conf["window"] = {"type": "tumbling", "size": "1h"}
+    by_rows, _ = outcome(Aggregate, conf, life)
+    assert outcome(Aggregate, conf, life, "arrow") == (by_rows, 4)
 
 
 @pytest.mark.parametrize(
