@@ -1,5 +1,6 @@
 """What a format writes, it reads as the same values, and so does Arrow's reader."""
 
+import codecs
 import io
 import json
 import math
@@ -17,7 +18,6 @@ from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.files.records import records
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed, TextOptions
-from fulmen.connectors.formats.base import BOM
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ["", "NA", '"', '""', ",", "\r", "\n", "a\r\nb", "\ufeff", "\ufeffa", " ", "x" * 200_000, "\0"]
@@ -69,7 +69,7 @@ def test_a_value_of_json_with_a_type_is_read_as_it_was_written(kind, data):
     (found,) = made.decode(written)
     assert same(found, value), written
     assert made.decode_each([written]) == [[found]] or found != found
-    assert same(made.decode(BOM + written)[0], value)
+    assert same(made.decode(codecs.BOM_UTF8 + written)[0], value)
     json.loads(written, parse_constant=pytest.fail)  # another reader takes it for JSON
 
 
