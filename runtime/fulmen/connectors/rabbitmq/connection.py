@@ -96,7 +96,8 @@ class Broker:
 def reason_of(error: BaseException) -> str:
     """What an error of pika's says, in one line."""
     if isinstance(error, exceptions.ProbableAuthenticationError | exceptions.AuthenticationError):
-        return "the server does not let us in. Check user and password"
+        said = "the server does not let us in. Check user and password"
+        return f"{said}. One that is still starting may let nobody in"
     if isinstance(error, exceptions.ProbableAccessDeniedError):
         return "the user may not use the vhost, or there is none of that name"
     if isinstance(error, exceptions.ChannelClosed | exceptions.ConnectionClosed):
