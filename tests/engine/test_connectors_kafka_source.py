@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSpout, KafkaSpoutOptions
+from fulmen.connectors.kafka.reading.topic import first_positions
 from support.kafka_server import PASSWORD, USER
 from support.seeds import generator, several
 from support.spout_lives import SpoutLife
@@ -316,7 +317,17 @@ def test_each_message_is_emitted_once_and_once_more_for_each_failure(kafka, topi
     assert not [report for report in life.reports if "is away" not in report]
 
 
-def test_partitions_that_are_added_are_read_from_their_first_message(kafka, topic, spout):
+def test_partitions_that_are_added_are_read_from_their_first_message(
+    kafka, topic, spout, monkeypatch
+):
+    asked, read = [], []
+
+    def ask(consumer, options, partitions):
+        asked.extend(partitions)
+        read.extend(consumer.assignment())
+        return first_positions(consumer, options, partitions)
+
+    monkeypatch.setattr("fulmen.connectors.kafka.spout.first_positions", ask)
     kafka.make_topic(topic)
     life = spout(start="latest")
     life.until(lambda: life.spout.positions, "a position")
@@ -324,6 +335,7 @@ def test_partitions_that_are_added_are_read_from_their_first_message(kafka, topi
     kafka.produce(topic, numbers(0, 3), partition=1)
     life.until_emitted(3)
     assert values(life.emitted) == ["0", "1", "2"]
+    assert (asked, read) == ([0, 1], [])  # else each answer would wait for the end of a fetch
 
 
 def test_what_retention_deleted_is_reported_and_told(kafka, topic, spout):

@@ -76,6 +76,17 @@ def test_partitions_are_divided_and_a_transaction_has_at_most_so_many_of_each(
 
 
 @both
+def test_where_a_partition_begins_is_known_while_another_one_waits_for_messages(
+    kafka, topic, life, kind
+):
+    kafka.make_topic(topic, 2)
+    one = life(kind, properties={"fetch.wait.max.ms": 15_000})
+    one.attempt()
+    assert [ends[1].start for ends in one.ends.values()] == [0, 0]
+    assert one.reports == []
+
+
+@both
 def test_tuples_begin_with_the_attempt_also_those_that_cannot_be_read(kafka, topic, life, kind):
     kafka.make_topic(topic)
     kafka.produce(topic, [b'{"a": 1}', b"oops", None], key="k")

@@ -77,17 +77,24 @@ class TransactionalLife:
             self._counts[txid] = self.coordinator.num_partitions()
         for partition in range(first, self._counts[txid], step):
             known = self.ends.get(partition, {})
-            before = {t: end for t, end in known.items() if t < txid}
-            last = before[max(before)] if before else None
-            if isinstance(self._spout, OpaquePartitionedTransactionalSpout):
-                end = self._part("emit_partition_batch", partition, last)
-            elif txid in known:
+            if txid in known and not self._is_opaque:
                 self._part("emit_partition_batch", partition, known[txid])
                 continue
-            else:
-                end = self._part("emit_partition_batch_new", partition, last)
+            end = self._end_of(partition, txid)
+            before = {t: end for t, end in known.items() if t < txid}
             self.ends[partition] = before | {txid: pickle.loads(pickle.dumps(end))}
         return self._emitted
+
+    def _end_of(self, partition, txid):
+        """Have what is new in a partition emitted."""
+        before = [t for t in self.ends.get(partition, {}) if t < txid]
+        last = self.ends[partition][max(before)] if before else None
+        new = "emit_partition_batch" if self._is_opaque else "emit_partition_batch_new"
+        return self._part(new, partition, last)
+
+    @property
+    def _is_opaque(self):
+        return isinstance(self._spout, OpaquePartitionedTransactionalSpout)
 
     def _part(self, method, partition, metadata):
         return getattr(self.emitter, method)(self._attempt, self, partition, metadata)
@@ -130,7 +137,14 @@ class TransactionalLife:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while len(emitted := self.attempt()) < count:
             assert time.monotonic() < deadline, f"it has {len(emitted)} tuples: {self.reports}"
+            txid = self.committed + 1
+            had = [n for n, ends in self.ends.items() if ends[txid] and ends[txid].messages]
             self.forget()
+            # What an attempt has taken is fetched again. If one of two partitions had arrived, each
+            # attempt would take one while the other is fetched, for ever: so those that have to be
+            # fetched again begin to be, while the others wait.
+            for partition in had:
+                self._end_of(partition, txid)
             time.sleep(0.02)
         return emitted
 

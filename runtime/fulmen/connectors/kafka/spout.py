@@ -273,7 +273,11 @@ class KafkaSpout(Spout):
         if self.topic_id and found.topic_id != self.topic_id:
             self._begin_anew(found.topic_id)
         first = options if not self.topic_id else options.model_copy(update=FROM_THE_FIRST)
-        begun = first_positions(self._consumer, first, self._new_partitions(found))
+        new = self._new_partitions(found)
+        if new and self._is_assigned:  # brokers answer a client that fetches only then, each time
+            self._consumer.unassign()
+            self._is_assigned = False
+        begun = first_positions(self._consumer, first, new)
         self.positions |= begun
         self.topic_id = found.topic_id
         self._troubles.heard()

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
@@ -119,6 +119,23 @@ class Parts:
             on_commit=self._group.answered,
         )
         self._reader = PartitionReader(self._consumer, options.topic, options.max_messages)
+        self._asking: Consumer | None = None
+
+    def _to_ask(self) -> Consumer:
+        """A client that has no partitions, until transactions are committed.
+
+        One that fetches would be answered when brokers have ended its fetch: after half a second,
+        for each partition that a topology begins with.
+        """
+        if self._asking is None:
+            options = self._options
+            self._asking = self._brokers.consumer(self._group.name, options.isolation_level)
+        return self._asking
+
+    def _asked(self) -> None:
+        if self._asking is not None:
+            self._asking.close()
+            self._asking = None
 
     # ---- a new part
 
@@ -159,7 +176,7 @@ class Parts:
 
     def _take_over(self, found: Description) -> None:
         if found.topic_id != self._found.topic_id:
-            self._reader.close()
+            self.close()
             self._connect()  # the client itself remembers where it was in the old one
         self._found = found
 
@@ -184,7 +201,7 @@ class Parts:
         if partition in found.partitions:
             is_added = partition >= self._known
             first = options.model_copy(update=FROM_THE_FIRST) if is_added else options
-            start = first_positions(self._consumer, first, [partition])[partition]
+            start = first_positions(self._to_ask(), first, [partition])[partition]
         return Part(found.topic_id, start, start, 0, self._known, gone)
 
     def _read(self, partition: int, part: Part) -> tuple[Part, list[Message]]:
@@ -290,11 +307,13 @@ class Parts:
 
     def committed_before(self, txid: int) -> None:
         """All transactions before that one are committed: tell the group where they end."""
+        self._asked()
         positions: dict[int, int] = {}
         for before in sorted(number for number in self._ends if number < txid):
             positions |= self._ends.pop(before)
         self._group.tell(self._consumer, positions)
 
     def close(self) -> None:
-        """Let go of the consumer."""
+        """Let go of the clients."""
+        self._asked()
         self._reader.close()
