@@ -63,16 +63,20 @@ class AnchoringBoltTask(BoltTask):
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
-                self.note_failure(position, e)
-                if tup._i >= 0:
-                    tup._i = ~tup._i
-                else:  # it was acked or failed before the exception: that stands
-                    self.failed.pop()
+                self.note_raised(tup, position, e)
             if FORKED:
                 end_child()
             if self.crash is not None:
                 break
         self.kept.append(tup)
+
+    def note_raised(self, tup: Tuple, position: int, error: BaseException) -> None:
+        """The call for a tuple raised: it fails, if it was neither acked nor failed before."""
+        self.note_failure(position, error)
+        if tup._i >= 0:
+            tup._i = ~tup._i
+        else:
+            self.failed.pop()
 
     @override
     def send_own(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:

@@ -143,11 +143,7 @@ class AsyncBoltTask(AnchoringBoltTask):
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
-                self.note_failure(position, e)
-                if tup._i >= 0:
-                    tup._i = ~tup._i
-                else:  # it was acked or failed before the exception: that stands
-                    self.failed.pop()
+                self.note_raised(tup, position, e)
                 _leave(left, if_=self.crash is not None)
 
         lanes = min(len(self.kept), instance.max_concurrency)
