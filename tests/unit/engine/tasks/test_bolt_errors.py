@@ -47,6 +47,21 @@ def test_a_failed_exception_fails_its_tuple(kind, error, reason, reported):
     assert messages(result) == reported
 
 
+@pytest.mark.parametrize("says", ["ack", "fail"])
+def test_what_was_said_of_a_tuple_before_an_exception_stands(says):
+    def execute(bolt, tup):
+        getattr(bolt.collector, says)(tup)
+        raise ValueError("no")
+
+    result = with_bolt(execute, ["a", "b"], kind=HookBolt)
+    acked, failed = ([0, 1], []) if says == "ack" else ([], [0, 1])
+    assert result.acked("source") == acked
+    assert [number for number, _ in result.failed("source")] == failed
+    assert messages(result) == ["execute: ValueError: no"] * 2
+    told = result.report["components"]["bolt"]
+    assert (told["acked"], told["failed"]) == (len(acked), len(failed))
+
+
 @pytest.mark.parametrize("kind", [HookBolt, HookBasicBolt, HookArrowBolt])
 def test_with_on_error_crash_an_exception_stops_the_topology(kind):
     def execute(bolt, *args):
