@@ -25,12 +25,13 @@ DRIVER_RESOURCES = {"cpu": "400m", "memory": f"{LEAST_MEBIBYTES}Mi"}
 WORKER_RESOURCES = {"cpu": "300m", "memory": f"{LEAST_MEBIBYTES}Mi"}
 """The CPU that a word count of 1,000 sentences/s takes, and twice the memory that it takes under
 full load."""
-PREFLIGHT_CPU = "100m"
-"""It runs beside driver and workers, where a node may have little left."""
 SINGLE_MEBIBYTES = 704
 """Of a pod that driver and workers share, with one worker."""
 EACH_MEBIBYTES = 192
 """More for each other worker."""
+PREFLIGHT_CPU = "100m"
+JVM_MEBIBYTES = 320
+"""What of the memory of a pod is its JVM's at the least: a preflight has none."""
 
 
 def driver_resources(spec: TopologySpec) -> dict[str, str]:
@@ -39,6 +40,17 @@ def driver_resources(spec: TopologySpec) -> dict[str, str]:
         return DRIVER_RESOURCES
     memory = SINGLE_MEBIBYTES + EACH_MEBIBYTES * (spec.slots - 1)
     return {"cpu": f"{100 * spec.slots}m", "memory": f"{memory}Mi"}
+
+
+def preflight_resources(spec: TopologySpec) -> dict[str, str]:
+    """What a preflight gets if its topology says nothing else: little.
+
+    It runs beside driver and workers, where a node may have little left. It is one Python process,
+    whatever the number of slots. One with the memory of the driver's pod would find no room on a
+    full node, not even for a change that is to make pods smaller.
+    """
+    memory = SINGLE_MEBIBYTES if spec.is_single_pod else LEAST_MEBIBYTES
+    return {"cpu": PREFLIGHT_CPU, "memory": f"{memory - JVM_MEBIBYTES}Mi"}
 
 
 def service_account(topology: str, role: str, pod: Pod) -> str:
@@ -167,7 +179,7 @@ def preflight_pod(
         annotations={INPUT_ANNOTATION: accepted.hash} | _code_annotation(accepted),
     )
     mounts = volumes.preflight_mounts(accepted)
-    resources = {**driver_resources(accepted.topology.spec), "cpu": PREFLIGHT_CPU}
+    resources = preflight_resources(accepted.topology.spec)
 
     def container(name: str, image: str, pod: Pod, host: str) -> Manifest:
         return {

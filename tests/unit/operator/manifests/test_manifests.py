@@ -242,7 +242,17 @@ def test_the_preflight_runs_the_drivers_image_without_rights():
     assert len(pod["metadata"]["name"]) <= 63
     mounts = {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
     assert mounts == {"/tmp", "/var/fulmen", "/etc/fulmen/candidate", "/opt/fulmen/code"}
-    assert container(pod)["resources"]["requests"]["cpu"] == "100m"
+
+
+@pytest.mark.parametrize(
+    ("changes", "memory"),
+    [({}, "880Mi"), ({"spec.deployment": "single-pod", "spec.slots": 4}, "384Mi")],
+)
+def test_a_preflight_finds_room_where_nodes_are_nearly_full(changes, memory):
+    seen = observed({**CODE, **changes})
+    resources = container(preflight_pod(seen, judge(seen, {}), SAME, ""))["resources"]
+    amounts = {"requests": {"cpu": "100m", "memory": memory}, "limits": {"memory": memory}}
+    assert resources == amounts
 
 
 def test_the_preflight_gets_what_the_user_says_of_the_driver():
@@ -297,7 +307,7 @@ def test_a_preflight_that_opens_has_for_each_host_what_that_host_has():
     )
     assert {"name": "A", "value": "1"} in first["env"]
     assert first["resources"]["limits"]["memory"] == "8Gi"
-    assert container(pod)["resources"]["limits"]["memory"] == "1200Mi"
+    assert container(pod)["resources"]["limits"]["memory"] == "880Mi"
     own = {**mount, "name": f"worker-{mount['name']}"}
     assert own in first["volumeMounts"]
     assert own not in container(pod)["volumeMounts"]
