@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -136,11 +136,19 @@ class Mean(_OfNumbers):
         return float(kept[1] / kept[0]) if kept[0] else None
 
 
+EXACT = Context(prec=2000)
+"""Adds up decimals to the last digit. Python's own context has 28 digits, and Arrow's decimals have
+up to 76. Its end keeps `1E+999999` from taking all memory."""
+
+
 def _plus(one: Any, other: Any) -> Any:
     """A sum, of a Decimal and a float as well."""
-    is_mixed = isinstance(one, Decimal) is not isinstance(other, Decimal)
-    if is_mixed and (isinstance(one, float) or isinstance(other, float)):
+    if not (isinstance(one, Decimal) or isinstance(other, Decimal)):
+        return one + other
+    if isinstance(one, float) or isinstance(other, float):
         return float(one) + float(other)
+    if isinstance(one, Decimal | int) and isinstance(other, Decimal | int):
+        return EXACT.add(one, other)
     return one + other
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,14 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.columns import Keys, keys_of, times_in
-from fulmen.windows.inputs import LATE, key_of, late_counter, missing_fields, time_of
+from fulmen.windows.inputs import (
+    LATE,
+    check_kept,
+    key_of,
+    late_counter,
+    missing_fields,
+    time_of,
+)
 from fulmen.windows.options import DeduplicateOptions
 from fulmen.windows.spans import datetime_of
 
@@ -43,6 +51,8 @@ class Deduplicate(ChunkBolt):
 
     config_model = DeduplicateOptions
     emits_results = True  # a spout's tuple that came again would be a duplicate of itself
+    kept_for: Mapping[str, str] = MappingProxyType({})
+    """What the ids in the state were kept for; empty: a version has kept them that did not say."""
 
     @override
     def outputs_for(self, options: DeduplicateOptions) -> Outputs:
@@ -65,6 +75,10 @@ class Deduplicate(ChunkBolt):
         self._lateness = milliseconds(options.allowed_lateness)
         self._duplicates = context.counter("duplicates", "Tuples that were left out.")
         self._late = late_counter(context)
+        now = options.kept_as()
+        if self.state:
+            check_kept("ids", {n: value for n, value in self.kept_for.items() if n in now}, now)
+        self.kept_for = now
 
     transient = (
         "_options",

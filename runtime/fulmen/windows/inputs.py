@@ -162,6 +162,29 @@ def check_edges(span: Span) -> None:
         raise FailedException(NO_EDGES) from None
 
 
+def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuse what is in the state if it was kept for something else: results would be wrong.
+
+    Args:
+        what: What is in the state: `rows`.
+        before: Option -> the value with which it was kept; empty: a version that did not say it.
+        now: Option -> its value.
+
+    Raises:
+        ValueError: It was.
+    """
+    others = [
+        f"{option} {value}; now it is {now.get(option, 'missing')}"
+        for option, value in before.items()
+        if now.get(option) != value
+    ]
+    if others:
+        raise ValueError(
+            f"the checkpoint has {what} that were kept with {', and '.join(others)}. Change it"
+            f" back, or give the component another name, and it begins without {what}"
+        )
+
+
 def needless_ttl(bolt: BasicBolt) -> Iterator[str]:
     """What is wrong if a bolt has a `state_ttl` that forgets windows before they end."""
     if bolt.state_ttl is not None:

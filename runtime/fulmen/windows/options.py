@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,8 @@ from fulmen.windows.spans import Calendar, Sliding, Spans
 
 _DURATIONS = ("size", "every", "gap", "offset")
 Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
+MOST_WINDOWS = 100_000
+"""That a tuple is in: with so many it takes a good part of a second."""
 
 
 def _positive(value: str) -> str:
@@ -68,6 +70,11 @@ class SlidingWindow(Options):
             raise ValueError(
                 f"every is {self.every}, but must not be above size, {self.size}: what is between"
                 " two windows would be in none"
+            )
+        if (count := milliseconds(self.size) // milliseconds(self.every)) > MOST_WINDOWS:
+            raise ValueError(
+                f"each tuple would be in {count:,} windows of {self.size}, one every {self.every};"
+                f" {MOST_WINDOWS:,} are possible. Raise every"
             )
         return self
 
@@ -185,24 +192,28 @@ class AggregateOptions(TimedOptions):
 
     @model_validator(mode="after")
     def _is_whole(self) -> AggregateOptions:
-        if self.window.type == "count" and (self.emit_every or self.allowed_lateness != "0"):
-            raise ValueError("emitEvery and allowedLateness are not for windows by count")
+        if wrong := list(self._wrong()):
+            raise ValueError("; ".join(wrong))
+        return self
+
+    def _wrong(self) -> Iterator[str]:
+        if self.window.type == "count" and (self.emit_every or self.lateness):
+            yield "emitEvery and allowedLateness are not for windows by count"
         if self.emit == "final" and self.emit_every:
-            raise ValueError("emit: final is not for emitEvery: a window is emitted once")
+            yield "emit: final is not for emitEvery: a window is emitted once"
         if self.retract and not self.has_panes:
-            raise ValueError(
+            yield (
                 "retract is for windows that are emitted several times: with emitEvery or"
                 " allowedLateness, and without emit: final"
             )
         if self.partial is True and self.window.type in ("session", "count"):
-            raise ValueError(
+            yield (
                 f"partial: true is not for windows of type {self.window.type}: which tuples are"
                 " together there is known only when they are. Leave it out"
             )
         names = [*self.key, *FIXED, *self.aggregates, *self.pane_fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"several output fields are called {', '.join(twice)}")
-        return self
+            yield f"several output fields are called {', '.join(twice)}"
 
     def kept_as(self) -> str:
         """What may not change while windows are open: which they are, and what is kept of each."""
@@ -212,8 +223,13 @@ class AggregateOptions(TimedOptions):
     @property
     def has_panes(self) -> bool:
         """Whether a window may be emitted several times."""
-        is_late = self.allowed_lateness != "0" and self.emit != "final"
+        is_late = self.lateness > 0 and self.emit != "final"
         return self.emit_every is not None or is_late
+
+    @property
+    def lateness(self) -> int:
+        """`allowed_lateness` in milliseconds."""
+        return milliseconds(self.allowed_lateness)
 
     @property
     def pane_fields(self) -> Sequence[str]:
@@ -251,6 +267,15 @@ class DeduplicateOptions(TimedOptions):
             raise ValueError(f"fields has {', '.join(twice)} several times")
         if self.time is None and self.keep == "last":
             raise ValueError("keep: last needs time, the field with the event time")
-        if (self.time is None or self.keep == "last") and self.allowed_lateness != "0":
+        is_remembered = self.time is not None and self.keep == "first"
+        if milliseconds(self.allowed_lateness) and not is_remembered:
             raise ValueError("allowedLateness is for keep: first with a field time")
         return self
+
+    def kept_as(self) -> dict[str, str]:
+        """What may not change while ids are remembered: option -> its value."""
+        clock = "the clock" if self.time is None else "event time"
+        found = {"id": ", ".join(self.id), "horizon": f"of {clock}", "keep": self.keep}
+        if self.keep == "last":  # rows are kept
+            found["fields"] = ", ".join(self.fields)
+        return found

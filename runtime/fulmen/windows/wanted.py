@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from fulmen.topology.problems import did_you_mean
 from fulmen.windows.aggregations import (
     Aggregation,
     Count,
@@ -40,6 +41,8 @@ BUILT_IN: Mapping[str, type[Aggregation]] = {
     "quantile": Quantile,
     "top": Top,
 }
+COMMON = {"avg": "mean", "average": "mean", "median": "quantile", "percentile": "quantile"}
+"""What others call them."""
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 """A field may have any name without a comma, such as that of a column `speed (km/h)`."""
 
@@ -75,7 +78,9 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
     name, inside = match.groups()
     kind = known.get(name)
     if kind is None:
-        raise ValueError(f"there is no aggregate {name!r}. There are: {', '.join(known)}")
+        cure = did_you_mean(COMMON.get(name.lower(), name), known)
+        there = f"There are: {', '.join(known)}"
+        raise ValueError(f"there is no aggregate {name!r}. {cure or there}")
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
         return Wanted(Count(), None)

@@ -72,7 +72,7 @@ MISTAKES = {
     ),
     "no-kind-of-a-union": (
         {"dsn": "x", "layout": {"width": 3}},
-        [f"{PATH}.layout.type: {WHO}: 'type' is missing."],
+        [f"{PATH}.layout.type: {WHO}: 'type' is missing. Write one of comma, plain."],
     ),
     "several-types": (
         {"dsn": "x", "limit": [1]},

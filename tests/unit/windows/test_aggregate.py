@@ -261,12 +261,21 @@ def test_a_tuple_fails_whose_window_has_no_edges_that_a_datetime_could_be(window
         (TUMBLING, {"aggregates": {"user": "count"}}, "several output fields are called user"),
         (TUMBLING, {"aggregates": {}}, "aggregates"),
         ({"type": "count", "size": 2}, {"emitEvery": "1s"}, "not for windows by count"),
+        ({"type": "sliding", "size": "30d", "every": "1s"}, {}, "would be in 2,592,000 windows"),
+        ({"size": "1s"}, {}, "'type' is missing. Write one of tumbling, sliding, session, cal"),
+        (TUMBLING, {"allowedLateness": "-5m"}, "must be a number and ms, s, m, h or d, such as"),
     ],
 )
 def test_mistakes_are_found_before_anything_runs(window, config, said):
     with pytest.raises(ValidationFailed) as raised:
         run(topology([("a", 1, 1)], window, **config))
     assert said in str(raised.value)
+
+
+def test_options_that_do_not_go_together_are_told_at_once():
+    config = {"emit": "final", "emitEvery": "1s", "key": ["user", "user"]}
+    with pytest.raises(ValidationFailed, match=r"emit: final is not for.*; several output fields"):
+        run(topology([("a", 1, 1)], TUMBLING, **config))
 
 
 def test_the_time_is_that_of_the_source_if_none_is_named():

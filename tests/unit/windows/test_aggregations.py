@@ -118,6 +118,7 @@ def test_the_least_and_the_greatest_are_those_of_sql(rows):
         ([Decimal("0.10"), Decimal("0.20")], Decimal("0.30")),
         ([Decimal(1), 2], Decimal(3)),
         ([Decimal("0.5"), 0.25], 0.75),
+        ([Decimal("1E+37"), Decimal("0.01"), 1], Decimal(f"{10**37 + 1}.01")),
     ],
 )
 def test_sums_of_decimals(values, total):
@@ -143,7 +144,9 @@ def test_a_field_may_have_any_name_without_a_comma(name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("summ(x)", "there is no aggregate 'summ'. There are: count, sum"),
+        ("summ(x)", "there is no aggregate 'summ'. Did you mean 'sum'?"),
+        ("AVG(x)", "there is no aggregate 'AVG'. Did you mean 'mean'?"),
+        ("variance(x)", "there is no aggregate 'variance'. There are: count, sum"),
         ("sum", r"'sum' must be sum\(FIELD\)"),
         ("sum(x, y)", r"'sum\(x, y\)' must be sum\(FIELD\)"),
         ("top(x)", r"must be top\(FIELD, ...\)"),

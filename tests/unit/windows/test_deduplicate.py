@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
-from fulmen.errors import ValidationFailed
+from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate
 from support.aggregates import within
@@ -128,6 +128,34 @@ def test_mistakes_are_all_found_before_anything_runs(change, said):
         passed([("a", 1, 0)], {**FIRST, **change})
     for text in said:
         assert text in str(raised.value)
+
+
+# ---- a restart with other options
+
+BY_CLOCK = {"id": ["order"], "fields": ["order", "n"], "horizon": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (FIRST, LAST, "keep first; now it is last"),
+        (LAST, FIRST, "keep last; now it is first"),
+        (FIRST, {**FIRST, "id": ["order", "n"]}, "id order; now it is order, n"),
+        (BY_CLOCK, FIRST, "horizon of the clock; now it is of event time"),
+        (LAST, {**LAST, "fields": ["n"]}, "fields order, n; now it is n"),
+        (FIRST, {**FIRST, "fields": ["n"], "horizon": "20ms", "allowedLateness": "1ms"}, None),
+        (LAST, {**LAST, "horizon": "20ms"}, None),
+    ],
+)
+def test_a_change_is_refused_that_ids_which_are_remembered_do_not_allow(before, after, said):
+    """They would not be found again, or be read as what they are not."""
+    items = [("a", 1, 0), PAUSE, ("a", 2, 1)]
+    first = passed(items, before, batches=1)[2]
+    if said is None:
+        passed(items, after, checkpoint=first)
+    else:
+        with pytest.raises(TopologyFailed, match=f"has ids that were kept with {said}. Change"):
+            passed(items, after, checkpoint=first)
 
 
 # ---- oracles

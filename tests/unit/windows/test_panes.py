@@ -164,6 +164,12 @@ def test_a_window_is_emitted_once_if_that_is_wanted_from_a_restart_on(
     ]
 
 
+@pytest.mark.parametrize("lateness", ["0", "0s", "0.0ms"])
+def test_without_any_lateness_that_is_allowed_a_window_has_one_row(lateness):
+    found, _ = results([("a", 1, 0), PAUSE], TUMBLING, allowedLateness=lateness)
+    assert found == [("a", 0, 10, 1, 1)]
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [

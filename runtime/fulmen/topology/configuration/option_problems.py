@@ -7,10 +7,11 @@ from typing import Any, get_args
 from pydantic import AliasChoices, BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from fulmen.api.event_time import DURATION
 from fulmen.secrets import masked, without_passwords
 from fulmen.topology.configuration.placeholders import Place
 from fulmen.topology.problems import Problem, did_you_mean, shown
-from fulmen.topology.reading.field_problems import STATEMENTS, Statement, path_of
+from fulmen.topology.reading.field_problems import PATTERNS, STATEMENTS, Statement, path_of
 
 _UNKNOWN = object()
 _BUT = ", but must be "
@@ -130,6 +131,15 @@ def _models_in(annotation: object) -> list[type[BaseModel]]:
     return [model for inner in get_args(annotation) for model in _models_in(inner)]
 
 
+def _models_of(field: FieldInfo | None) -> list[type[BaseModel]]:
+    return [] if field is None else _models_in(field.annotation)
+
+
+def _tags(model: type[BaseModel], name: str) -> tuple[Any, ...]:
+    """The values of the field that tells which kind of a union a model is."""
+    return next((get_args(f.annotation) for f in _fields_named([model], name)), ())
+
+
 def _of_kind(models: Sequence[type[BaseModel]], kind: object) -> list[type[BaseModel]]:
     """Those that a tag of a union is about, or that have such a name."""
     return [
@@ -154,6 +164,10 @@ def _statement(model: type[BaseModel], kind: str, found: _Found, details: Any) -
         return f"there is no option {str(found.place[-1])!r}", cure
     if kind == "missing":
         return f"{name!r} is missing", _told(found.field)
+    if kind == "union_tag_not_found" and isinstance(value, Mapping):
+        tag = context["discriminator"].strip("'")
+        kinds = [str(one) for model in _models_of(found.field) for one in _tags(model, tag)]
+        return f"{tag!r} is missing", f"Write one of {', '.join(kinds)}." if kinds else ""
     statement = (_OWN.get(kind) or STATEMENTS.get(kind) or _as_pydantic(details["msg"]))(
         name, value, context
     )
@@ -216,10 +230,10 @@ def _kind_of_union(field: str, value: Any, context: Mapping[str, Any]) -> Statem
     return message, did_you_mean(context["tag"], choices)
 
 
-def _no_kind(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
-    if not isinstance(value, Mapping):
-        return f"{field} is {shown(value)}, but must be a mapping", ""
-    return f"{context['discriminator']} is missing", ""
+def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
+    pattern = context["pattern"]
+    wanted = PATTERNS[pattern] if pattern == DURATION else f"text that matches {pattern}"
+    return f"{field} is {shown(value)}, but must be {wanted}", ""
 
 
 def _count(least: str) -> Callable[[str, Any, Mapping[str, Any]], Statement]:
@@ -250,13 +264,13 @@ _OWN: dict[str, Callable[[str, Any, Mapping[str, Any]], Statement]] = {
     "list_type": STATEMENTS["tuple_type"],
     "model_attributes_type": STATEMENTS["model_type"],
     "set_type": STATEMENTS["tuple_type"],
-    "string_pattern_mismatch": _must_be("text that matches {pattern}"),
+    "string_pattern_mismatch": _pattern,
     "string_too_long": _count("most {max_length}"),
     "string_too_short": _count("least {min_length}"),
     "too_long": _count("most {max_length}"),
     "too_short": _count("least {min_length}"),
     "union_tag_invalid": _kind_of_union,
-    "union_tag_not_found": _no_kind,
+    "union_tag_not_found": STATEMENTS["model_type"],
     "value_error": _own,
 }
 """Mistakes that the resource itself does not have, or has in other words."""

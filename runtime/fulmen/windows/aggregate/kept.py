@@ -184,7 +184,7 @@ class Windows(ABC):
         self._options, self._context, self._aggregates = options, context, aggregates
         self._timers = context.timers
         self._has_times, self._has_panes = has_times, options.has_panes
-        self._lateness = milliseconds(options.allowed_lateness)
+        self._lateness = options.lateness
         self._is_final = options.emit == "final"
         self._wait = self._lateness if self._is_final else 0
         """How long after its end a window is emitted."""

@@ -18,6 +18,7 @@ from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import (
     LATE,
+    check_kept,
     hashable_key,
     late_counter,
     missing_fields,
@@ -121,16 +122,9 @@ class Join(BasicBolt):
         Raises:
             ValueError: They were.
         """
-        others = [
-            f"{option} {value}; now it is {now.get(option, 'missing')}"
-            for option, value in self.kept_for.items()
-            if now.get(option) != value and self.state and self.needs_same(option)
-        ]
-        if others:
-            raise ValueError(
-                f"the checkpoint has rows that were kept with {', and '.join(others)}. Change it"
-                " back, or give the component another name, and it begins without rows"
-            )
+        if self.state:
+            needed = {n: value for n, value in self.kept_for.items() if self.needs_same(n)}
+            check_kept("rows", needed, now)
         self.kept_for = now
 
     def needs_same(self, option: str) -> bool:  # noqa: ARG002 (for those below)

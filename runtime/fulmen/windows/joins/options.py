@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import override
 
 from fulmen.api.event_time import milliseconds
@@ -22,15 +22,23 @@ from fulmen.windows.options import (
     described,
 )
 
-SignedDuration = Annotated[
-    str, Field(pattern=r"^-?(0|[0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h|d))$", max_length=20)
-]
-
 
 def signed_milliseconds(duration: str) -> int:
-    """How long a duration is, which may be negative."""
+    """How long a duration is, which may be negative.
+
+    Raises:
+        ValueError: It is none.
+    """
     length = milliseconds(duration.removeprefix("-"))
     return -length if duration.startswith("-") else length
+
+
+def _signed(duration: str) -> str:
+    signed_milliseconds(duration)
+    return duration
+
+
+SignedDuration = Annotated[str, Field(max_length=20), AfterValidator(_signed)]
 
 
 class Side(Options):
