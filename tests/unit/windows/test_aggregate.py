@@ -4,6 +4,7 @@ from collections import defaultdict
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from math import nan
+from typing import ClassVar
 
 import pytest
 import yaml
@@ -312,6 +313,26 @@ def test_an_aggregation_of_ones_own():
     items = [("a", 2, 0), ("a", 5, 1)]
     found, _ = results(items, TUMBLING, cls=WithProduct, aggregates={"p": "product(amount)"})
     assert found == [("a", 0, 10, 10)]
+
+
+class Merging(Product):
+    merges: ClassVar[list] = []
+
+    def merge(self, kept, other):
+        self.merges.append((kept, other))
+        return super().merge(kept, other)
+
+
+class WithMerging(Aggregate):
+    own = {"product": Merging}  # noqa: RUF012 (as authors write it)
+
+
+def test_a_tuple_of_one_session_is_added_to_it_without_a_copy_of_what_is_kept(monkeypatch):
+    monkeypatch.setattr(Merging, "merges", [])
+    items = [("a", 2, 0), ("a", 3, 1), PAUSE, ("a", 5, 9), ("a", 7, 25), ("a", 11, 17)]
+    how = {"cls": WithMerging, "aggregates": {"p": "product(amount)"}, "lag": "1s"}
+    assert results(items, SESSION, **how)[0] == [("a", 0, 35, 2310)]
+    assert Merging.merges == [(30, 11), (7, 330)], "only what has become one"
 
 
 class Forgetful(Aggregate):

@@ -34,6 +34,7 @@ VALUES = {
     pa.dictionary(pa.int8(), pa.string()): st.sampled_from(["a", "b"]),
     pa.binary(): st.sampled_from([b"", b"a", b"\xff"]),
     pa.decimal128(6, 2): st.sampled_from([Decimal("0.10"), Decimal("-7.25")]),
+    pa.decimal128(38, 2): st.sampled_from([Decimal("0.01"), Decimal("9" * 36 + ".99")]),
     pa.date32(): st.sampled_from([date(1, 1, 1), date(2024, 2, 29)]),
     pa.timestamp("us", "UTC"): st.sampled_from([DAY, DAY + timedelta(days=1)]),
     pa.list_(pa.int64()): st.sampled_from([[1], [2, 3]]),

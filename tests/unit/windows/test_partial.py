@@ -58,7 +58,7 @@ MANY = [(f"user-{n}", 1, 0) for n in range(50)]
         (FEW, "exact(amount)", {}, (80, 2)),
         (FEW, "exact(amount)", {"cls": LooksAtEach}, (80, 0)),
         (FEW, "exact(amount)", {"key": []}, (80, 2)),
-        (FEW, "exact(amount)", {"window": SESSION}, (80, 79)),
+        (FEW, "exact(amount)", {"window": SESSION}, (80, 0)),
         (MANY, "exact(amount)", {}, (1, 0)),
         (MANY, "exact(amount)", {"partial": True}, (1, 1)),
     ],

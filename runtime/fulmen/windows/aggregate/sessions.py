@@ -63,10 +63,15 @@ class Sessions(Windows):
         if self._is_over(span[1] + self._lateness):
             self.too_late(tup, time, span, collector)
             return
-        window = Open(self._aggregates.new())
-        self._aggregates.add([window.kept], values, time)
-        for one in sorted(touched):
-            window = self._merged(sessions.pop(one), window)
+        if len(touched) == 1:  # the usual case: a merge would copy all that is kept for each tuple
+            window = sessions.pop(touched[0])
+            window = replace(window, kept=list(window.kept), is_new=True)
+            self._aggregates.add([window.kept], values, time)
+        else:
+            window = Open(self._aggregates.new())
+            self._aggregates.add([window.kept], values, time)
+            for one in sorted(touched):
+                window = self._merged(sessions.pop(one), window)
         if window.has_ended and self._is_over(span[1]) and not self._is_final:
             window = self._emit(key, span, window, LATE_PANE, collector)
         else:
