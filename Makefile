@@ -43,10 +43,12 @@ lint: setup ## linters, types and layers only
 	@echo "mypy …" && $(BIN)/mypy --no-error-summary
 	@echo "lint-imports …" && scripts/quietly $(BIN)/lint-imports --no-logo
 
-# Spark starts in half the time with its classes kept ready, and without them as well.
+# Spark starts in half the time with its classes kept ready, and without them as well. So does the
+# Kafka of tests.
 .PHONY: classes
 classes: setup ## make every start of Spark faster: takes a minute, once
 	@$(BIN)/python -m fulmen.engine.spark.class_training || echo "Spark will start more slowly."
+	@PYTHONPATH=tests $(BIN)/python -m support.kafka_classes || echo "Kafka will start more slowly."
 
 # Of each run of pytest: .ci/run makes a table of them.
 results_in = $(if $(FULMEN_RESULTS),--junitxml=$(FULMEN_RESULTS)/$(1).xml)

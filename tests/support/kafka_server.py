@@ -102,17 +102,22 @@ class KafkaBroker:
         )
         assert made.returncode == 0, made.stdout + made.stderr
 
-    def _command(self, *arguments):
-        memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        return [self._java, *memory, "-cp", f"{installed()}/lib/*", *map(str, arguments)]
+    def _command(self, *arguments, classes=None):
+        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        if classes is not None:
+            options.append(classes)
+        elif class_archive().exists():
+            options.append(f"-XX:SharedArchiveFile={class_archive()}")
+        jars = sorted((installed() / "lib").glob("*.jar"))  # an archive is of one class path
+        return [self._java, *options, "-cp", ":".join(map(str, jars)), *map(str, arguments)]
 
     # ---- its life
 
-    def start(self):
-        """Start it, and wait until it answers."""
+    def start(self, classes=None):
+        """Start it, and wait until it answers. `classes`: in place of those that are kept ready."""
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                self._command("kafka.Kafka", self._settings),
+                self._command("kafka.Kafka", self._settings, classes=classes),
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -131,6 +136,11 @@ class KafkaBroker:
         """End it as `kill -9` does."""
         self._process.kill()
         self._process.wait()
+
+    def terminate(self):
+        """Let it end by itself."""
+        self._process.terminate()
+        self._process.wait(SECONDS)
 
     def end(self):
         """Kill it if it runs."""
@@ -244,6 +254,11 @@ def folder_of_servers():
 def installed():
     """The folder of the broker."""
     return folder_of_servers() / f"kafka-{VERSION}"
+
+
+def class_archive():
+    """Its classes as one Java keeps them ready, if `make classes` was run: see kafka_classes."""
+    return installed() / f"classes-{find_java().version}.jsa"
 
 
 @contextmanager
