@@ -1,7 +1,8 @@
 """Methods of an author's class that can't be called as they will be."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from fulmen import api
@@ -108,12 +109,13 @@ def unlikely_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
 def _callbacks(cls: type) -> dict[str, Any]:
     """The methods that Fulmen calls, by name, as the class's bases have them."""
     bases = [base for base in reversed(cls.__mro__) if base in BASES]
-    return {
-        name: method
-        for base in bases
-        for name, method in inspect.getmembers(base, inspect.isfunction)
-        if not name.startswith("_")
-    }
+    return {name: method for base in bases for name, method in _public_methods(base).items()}
+
+
+@cache  # of BASES
+def _public_methods(base: type) -> Mapping[str, Any]:
+    methods = inspect.getmembers(base, inspect.isfunction)
+    return {name: method for name, method in methods if not name.startswith("_")}
 
 
 def _arguments(method: Any) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ Only what methods are seen to change is told: a table in the body of a class is 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fulmen.topology.code.sources import class_tree
 
@@ -32,8 +34,7 @@ def kept_in_class(instance: Any) -> Iterator[tuple[str, str]]:
     methods: dict[str, _Method] = {}
     for owner in reversed(owners):
         for name, method in _methods_of(owner).items():
-            method.inherit(methods.get(name))
-            methods[name] = method
+            methods[name] = method.on_top_of(methods.get(name))
     opening = _reached(methods, BEFORE)
     others = methods.keys() - opening - _reached(methods, AFTER)
     called = [methods[name] for name in _reached(methods, others)]
@@ -80,13 +81,16 @@ class _Method(ast.NodeVisitor):
         for statement in function.body:
             self.visit(statement)
 
-    def inherit(self, base: _Method | None) -> None:
-        """Do what the method of that name in a base does, too, if it is called by `super()`."""
-        if base is not None and self.name in self.extends:
-            self.assigned |= base.assigned
-            self.set_on_class |= base.set_on_class
-            self.changed |= base.changed
-            self.called |= base.called
+    def on_top_of(self, base: _Method | None) -> _Method:
+        """It does what the method of that name in a base does, too, if it calls it by `super()`."""
+        if base is None or self.name not in self.extends:
+            return self
+        both = copy.copy(self)
+        both.assigned = self.assigned | base.assigned
+        both.set_on_class = self.set_on_class | base.set_on_class
+        both.changed = self.changed | base.changed
+        both.called = self.called | base.called
+        return both
 
     def _attribute(self, node: ast.expr) -> str | None:
         """The attribute that an expression is the value of, such as `x` for `self.x`."""
@@ -177,11 +181,18 @@ class _Method(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def _methods_of(cls: type) -> dict[str, _Method]:
-    """The methods in the body of a class, if its source can be read."""
-    tree = class_tree(cls)
-    if tree is None:
-        return {}
+_METHODS: WeakKeyDictionary[type, Mapping[str, _Method]] = WeakKeyDictionary()
+
+
+def _methods_of(cls: type) -> Mapping[str, _Method]:
+    """The methods in the body of a class, if its source can be read. It is looked through once."""
+    if cls not in _METHODS:
+        tree = class_tree(cls)
+        _METHODS[cls] = {} if tree is None else _methods_in(tree, cls)
+    return _METHODS[cls]
+
+
+def _methods_in(tree: ast.Module, cls: type) -> dict[str, _Method]:
     bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
     return {
         node.name: _Method(node, cls.__name__)
