@@ -29,7 +29,25 @@ GROUPS = {
         [f"fulmen/plan/{name}.py" for name in ("assignment", "planner", "stages", "tasks")],
         ["plan"],
     ),
-    "batches": ([f"{ENGINE}/batches/*.py"], ["engine/batches", "engine/driver/test_attempt.py"]),
+    "coordinator": (
+        [
+            f"{ENGINE}/batches/{name}.py"
+            for name in ("coordinator", "done", "end_of_input", "idle", "rests", "unfinished")
+        ],
+        ["engine/batches", "engine/driver/test_attempt.py"],
+    ),
+    "batches": (
+        [
+            *(
+                f"{ENGINE}/batches/{name}.py"
+                for name in ("stage_skipping", "summaries", "timers", "watermarks")
+            ),
+            f"{ENGINE}/batches/failures/*.py",
+            f"{ENGINE}/batches/size/*.py",
+        ],
+        ["engine/batches", "engine/driver/test_attempt.py", "engine/time"],
+    ),
+    "transactions": ([f"{ENGINE}/batches/transactions.py"], ["engine/transactions"]),
     "checkpoint": (
         ["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"],
         [f"checkpoint/test_{name}.py" for name in ("log", "record", "formats", "garbage")],
