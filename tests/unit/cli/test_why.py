@@ -347,6 +347,18 @@ SINCE = NOW - 60
             "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
         ),
         (
+            {
+                "components": [
+                    bolt("a", time={"behind_seconds": -3451.5, "held_by": {"component": "a"}}),
+                    bolt("c", time={"behind_seconds": -3451.5, "held_by": {"component": "a"}}),
+                    bolt("b", time={"behind_seconds": -59.0, "held_by": {"component": "b"}}),
+                ]
+            },
+            "the watermark of 'a' is 57 min ahead of the clock, so what comes with the time of now"
+            " is late",
+            "Look for a sender whose clock is ahead",
+        ),
+        (
             {"worker_counts": {"wanted": 3, "present": 1}},
             "2 of 3 workers are missing",
             "Their executors run on the others meanwhile",

@@ -133,8 +133,11 @@ PART_SHOWN = 20
 
 
 def _behind(time: TimeView | None) -> str:
-    """How far a watermark is behind the clock."""
-    return "-" if time is None or time.behind_seconds is None else age(time.behind_seconds)
+    """How far a watermark is behind the clock, or ahead of it."""
+    if time is None or time.behind_seconds is None:
+        return "-"
+    is_ahead = time.behind_seconds <= -1
+    return f"{age(-time.behind_seconds)} ahead" if is_ahead else age(max(0.0, time.behind_seconds))
 
 
 def _held_by(component: ComponentView) -> str:

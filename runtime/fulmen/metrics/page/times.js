@@ -4,6 +4,7 @@ const moment = (s) => s == null ? "–" : new Date(1000 * s).toISOString().repla
 const heldText = ({ held_by: held }) => held == null ? "–"
   : held.part == null ? held.component
   : `${held.part} of ${held.component}` + (held.silent_seconds < 10 ? "" : `, silent for ${duration(held.silent_seconds)}`);
+const behindText = (s) => s == null ? "–" : s <= -1 ? `${duration(-s)} ahead` : duration(Math.max(0, s));
 const REASONS = { unusable: "without a usable time", ahead: "ahead of the clock", ended: "too late" };
 const lateText = ({ late }) => Object.entries(late).map(([reason, n]) => `${count(n)} ${REASONS[reason] ?? reason}`).join(", ");
 
@@ -11,7 +12,7 @@ const fillTimes = sortable(byId("times-table"), "times", "event time of each com
   { title: "component", value: (c) => c.name },
   { title: "watermark, UTC", value: (c) => c.time.watermark, cell: (c) => moment(c.time.watermark) },
   { title: "behind the clock", value: (c) => c.time.behind_seconds,
-    cell: (c) => c.time.behind_seconds == null ? "–" : duration(Math.max(0, c.time.behind_seconds)) },
+    cell: (c) => behindText(c.time.behind_seconds) },
   { title: "held by", value: (c) => heldText(c.time), cell: (c) => [heldText(c.time), "text"] },
   { title: "open windows", value: (c) => c.metrics.open_windows },
   { title: "timers", value: (c) => c.time.timers },

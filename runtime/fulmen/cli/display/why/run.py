@@ -31,6 +31,8 @@ BUSY = 0.8
 """A bolt or a worker that is at work for so much of the time has little room for more."""
 SKEWED = 2.0
 """A task with so many times its fair share has more to do than the others."""
+AHEAD_SECONDS = 60
+"""A watermark that is so far ahead of the clock is no matter of clocks that differ a little."""
 QUIET_SECONDS = 60
 """A driver that runs for so long has asked its spouts often enough."""
 SOME = 100
@@ -50,6 +52,10 @@ CURES: Mapping[str, str] = {
     " at what its fields say that it has emitted: `fulmen state CHECKPOINT SPOUT --fields`.",
     "hold": "It lets go when there is room again: see what that bolt waits for, or give it more"
     " executors.",
+    "ahead": (
+        "Look for a sender whose clock is ahead, or times of another time zone or unit than"
+        " eventTime says. What is further ahead than eventTime.maxAhead moves no watermark."
+    ),
     "time": "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
     "missing": "Their executors run on the others meanwhile: see why their pods are not ready.",
     "failure": "The traceback is in the log.",
@@ -93,10 +99,22 @@ def wait_findings(view: TopologyView) -> Iterator[Finding]:
     yield from _silent(view)
     for why in dict.fromkeys(c.time.why for c in view.components if c.time and c.time.is_stuck):
         yield Finding(str(why), CURES["time"])
+    yield from _ahead(view)
     counts = view.worker_counts or WorkerCounts(wanted=0, present=0)
     if counts.present < counts.wanted:
         missing = counts.wanted - counts.present
         yield Finding(f"{missing} of {counts.wanted} workers are missing", CURES["missing"])
+
+
+def _ahead(view: TopologyView) -> Iterator[Finding]:
+    """Sources whose watermark is ahead of the clock: what comes with the right time is late."""
+    for one in view.components:
+        time = one.time
+        if time is None or time.held_by is None or time.held_by.component != one.name:
+            continue
+        if (ahead := -(time.behind_seconds or 0)) >= AHEAD_SECONDS:
+            text = f"the watermark of {one.name!r} is {age(ahead)} ahead of the clock"
+            yield Finding(f"{text}, so what comes with the time of now is late", CURES["ahead"])
 
 
 def _silent(view: TopologyView) -> Iterator[Finding]:
