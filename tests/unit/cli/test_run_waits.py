@@ -110,3 +110,49 @@ def test_a_run_that_gives_up_says_what_it_has_waited_for(fulmen, tmp_path, spout
     run = fulmen("run", "t.yaml", "--in-process", "--until-drained", "--give-up-after", "0.2")
     assert run.exit_code == 1
     assert run.stderr.partition("What is committed stays.\n")[2] == f"- {said}\n"
+
+
+QUEUE = """
+from fulmen import Spout
+
+
+class Queue(Spout):
+    outputs = ["n"]
+
+    def open(self, conf, context, collector):
+        self.collector, self.left = collector, [1]
+
+    def next_tuple(self):
+        if not self.left:
+            return False
+        self.collector.emit([self.left.pop()], msg_id=1)
+        return True
+"""
+
+
+@pytest.mark.slow  # by default it waits for some seconds
+@pytest.mark.parametrize(
+    ("options", "longer"),
+    [([], ". To wait longer: --wait-for-more SECONDS"), (["--wait-for-more", "5"], "")],
+)
+def test_a_run_says_whose_end_it_has_assumed(fulmen, tmp_path, options, longer):
+    (tmp_path / "own.py").write_text(QUEUE)
+    spec = {"code": {"folder": "."}, "spouts": [{"name": "queue", "class": "own.Queue"}]}
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "t"}, "spec": spec}
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump(document))
+    run = fulmen("run", "t.yaml", "--in-process", "--until-drained", *options)
+    assert run.exit_code == 0
+    (said,) = re.findall(
+        r"'queue' doesn't know the end of the input: that nothing came for ([\d.]+) s was taken for"
+        r" it(.*)\n",
+        run.stderr,
+    )
+    assert float(said[0]) >= (5 if options else 2)
+    assert said[1] == longer
+
+
+def test_to_wait_for_more_is_an_option_of_until_drained(fulmen, tmp_path):
+    (tmp_path / "t.yaml").write_text("")
+    run = fulmen("run", "t.yaml", "--wait-for-more", "5")
+    assert run.exit_code == 2
+    assert "--wait-for-more says when --until-drained ends: give both." in run.stderr

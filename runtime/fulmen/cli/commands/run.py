@@ -60,6 +60,14 @@ class _FiniteRange(click.FloatRange):
     help="Drain when all spouts are exhausted, or nothing has happened for some seconds.",
 )
 @click.option(
+    "--wait-for-more",
+    "more",
+    type=_FiniteRange(0),
+    metavar="SECONDS",
+    help="With --until-drained: for so long nothing may have come from spouts that don't know their"
+    " end before that is taken for it. Default: some seconds.",
+)
+@click.option(
     "--give-up-after",
     "give_up",
     type=_FiniteRange(0),
@@ -104,6 +112,7 @@ def run(
     workers: int | None,
     seconds: float | None,
     until_drained: bool,
+    more: float | None,
     give_up: float | None,
     checkpoint: str | None,
     report: Path | None,
@@ -121,6 +130,8 @@ def run(
     """
     if workers is not None:
         assignments = (*assignments, f"spec.workers={workers}")
+    if more is not None and not until_drained:
+        raise BadInput("--wait-for-more says when --until-drained ends: give both.")
     if report is not None and not report.absolute().parent.is_dir():
         raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
     with (
@@ -129,7 +140,12 @@ def run(
         logged_to(log.file),
     ):
         jobs = make_jobs(prepared, log.file, in_process=in_process)
-        stop = Stop(after_seconds=seconds, when_drained=until_drained, give_up_seconds=give_up)
+        stop = Stop(
+            after_seconds=seconds,
+            when_drained=until_drained,
+            more_seconds=more or 0.0,
+            give_up_seconds=give_up,
+        )
         start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK
         local_run = LocalRun(prepared, jobs, stop, log, start)
         with _metrics(metrics_host, metrics_port, local_run):

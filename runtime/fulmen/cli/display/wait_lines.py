@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import Parts, age, count, item
+from fulmen.engine.driver.stop import AssumedEnd
 from fulmen.engine.totals.failures import resting_by_component, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence, full_spouts, unanswered
 from fulmen.engine.totals.totals import Totals
@@ -105,6 +106,22 @@ def long_call_sentence(who: str, callback: str, since: float) -> str:
 def hold_sentence(component: str, reason: str) -> str:
     """That a bolt holds the spouts, and why."""
     return f"spouts rest, because {component!r} holds them: {reason}"
+
+
+def assumed_end_sentence(end: AssumedEnd, asked: float) -> str:
+    """That nothing came, and was taken for the end.
+
+    Args:
+        end: Which spouts don't say their end.
+        asked: How long to wait at least, in seconds, as somebody has said; 0: nobody has.
+    """
+    *others, last = map(repr, end.spouts)
+    names = f"{', '.join(others)} and {last} don't" if others else f"{last} doesn't"
+    longer = "" if asked else ". To wait longer: --wait-for-more SECONDS"
+    return (
+        f"{names} know the end of the input: that nothing came for {end.seconds:.1f} s was taken"
+        f" for it{longer}"
+    )
 
 
 def lag_items(lag: Lag | None) -> Iterator[Parts]:

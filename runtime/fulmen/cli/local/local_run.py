@@ -18,6 +18,7 @@ from fulmen.cli.display.figures import (
 from fulmen.cli.display.live_display import Display, RunPhase, make_display
 from fulmen.cli.display.meter import Meter
 from fulmen.cli.display.output import open_console
+from fulmen.cli.display.wait_lines import assumed_end_sentence
 from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
@@ -155,6 +156,9 @@ class LocalRun:
             self._print_summary("failed")
             message = f"{type(error).__name__}: {error}".rstrip(": ")
             raise FulmenError(self._with_log(f"a mistake in Fulmen: {message}.")) from error
+        if self._running is not None and self._running.assumed_end is not None:
+            end = self._running.assumed_end
+            self._display.line(assumed_end_sentence(end, self._stop.more_seconds))
         self._print_summary("drained")
 
     def _run(self) -> None:

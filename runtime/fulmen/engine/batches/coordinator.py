@@ -471,6 +471,24 @@ class Coordinator:
         return self.is_quiet and (self.exhausted or is_over)
 
     @property
+    def seconds_without_input(self) -> float:
+        """For how long no spout has emitted anything, by the batch clock."""
+        return self._end_of_input.seconds_without_input(self.clock)
+
+    @property
+    def spouts_without_end(self) -> list[str]:
+        """The spouts that have not said that nothing more will come."""
+        if self.exhausted:
+            return []
+        if self.transactions is not None:
+            return sorted(self.placed.spouts)
+        return [
+            name
+            for name in sorted(self.placed.spouts)
+            if not self._unfinished.are_exhausted(self.placed.plan.tasks(name))
+        ]
+
+    @property
     def _waits_for_an_end(self) -> bool:
         """Whether a spout that knows its end has not come to it."""
         tasks = [task for task in self._spout_tasks() if task not in self.left_out]

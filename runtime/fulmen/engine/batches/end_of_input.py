@@ -25,6 +25,7 @@ class EndOfInput:
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
         self._away_until = clock  # a source that was away may have more, until then
+        self._emitted_at = clock
 
     def committed(
         self, clock: float, summaries: Sequence[Summary], spouts: Collection[int], *, is_empty: bool
@@ -42,6 +43,12 @@ class EndOfInput:
         self._calm_batches = 0 if has_raised else self._calm_batches + 1
         if away_in(summaries, spouts):
             self._away_until = clock + AWAY_SECONDS
+        if any(summary.emitted for summary in summaries):
+            self._emitted_at = clock
+
+    def seconds_without_input(self, clock: float) -> float:
+        """For how long no spout has emitted anything."""
+        return clock - self._emitted_at
 
     def is_likely(self, idle: Idle, clock: float) -> bool:
         """Whether nothing more is taken to come from spouts."""

@@ -24,6 +24,7 @@ from fulmen.engine.driver.committer import Committer, Outage
 from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
+from fulmen.engine.driver.stop import AssumedEnd
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.engine.driver.taps import Taps
 from fulmen.engine.driver.transaction_host import TransactionHost, transactions_of
@@ -143,6 +144,7 @@ class RunningTopology:
         observer: Is told what happens.
         steady: A clock that only goes forward, in seconds.
         sleep: Waits so many seconds.
+        assumed_end: What it was drained for; None: spouts have said their end, or it was told to.
     """
 
     def __init__(
@@ -180,6 +182,7 @@ class RunningTopology:
             planner.current, self.totals, self.recovery, self._committed_journals, self.steady
         )
         self._pinned_spouts: PinnedSpouts | None = None  # made when they are first asked
+        self.assumed_end: AssumedEnd | None = None
         self._looked = 0.0
         self._ended = self.steady()
         self._transactions.count(self.coordinator)
@@ -288,11 +291,16 @@ class RunningTopology:
         was_active = coordinator.active
         if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
             stop.drain = True
-        if stop.when_drained and coordinator.has_nothing_more and not self._lacks_spouts():
+        if stop.when_drained and self._has_nothing_more(stop.more_seconds):
+            spouts = coordinator.spouts_without_end
+            seconds = coordinator.seconds_without_input
+            self.assumed_end = AssumedEnd(spouts, seconds) if spouts else None
             # they may hold tuples, whose trees have to end first
             coordinator.drain_bolts(is_at_end=True)
             # a source of transactions may go on to open empty ones: those that are open end first
             stop.drain |= coordinator.settled or coordinator.transactions is not None
+        elif not stop.drain:
+            self.assumed_end = None
         if stop.drain:
             coordinator.set_active(active=False)
             if self.recovery.away is not None:  # it would wait for as long as that is so
@@ -307,6 +315,13 @@ class RunningTopology:
         if stop.topology is not None:
             self._approach(stop, stop.topology, was_active)
         return False
+
+    def _has_nothing_more(self, seconds: float) -> bool:
+        """Whether all spouts have come to their end, or nothing has come for so long."""
+        coordinator = self.coordinator
+        if not coordinator.has_nothing_more or self._lacks_spouts():
+            return False
+        return coordinator.exhausted or coordinator.seconds_without_input >= seconds
 
     def _lacks_spouts(self) -> bool:
         """Whether spout tasks are left out, which may have more.

@@ -1,5 +1,6 @@
 """When a driver is to stop, and what it is to do until then."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fulmen.topology.resource.spec import Topology
@@ -15,6 +16,8 @@ class Stop:
         now: Stop after the batch at hand.
         after_seconds: Drain then.
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
+        more_seconds: For so long no spout may have emitted anything, before `when_drained` takes
+            that for the end of those that don't say it.
         give_up_seconds: While it drains, or is to when it is drained: end as failed if for so long
             nothing is acked and nothing new emitted. None: never.
         active: Whether spouts may emit. None: as the topology says.
@@ -27,6 +30,20 @@ class Stop:
     now: bool = False
     after_seconds: float | None = None
     when_drained: bool = False
+    more_seconds: float = 0.0
     give_up_seconds: float | None = None
     active: bool | None = None
     topology: Topology | None = None
+
+
+@dataclass(frozen=True)
+class AssumedEnd:
+    """What `when_drained` took for the end of spouts that don't say it.
+
+    Attributes:
+        spouts: Their names.
+        seconds: For so long no spout had emitted anything.
+    """
+
+    spouts: Sequence[str]
+    seconds: float

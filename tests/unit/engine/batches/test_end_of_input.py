@@ -61,3 +61,10 @@ def test_a_source_of_transactions_is_at_its_end_after_some_empty_batches_in_a_ro
     assert not ended_after(1, is_empty=False)
     assert not ended_after(IDLE_BATCHES_TO_END - 1, is_empty=True)
     assert ended_after(1, is_empty=True)
+
+
+def test_it_is_known_for_how_long_spouts_have_emitted_nothing(end):
+    assert end.seconds_without_input(103.0) == 3.0
+    end.committed(105.0, [Summary(0, 0, emitted=2), Summary(1, 0)], {SPOUT}, is_empty=False)
+    end.committed(106.0, [Summary(0, 0), Summary(1, 0)], {SPOUT}, is_empty=False)
+    assert end.seconds_without_input(107.0) == 2.0
