@@ -322,10 +322,10 @@ def test_partitions_that_are_added_are_read_from_their_first_message(
 ):
     asked, read = [], []
 
-    def ask(consumer, options, partitions):
+    def ask(brokers, consumer, options, partitions):
         asked.extend(partitions)
         read.extend(consumer.assignment())
-        return first_positions(consumer, options, partitions)
+        return first_positions(brokers, consumer, options, partitions)
 
     monkeypatch.setattr("fulmen.connectors.kafka.spout.first_positions", ask)
     kafka.make_topic(topic)

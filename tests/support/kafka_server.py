@@ -20,7 +20,17 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from fulmen.engine.jvm.java import find_java
 from support.cut_proxy import CutProxy
@@ -29,6 +39,8 @@ from support.spark_runs import wait_until
 
 VERSION = "4.1.1"
 USER, PASSWORD = "fulmen", "s3cret/word"
+OTHER_USERS = tuple(f"other-{number}" for number in range(10))
+"""They have that password, too, and no right until a test grants it."""
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 SECONDS = 30
 
@@ -62,6 +74,7 @@ class KafkaBroker:
     def _write_settings(self, address, ports, advertised):
         self._settings = self._folder / "server.properties"
         login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        others = " ".join(f'user_{name}="{PASSWORD}"' for name in OTHER_USERS)
         outside = [name for name in ports if name != "CONTROLLER"]
         settings = {
             "process.roles": "broker,controller",
@@ -78,8 +91,10 @@ class KafkaBroker:
             ),
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl.plain.sasl.jaas.config": (
-                f'{login} required user_{USER}="{PASSWORD}";'
+                f'{login} required user_{USER}="{PASSWORD}" {others};'
             ),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:ANONYMOUS;User:{USER}",
             "log.dirs": self._folder / "data",
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": 1,
@@ -177,6 +192,27 @@ class KafkaBroker:
         """Remove it."""
         done(self.admin().delete_topics([name], operation_timeout=SECONDS))
         wait_until(lambda: not self._has(name, 1), f"the end of topic {name}")
+
+    def grant(self, user, right, kind, name):
+        """Give somebody a right, such as READ, to a topic, group or transactional id.
+
+        Args:
+            user: One of `OTHER_USERS`.
+            right: One of AclOperation.
+            kind: One of ResourceType.
+            name: With `*` at its end: all that begin with it.
+        """
+        pattern = "PREFIXED" if name.endswith("*") else "LITERAL"
+        binding = AclBinding(
+            ResourceType[kind],
+            name.removesuffix("*"),
+            ResourcePatternType[pattern],
+            f"User:{user}",
+            "*",
+            AclOperation[right],
+            AclPermissionType.ALLOW,
+        )
+        done(self.admin().create_acls([binding]))
 
     def add_partitions(self, name, total):
         """Let a topic have so many."""

@@ -8,10 +8,16 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.kafka.options import ClientOptions
+from fulmen.connectors.kafka.options import ClientOptions, KafkaSinkOptions, KafkaSpoutOptions
 
 try:
-    from confluent_kafka import Consumer, KafkaError, KafkaException
+    from confluent_kafka import (
+        Consumer,
+        ConsumerGroupTopicPartitions,
+        KafkaError,
+        KafkaException,
+        TopicPartition,
+    )
     from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 except ImportError as error:
     raise ImportError(
@@ -33,13 +39,9 @@ _REASONS = {
     " settings `ssl.*` in `properties`",
     KafkaError._ALL_BROKERS_DOWN: "no broker answers: check `bootstrap.servers`, and"
     " `security.protocol`: a broker that expects another one closes the connection",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user has no right to the topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "this user has no right to the group",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user has no right to write"
-    " transactions: it needs Write and Describe for transactional ids that begin with `fulmen-`",
     KafkaError._FENCED: "another process writes in the place of this one",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user has no right to write with idempotence",
 }
+_LACKS = "this user lacks the right"
 _FINAL = {
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED),
     *(KafkaError._SSL, KafkaError._RESOLVE),
@@ -65,6 +67,7 @@ class Brokers:
     def __init__(self, options: ClientOptions) -> None:
         self.service = f"Kafka at {options.bootstrap_servers}"
         self._options = options
+        self._rights = _rights(options)
         self._said: dict[int, KafkaError] = {}
 
     def settings(self, **more: Any) -> dict[str, Any]:
@@ -161,7 +164,15 @@ class Brokers:
             last = error_of(error)
             is_vague = last.code() in _VAGUE
             told = [*told, last] if is_vague else [last]
-        return ServiceUnavailable(self.service, reason_of(told[0]) if told else "no answer")
+        if not told:
+            return ServiceUnavailable(self.service, "no answer")
+        state = "can't be used" if told[0].code() in self._rights else "is away"
+        return ServiceUnavailable(self.service, self.reason_of(told[0]), state)
+
+    def reason_of(self, error: KafkaError) -> str:
+        """What an error means, in one line: which right the user lacks, if it is about one."""
+        known = self._rights | _REASONS
+        return known.get(error.code()) or " ".join(error.str().split())
 
     def metadata(self, client: Any, topic: str) -> Mapping[int, Any]:
         """The partitions of a topic, once the brokers tell.
@@ -187,6 +198,28 @@ class Brokers:
             if not of_topic.error.retriable() or time.monotonic() > deadline:
                 raise self.unavailable(self.about(of_topic.error, topic))
             time.sleep(0.1)
+
+    def committed(
+        self, consumer: Consumer, asked: list[TopicPartition], group: str
+    ) -> list[TopicPartition]:
+        """The offsets that the group of a consumer has committed.
+
+        Raises:
+            KafkaException: The brokers do not answer, or the user may not ask. A consumer then only
+                waits for too long, so the brokers are asked why.
+        """
+        try:
+            return consumer.committed(asked, SECONDS)
+        except KafkaException as error:
+            if not is_lost(error):
+                raise
+            admin = self.make(AdminClient)  # no answer comes once it is let go of
+            wanted = [ConsumerGroupTopicPartitions(group, asked)]
+            told = admin.list_consumer_group_offsets(wanted, request_timeout=CONNECT_SECONDS)
+            cause = told[group].exception(2 * CONNECT_SECONDS)
+            if isinstance(cause, KafkaException):
+                raise cause from None
+            raise
 
     def is_compacted(self, topic: str) -> bool:
         """Whether a topic is known to be compacted. Not so if the brokers don't tell."""
@@ -233,6 +266,27 @@ def is_lost(error: KafkaException | KafkaError) -> bool:
     return error_of(error).code() in _VAGUE
 
 
-def reason_of(error: KafkaError) -> str:
-    """What an error means, in one line."""
-    return _REASONS.get(error.code()) or " ".join(error.str().split())
+def _rights(options: ClientOptions) -> dict[int, str]:
+    """What the brokers' refusals mean, by their codes. Brokers don't say which right is missing."""
+    if isinstance(options, KafkaSinkOptions):
+        topic = f"{_LACKS} Write for topic {options.topic!r}"
+        idempotence = f"{topic}; brokers before 3.0 want IdempotentWrite for the cluster, too"
+        if options.guarantee == "exactly-once":
+            topic = (
+                f"{_LACKS} Write or Read for topic {options.topic!r}: with `exactly-once` it needs"
+                " both, since the mark is an offset of that topic"
+            )
+        group = f"{_LACKS} Read for groups that begin with `fulmen-`"
+    elif isinstance(options, KafkaSpoutOptions):
+        topic = f"{_LACKS} Read for topic {options.topic!r}"
+        group = f"{_LACKS} Read for group {options.group_id!r}"
+        idempotence = topic
+    else:
+        return {}
+    return {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: topic,
+        KafkaError.GROUP_AUTHORIZATION_FAILED: group,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: idempotence,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"{_LACKS} Write for transactional ids"
+        " that begin with `fulmen-`",
+    }

@@ -277,7 +277,7 @@ class KafkaSpout(Spout):
         if new and self._is_assigned:  # brokers answer a client that fetches only then, each time
             self._consumer.unassign()
             self._is_assigned = False
-        begun = first_positions(self._consumer, first, new)
+        begun = first_positions(self._brokers, self._consumer, first, new)
         self.positions |= begun
         self.topic_id = found.topic_id
         self._troubles.heard()
@@ -319,6 +319,9 @@ class KafkaSpout(Spout):
             return
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._find_place(partition)
+            return
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            self._group.refused(error)
             return
         if error.code() in NO_TOPIC:
             self._topic.ask()

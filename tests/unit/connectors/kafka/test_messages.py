@@ -102,7 +102,7 @@ def test_the_reason_is_the_most_telling_of_what_was_said():
 @pytest.mark.parametrize("name", ["security.protocol", "error_cb"])
 def test_properties_cannot_take_the_place_of_what_is_set(name):
     options = KafkaSpoutOptions.model_construct(
-        bootstrap_servers="b", security_protocol="SSL", properties={name: "x"}
+        topic="t", bootstrap_servers="b", security_protocol="SSL", properties={name: "x"}
     )
     assert Brokers(options).settings()[name] != "x"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from fulmen.connectors.kafka.client import Brokers, reason_of
+from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.troubles import Troubles
 
@@ -31,7 +31,7 @@ class Group:
         """
         self.name = options.group_id or default
         self._is_told = options.group_id is not None
-        self._service, self._topic = brokers.service, options.topic
+        self._brokers, self._topic = brokers, options.topic
         self._troubles = troubles
         self._told: dict[int, int] = {}
 
@@ -54,9 +54,21 @@ class Group:
         """What has become of a commit."""
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             self._told = {}
-            self._troubles.tell(
-                "group",
-                f"{self._service}: positions are not committed to group {self.name!r}"
-                f" ({reason_of(error)}). The checkpoint has them, so nothing is lost. If other"
-                " consumers are members of that group, give the spout a `group.id` of its own",
-            )
+            self.refused(error)
+
+    def refused(self, error: KafkaError) -> None:
+        """The brokers have something against the group. Messages are read all the same."""
+        if not self._is_told:  # then nothing is done with it
+            return
+        cure = (
+            ""
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+            else ". If other consumers are members of that group, give the spout a `group.id` of"
+            " its own"
+        )
+        self._troubles.tell(
+            "group",
+            f"{self._brokers.service}: positions are not committed to group {self.name!r}"
+            f" ({self._brokers.reason_of(error)}). The checkpoint has them, so nothing is lost"
+            f"{cure}",
+        )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -56,15 +57,18 @@ class Queue:
 class PartitionReader:
     """The partitions of one task."""
 
-    def __init__(self, consumer: Consumer, topic: str, most: int) -> None:
+    def __init__(
+        self, consumer: Consumer, topic: str, most: int, refused: Callable[[KafkaError], object]
+    ) -> None:
         """Nothing is fetched before it is asked for.
 
         Args:
             consumer: With `enable.partition.eof`, and without partitions.
             topic: Which topic.
             most: How many messages are asked for at once.
+            refused: Is told what the brokers have against the consumer's group.
         """
-        self._consumer = consumer
+        self._consumer, self._refused = consumer, refused
         self._topic = topic
         self._most = most
         self._queues: dict[int, Queue] = {}
@@ -135,6 +139,8 @@ class PartitionReader:
         """Sort what has arrived. If nothing has, wait for so long."""
         for message in self._consumer.consume(AT_ONCE, seconds):
             queue, error = self._queues.get(_partition(message)), message.error()
+            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                self._refused(error)
             if queue is None:
                 continue
             if error is None:

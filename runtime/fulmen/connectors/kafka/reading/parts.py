@@ -118,7 +118,9 @@ class Parts:
             enable_partition_eof=True,
             on_commit=self._group.answered,
         )
-        self._reader = PartitionReader(self._consumer, options.topic, options.max_messages)
+        self._reader = PartitionReader(
+            self._consumer, options.topic, options.max_messages, self._group.refused
+        )
         self._asking: Consumer | None = None
 
     def _to_ask(self) -> Consumer:
@@ -201,7 +203,8 @@ class Parts:
         if partition in found.partitions:
             is_added = partition >= self._known
             first = options.model_copy(update=FROM_THE_FIRST) if is_added else options
-            start = first_positions(self._to_ask(), first, [partition])[partition]
+            asked = first_positions(self._brokers, self._to_ask(), first, [partition])
+            start = asked[partition]
         return Part(found.topic_id, start, start, 0, self._known, gone)
 
     def _read(self, partition: int, part: Part) -> tuple[Part, list[Message]]:

@@ -119,7 +119,7 @@ def ends_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
 
 def first_positions(
-    consumer: Consumer, options: KafkaSpoutOptions, partitions: Iterable[int]
+    brokers: Brokers, consumer: Consumer, options: KafkaSpoutOptions, partitions: Iterable[int]
 ) -> dict[int, int]:
     """Where to begin partitions that there is no position of, as `start` says.
 
@@ -131,7 +131,7 @@ def first_positions(
     if asked:
         consumer.list_topics(topic, SECONDS)  # else it may not know yet of new ones
     if options.start == "group" and asked:
-        found = _known(consumer.committed(asked, SECONDS))
+        found = _known(brokers.committed(consumer, asked, options.group_id or ""))
     elif options.start_timestamp is not None and asked:
         milliseconds = int(options.start_timestamp.timestamp() * 1000)
         at = [TopicPartition(topic, part.partition, milliseconds) for part in asked]

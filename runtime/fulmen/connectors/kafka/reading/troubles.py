@@ -14,7 +14,6 @@ from fulmen.connectors.kafka.client import (
     error_of,
     is_lost,
     no_topic,
-    reason_of,
 )
 from fulmen.connectors.kafka.reading.topic import Description, Topic
 
@@ -76,7 +75,8 @@ class Troubles:
         self.tell("away", self._brokers.unavailable(error))
 
     def _unread(self, error: KafkaError, of: str = "") -> ServiceUnavailable:
-        return ServiceUnavailable(self._brokers.service + of, reason_of(error), "can't be read")
+        reason = self._brokers.reason_of(error)
+        return ServiceUnavailable(self._brokers.service + of, reason, "can't be read")
 
     def heard(self) -> None:
         """The brokers have answered."""

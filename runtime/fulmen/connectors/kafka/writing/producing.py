@@ -236,8 +236,18 @@ class Delivery:
         }
         others = [failed[i] for i in failed if i not in refused]
         if others and not (refused and self._is_transactional):  # else they went with it
-            raise KafkaException(others[0])
+            raise KafkaException(self._cause_of(others))
         return exact | refused
+
+    def _cause_of(self, failed: Sequence[KafkaError]) -> KafkaError:
+        """Why messages have failed. Those of a transaction may only say that they were dropped."""
+        told = [error for error in failed if error.code() != KafkaError._PURGE_QUEUE]
+        if not told and self._is_transactional:
+            try:
+                self.producer.begin_transaction()  # of one that is lost: it says why
+            except KafkaException as error:
+                return error_of(error)
+        return told[0] if told else failed[0]
 
     def _is_refusal(self, row: Any, code: int) -> bool:
         """Whether it says that a row is refused, or was sent with one that is."""

@@ -14,16 +14,17 @@ whether its last transaction was committed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from fulmen.api.sinks import Mark, Rows
-from fulmen.connectors.kafka.client import SECONDS, Brokers
+from fulmen.connectors.kafka.client import SECONDS, Brokers, error_of
 from fulmen.connectors.kafka.writing.marks import Written
 from fulmen.connectors.kafka.writing.producing import Delivery, Limits, Refused, reason_of_refusal
 
 TRANSACTION_SECONDS = 60
+FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 def within(seconds: float, call: Callable[[], object]) -> None:
@@ -80,33 +81,34 @@ class Transactions:
         for i, code in sorted(self._written.refused.items()):
             rows.fail(i, reason_of_refusal(code, rows[i]))
 
-    def _begin(self, mark: Mark, *, one_by_one: bool) -> None:
+    def _begin(self, mark: Mark, *, one_by_one: bool) -> Delivery:
         """Keep older producers out, and read what they have written at last."""
         self.drop()
-        self._delivery = Delivery(
+        delivery = self._delivery = Delivery(
             self._brokers,
             self._place,
             one_by_one=one_by_one,
             transactional_id=f"fulmen-{mark.sink}",
             transaction_timeout_ms=TRANSACTION_SECONDS * 1000,
         )
-        self._delivery.producer.init_transactions(TRANSACTION_SECONDS)
+        delivery.producer.init_transactions(TRANSACTION_SECONDS)
         self._brokers.forget()
         found = self._committed(mark, 0)
         more = Written.pages_after(found.metadata) if found.offset >= 0 else 0
         after = [self._committed(mark, page).metadata for page in range(1, more + 1)]
         self._written = Written.read(found.offset, [found.metadata, *after])
+        return delivery
 
     def _reader(self, mark: Mark, page: int) -> Consumer:
         """What reads and commits a page of the mark."""
         while len(self._readers) <= page:
-            number = f"-{len(self._readers)}" if self._readers else ""
-            self._readers.append(self._brokers.consumer(f"fulmen-{mark.sink}{number}"))
+            self._readers.append(self._brokers.consumer(_group(mark, len(self._readers))))
         return self._readers[page]
 
     def _committed(self, mark: Mark, page: int) -> TopicPartition:
         reader = self._reader(mark, page)
-        (found,) = reader.committed([TopicPartition(self._place, 0)], SECONDS)
+        asked = [TopicPartition(self._place, 0)]
+        (found,) = self._brokers.committed(reader, asked, _group(mark, page))
         if found.error is not None:
             raise KafkaException(found.error)
         return found
@@ -175,7 +177,14 @@ class Transactions:
         assert self._delivery is not None
         producer = self._delivery.producer
         producer.begin_transaction()
-        found = self._delivery.write(rows, [i for i in range(len(rows)) if i not in refused])
+        left = [i for i in range(len(rows)) if i not in refused]
+        try:
+            found = self._delivery.write(rows, left)
+        except KafkaException as error:
+            if error_of(error).code() != FORBIDDEN or not (found := self._look(rows, left, mark)):
+                raise
+            refused |= {i: of.code for i, of in found.items()}
+            return found
         refused |= {i: of.code for i, of in found.items() if of.is_exact}
         if self._delivery.has_failed:
             return found
@@ -185,6 +194,27 @@ class Transactions:
         producer.commit_transaction(TRANSACTION_SECONDS)
         self._written = written
         return None
+
+    def _look(self, rows: Rows, left: Sequence[int], mark: Mark) -> dict[int, Refused]:
+        """Which rows are for other topics that are forbidden: each of these is tried alone.
+
+        The brokers don't say which topic of a transaction they mean.
+        """
+        by_topic: dict[str, list[int]] = {}
+        for i in left:
+            by_topic.setdefault(rows[i].topic, []).append(i)
+        by_topic.pop(self._place, None)
+        found: dict[int, Refused] = {}
+        for positions in by_topic.values():
+            delivery = self._begin(mark, one_by_one=False)
+            delivery.producer.begin_transaction()
+            try:
+                delivery.write(rows, positions[:1])
+            except KafkaException as error:
+                if error_of(error).code() != FORBIDDEN:
+                    raise
+                found |= dict.fromkeys(positions, Refused(FORBIDDEN, is_exact=True))
+        return found
 
     def _send_offset(self, producer: Producer, mark: Mark, page: int, metadata: str) -> None:
         offset = TopicPartition(self._place, 0, mark.number, metadata)
@@ -199,3 +229,8 @@ class Transactions:
             delivery.drop()
         for reader in readers:
             reader.close()
+
+
+def _group(mark: Mark, page: int) -> str:
+    """The group that keeps a page of the mark."""
+    return f"fulmen-{mark.sink}-{page}" if page else f"fulmen-{mark.sink}"
