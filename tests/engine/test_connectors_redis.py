@@ -541,6 +541,27 @@ def test_a_sink_says_that_a_key_is_at_another_node_of_a_cluster(two_nodes):
         write(sink, [[f"{i}", i] for i in range(40)])
 
 
+def test_nothing_is_written_while_some_keys_are_at_another_node_of_a_cluster(two_nodes, name):
+    here, _ = two_nodes
+    sink = sink_of(here.url, key=name + ":{word}", type="list", format={"type": "json"})
+    for values in ([[f"{i}", i] for i in range(40)], [[f"{i}", 0] for i in range(501)]):
+        with pytest.raises(ServiceUnavailable, match="a key is at another node of the cluster"):
+            write(sink, values)
+    with here.client() as one:
+        assert one.keys(f"{name}:*") == []  # else it would be written again at each try
+
+
+def test_exactly_once_is_refused_in_a_cluster(redis_cluster):
+    with pytest.raises(ValueError, match="a node of a cluster, where no script may write rows and"):
+        sink_of(
+            redis_cluster.url,
+            key="{word}",
+            type="string",
+            format={"type": "json"},
+            guarantee="exactly-once",
+        )
+
+
 def test_a_sink_waits_while_the_slot_of_a_new_key_moves_to_another_node(two_nodes):
     here, there = two_nodes
     sink = sink_of(here.url, key="{word}", type="list", format={"type": "json"})

@@ -13,6 +13,7 @@ from fulmen.transactional.errors import StoreError
 try:
     import redis
     from redis.backoff import NoBackoff
+    from redis.exceptions import NoPermissionError
     from redis.retry import Retry
 
     from fulmen.transactional.stores.redis_connection import described, translated
@@ -57,6 +58,18 @@ class Server:
                 reason = reason.removeprefix(_AWAY).removesuffix(")")
                 raise ServiceUnavailable(self.name, reason) from None
             raise self.unusable(reason) from None
+
+    def is_cluster(self) -> bool:
+        """Whether it is a node of a cluster. Not so if the user may not ask.
+
+        Raises:
+            redis.RedisError: It does not answer.
+        """
+        try:
+            told = self.client.info("cluster")
+        except NoPermissionError:
+            return False
+        return bool(told.get("cluster_enabled"))
 
     def unusable(self, reason: str) -> ServiceUnavailable:
         """What to raise while something is not there, or is not as it must be."""

@@ -100,8 +100,9 @@ return {skipped, before and before['last-delivered-id'] or '', entries}
 """
 
 MAY_USE = """
--- Does nothing with a key: Redis answers NOPERM by itself if the user may not use it.
--- KEYS: the key
+-- Does nothing with keys: Redis says by itself that the user may not use one (NOPERM), or that it
+-- is at another node of a cluster (MOVED, ASK).
+-- KEYS: the keys
 return 0
 """
 

@@ -39,7 +39,7 @@ class RedisSink(Sink):
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     config_model: ClassVar[type[Options]] = RedisSinkOptions
     transient: ClassVar[Sequence[str]] = (
-        *("_options", "_server", "_script", "_may_use", "_fields", "_command"),
+        *("_options", "_server", "_script", "_may_use", "_fields", "_command", "_is_cluster"),
     )
 
     @override
@@ -52,7 +52,8 @@ class RedisSink(Sink):
 
         Raises:
             ServiceUnavailable: Redis is away, or does not let us in.
-            ValueError: The options name a field that the sink does not receive.
+            ValueError: The options name a field that the sink does not receive, or exactly-once is
+                wanted of a cluster.
         """
         self._options: RedisSinkOptions = context.options
         self._server = Server(context, self._options.url)
@@ -69,6 +70,13 @@ class RedisSink(Sink):
                 ) from error
         with self._server.told():
             self._server.client.ping()
+            self._is_cluster = self._server.is_cluster()
+        if self._is_cluster and self._options.guarantee == "exactly-once":
+            raise ValueError(
+                f"bolt {context.component!r}: {self._server.name} is a node of a cluster, where no"
+                " script may write rows and the mark: their keys are in several slots. Use"
+                " guarantee: at-least-once, or a Redis that is no cluster"
+            )
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
@@ -103,6 +111,9 @@ class RedisSink(Sink):
         """By several scripts. In a cluster, each has the rows of one slot."""
         firsts = range(0, len(rows), AT_ONCE)
         parts: list[Sequence[int]] = [range(len(rows))[at : at + AT_ONCE] for at in firsts]
+        if self._is_cluster:
+            parts = [slot for part in parts for slot in _by_slot(rows, part)]
+            self._see_that_all_are_here(rows, parts)
         while parts:
             with self._server.client.pipeline(transaction=False) as pipe:
                 for part in parts:
@@ -114,13 +125,24 @@ class RedisSink(Sink):
                 for smaller in self._taken(rows, part, answer)
             ]
 
-    def _taken(self, rows: Rows, part: Sequence[int], answer: Any) -> list[list[int]]:
+    def _see_that_all_are_here(self, rows: Rows, parts: Sequence[Sequence[int]]) -> None:
+        """Write nothing if a key is at another node: rows before it would be written at each try.
+
+        Raises:
+            redis.ResponseError: One is.
+        """
+        with self._server.client.pipeline(transaction=False) as pipe:
+            for part in parts:
+                self._may_use(client=pipe, keys=list({rows[i][0]: None for i in part}))
+            answers = pipe.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, Exception) and not isinstance(answer, NoPermissionError):
+                raise answer
+
+    def _taken(self, rows: Rows, part: Sequence[int], answer: Any) -> list[Sequence[int]]:
         """What is still to be written of a part, after its script has answered."""
         if isinstance(answer, ClusterCrossSlotError):
-            by_slot: dict[int, list[int]] = {}
-            for i in part:
-                by_slot.setdefault(key_slot(rows[i][0]), []).append(i)
-            return list(by_slot.values())
+            return _by_slot(rows, part)
         if isinstance(answer, NoPermissionError):
             forbidden = self._forbidden(rows, part, answer)
             self._fail(rows, forbidden.items())
@@ -195,3 +217,11 @@ class RedisSink(Sink):
     def _fail(self, rows: Rows, failed: Iterable[tuple[int, str]]) -> None:
         for i, reason in failed:
             rows.fail(i, f"key {rows[i][0].decode(errors='replace')!r}: {reason}")
+
+
+def _by_slot(rows: Rows, places: Sequence[int]) -> list[Sequence[int]]:
+    """Rows whose keys are in one slot of a cluster, for each slot."""
+    by_slot: dict[int, list[int]] = {}
+    for i in places:
+        by_slot.setdefault(key_slot(rows[i][0]), []).append(i)
+    return list(by_slot.values())
