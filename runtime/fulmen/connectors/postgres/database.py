@@ -140,6 +140,18 @@ class Database:
         found: Exception = meant(error, text)
         return found
 
+    def in_doubt(self, error: psycopg.Error, rows: int) -> Exception:
+        """That nobody knows whether so many rows, all that there are, are to blame."""
+        told = connections.without_password(said(error), self._dsn)
+        if rows == 1:
+            doubt = "the only row, and no other tells whether it is to blame. It is refused"
+            end = "after some minutes"
+        else:
+            doubt = f"all {rows} rows, and no other tells whether they are to blame. They wait"
+            end = "until it is mended, or the table has a row that tells"
+        text = f"{told}. It is so for {doubt} {end}"
+        return ServiceUnavailable(self.service, text, "can't be used")
+
     def _away(self, error: psycopg.Error, text: str) -> Exception:
         code = connections.code_of(error)
         if code.startswith(SERVERS):

@@ -122,6 +122,7 @@ class Writer:
 
         Raises:
             psycopg.Error: Nothing can be written, or not now.
+            ServiceUnavailable: Nothing can be written, and rows may be to blame, or not.
         """
         deadly = self._deadly(items)
         if deadly:
@@ -133,12 +134,13 @@ class Writer:
     def _write_all(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
         refused = self._write_with_orphans(items, key)
         if self._doubtful and not self._written:
-            takes_another = self._takes_another()
+            takes_another, error = self._takes_another(), next(iter(self._doubtful.values()))
             if takes_another is None:
                 alone = next(iter(self._doubtful))
-                takes_another = len(self._doubtful) == 1 and self._has_waited(alone)
-            if not takes_another:
-                raise next(iter(self._doubtful.values()))
+                if len(self._doubtful) > 1 or not self._has_waited(alone):
+                    raise self._database.in_doubt(error, len(self._doubtful)) from None
+            elif not takes_another:
+                raise error
         return refused
 
     def _write_with_orphans(
