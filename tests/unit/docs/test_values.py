@@ -234,7 +234,8 @@ def test_a_source_makes_of_a_type_of_avro_what_its_page_says(name, said):
 def test_the_page_names_each_type_of_avro():
     named = {param.values[0] for param in read_from_avro()}
     assert named == OF_AVRO.keys()
-    readers = {name.partition("-")[2] for name in LOGICAL_READERS}
+    own = [name for name, reader in LOGICAL_READERS.items() if "fastavro" in reader.__module__]
+    readers = {name.partition("-")[2] for name in own}  # Kafka's client may have added some
     assert readers <= {name.partition(" ")[0] for name in named}
 
 
