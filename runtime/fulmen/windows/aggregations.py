@@ -9,8 +9,8 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from decimal import Context, Decimal
-from numbers import Real
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from numbers import Integral, Rational, Real
 from typing import Any, ClassVar
 
 from fulmen.errors import repr_of
@@ -112,7 +112,8 @@ class Sum(_OfNumbers):
         return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
-        return value if kept is None else _plus(kept, value)
+        number = _number(value)
+        return number if kept is None else _plus(kept, number)
 
     def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
         return other if kept is None else kept if other is None else _plus(kept, other)
@@ -127,7 +128,7 @@ class Mean(_OfNumbers):
         return 0, 0
 
     def add(self, kept: tuple[int, Any], value: Any, time: int) -> tuple[int, Any]:  # noqa: ARG002, D102
-        return kept[0] + 1, _plus(kept[1], value)
+        return kept[0] + 1, _plus(kept[1], _number(value))
 
     def merge(self, kept: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:  # noqa: D102
         return kept[0] + other[0], _plus(kept[1], other[1])
@@ -136,9 +137,20 @@ class Mean(_OfNumbers):
         return float(kept[1] / kept[0]) if kept[0] else None
 
 
-EXACT = Context(prec=2000)
+EXACT = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 """Adds up decimals to the last digit. Python's own context has 28 digits, and Arrow's decimals have
-up to 76. Its end keeps `1E+999999` from taking all memory."""
+up to 76. Its end keeps `1E+999999` from taking all memory. Infinity less itself is NaN, as it is of
+floats."""
+_EXACT_TYPES = {int, float, Decimal}
+
+
+def _number(value: Any) -> Any:
+    """A number that is added up without an overflow, which those of NumPy have."""
+    if value.__class__ in _EXACT_TYPES:
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return value if isinstance(value, Decimal | Rational) else float(value)
 
 
 def _plus(one: Any, other: Any) -> Any:
@@ -161,7 +173,9 @@ class Min(Aggregation):
         return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
-        return value if kept is None or value < kept or kept != kept else kept
+        if kept is None or kept != kept:
+            return value
+        return value if value == value and value < kept else kept
 
     def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
         return kept if other is None else self.add(kept, other, 0)
@@ -176,7 +190,9 @@ class Max(Aggregation):
         return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
-        return value if kept is None or value > kept or value != value else kept
+        if kept is None or value != value:
+            return value
+        return value if kept == kept and value > kept else kept
 
     def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
         return kept if other is None else self.add(kept, other, 0)
@@ -205,7 +221,9 @@ class MaxBy(Aggregation):
 
     def _beats(self, one: Any, other: Any) -> bool:
         """Whether a value of the other field is preferred. NaN is above all numbers."""
-        return bool(one > other or (one != one and other == other))
+        if one != one or other != other:  # a decimal NaN can't be compared
+            return bool(one != one and other == other)
+        return bool(one > other)
 
     def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
         return kept if other is None else self.add(kept, (other[2], other[0]), other[1])
@@ -218,7 +236,9 @@ class MinBy(MaxBy):
     """The value of the tuple in which another field is least, as `MaxBy`."""
 
     def _beats(self, one: Any, other: Any) -> bool:
-        return bool(one < other or (other != other and one == one))
+        if one != one or other != other:
+            return bool(other != other and one == one)
+        return bool(one < other)
 
 
 class First(Aggregation):

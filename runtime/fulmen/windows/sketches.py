@@ -6,6 +6,8 @@ known. Those of two parts of the values are merged into one of all.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ KLL_SIZE = 200
 HLL_SIZE = 12
 """The logarithm of how many registers there are: the standard error is 1.6 %."""
 _LONGEST_INT = 2**63
+_ALL_DIGITS = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def check_installed() -> None:
@@ -104,6 +107,14 @@ def _plain(value: Any) -> int | str:
     """What stands for a value: the same for equal ones, as 1, 1.0 and True are."""
     if isinstance(value, str):
         return value
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        value = value.astimezone(UTC)
+    if isinstance(value, Decimal) and value.is_finite():
+        value = value.normalize(_ALL_DIGITS)
+        if value == float(value):
+            value = float(value)
+        elif abs(value) >= _LONGEST_INT:
+            return f"Decimal {value!r}"  # as an int it may have any number of digits
     try:
         whole = int(value)
         if whole == value and -_LONGEST_INT <= whole < _LONGEST_INT:

@@ -3,9 +3,12 @@
 import math
 import pickle
 import sys
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import permutations
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -119,12 +122,38 @@ def test_the_least_and_the_greatest_are_those_of_sql(rows):
         ([Decimal(1), 2], Decimal(3)),
         ([Decimal("0.5"), 0.25], 0.75),
         ([Decimal("1E+37"), Decimal("0.01"), 1], Decimal(f"{10**37 + 1}.01")),
+        ([np.int64(2**62), np.int64(2**62)], 2**63),
+        ([np.float32(0.5), np.float32(2**30)], 2**30 + 0.5),
+        ([np.int8(100), Decimal("0.5"), np.int8(100)], Decimal("200.5")),
     ],
 )
-def test_sums_of_decimals(values, total):
+def test_sums_of_decimals_and_of_numbers_of_numpy(values, total):
     aggregation = wanted("sum(x)", {}).aggregation
     result = added(aggregation, [(value, 0) for value in values])
     assert (result, type(result)) == (total, type(total))
+
+
+@pytest.mark.parametrize("nan", [math.nan, Decimal("NaN")])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("min(x)", 1), ("max(x)", None), ("min_by(x, y)", 2), ("max_by(x, y)", None)],
+)
+def test_nan_that_can_not_be_compared_with_decimals_is_above_all_numbers(text, found, nan):
+    """In any order: it must not make all tuples of its window fail that come after it."""
+    aggregation = wanted(text, {}).aggregation
+    for values in permutations([nan, Decimal(1), Decimal(2)]):
+        kept = aggregation.init()
+        for value in values:
+            pair = (value, -value if value == value else value)
+            kept = aggregation.add(kept, pair if aggregation.by else value, 0)
+        result = aggregation.result(kept)
+        assert (None if result != result else result) == found
+
+
+def test_of_infinite_decimals_that_cancel_each_other_the_sum_is_nan_as_of_floats():
+    aggregation = wanted("sum(x)", {}).aggregation
+    result = added(aggregation, [(Decimal("Infinity"), 0), (Decimal("-Infinity"), 0)])
+    assert result.is_nan()
 
 
 @pytest.mark.parametrize(
@@ -203,6 +232,11 @@ def test_an_approximate_count_is_within_its_error_of_the_exact_one(value):
 def test_equal_values_are_one_for_an_approximate_count():
     values = [1, 1.0, True, Decimal(1), "1", "one", None, float("inf"), float("inf")]
     assert sketched("distinct(x, approximate)", values) == 5
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    values = [0.5, Decimal("0.50"), Decimal("0.1"), Decimal("0.10"), 2**62 + 1]
+    values += [Decimal(2**62 + 1), Decimal("1E+999999"), Decimal("10E+999998")]
+    values += [noon, noon.astimezone(timezone(timedelta(hours=2)))]
+    assert sketched("distinct(x, approximate)", values) == len(set(values)) == 5
 
 
 def test_a_sketch_without_its_library_is_a_clear_mistake(monkeypatch):
