@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -75,14 +76,17 @@ def run_with_kills(file, rng, *options, checkpoint="state"):
     for left in reversed(range(KILLS + 1)):
         with open("log", "ab") as log, open("printed", "wb") as printed:
             run = subprocess.Popen(command, stdout=printed, stderr=log, env=os.environ)
-        if left:
-            wait_until(partial(goes_on, run, entries(checkpoint), checkpoint), "a commit", 60)
-            try:
-                run.wait(rng.uniform(0, 1))
-            except subprocess.TimeoutExpired:
-                run.kill()
-                kills += 1
-        if run.wait(300) == 0:
+        try:
+            if left:
+                wait_until(partial(goes_on, run, entries(checkpoint), checkpoint), "a commit", 150)
+                with suppress(subprocess.TimeoutExpired):
+                    run.wait(rng.uniform(0, 1))
+                kills += run.poll() is None
+            else:
+                run.wait(300)
+        finally:
+            run.kill()  # also if it does not get on
+        if run.wait() == 0:
             return kills
         assert left, Path("log").read_text()
     raise AssertionError

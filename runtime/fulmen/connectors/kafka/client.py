@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ SECONDS = 10.0
 """How long to wait for an answer of the brokers."""
 CONNECT_SECONDS = 5.0
 """How long to wait for the first one. A component that is not opened is opened again later."""
+REFUSE_SECONDS = 1.0
+"""How long to wait for what is refused at once, or not answered at all."""
 
 _NO_LOGIN = "it does not let us in: check `sasl.mechanism`, `sasl.username` and `sasl.password`"
 _REASONS = {
@@ -215,10 +218,11 @@ class Brokers:
                 raise
             admin = self.make(AdminClient)  # no answer comes once it is let go of
             wanted = [ConsumerGroupTopicPartitions(group, asked)]
-            told = admin.list_consumer_group_offsets(wanted, request_timeout=CONNECT_SECONDS)
-            cause = told[group].exception(2 * CONNECT_SECONDS)
-            if isinstance(cause, KafkaException):
-                raise cause from None
+            told = admin.list_consumer_group_offsets(wanted, request_timeout=REFUSE_SECONDS)
+            with suppress(TimeoutError):
+                cause = told[group].exception(2 * REFUSE_SECONDS)
+                if isinstance(cause, KafkaException) and not is_lost(cause):
+                    raise cause from None
             raise
 
     def is_compacted(self, topic: str) -> bool:
