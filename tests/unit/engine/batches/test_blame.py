@@ -198,6 +198,12 @@ def test_while_a_bolt_holds_the_spouts_they_emit_nothing(coordinator, spouts, bo
 # ---- ends ----------------------------------------------------------------------------------------
 
 
+def test_a_last_attempt_closes_instances_and_is_no_batch(coordinator):
+    header = coordinator.it.begin_closing(coordinator.now)
+    assert header.closes
+    assert coordinator.it.attempt is None
+
+
 @pytest.mark.parametrize("is_at_end", [False, True])
 def test_event_time_ends_with_the_last_turn_of_bolts_only_at_the_end(coordinator, is_at_end):
     coordinator.begin()

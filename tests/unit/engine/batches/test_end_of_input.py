@@ -46,6 +46,10 @@ def test_what_was_away_may_have_more_for_a_while(end):
     assert likely_after(end, [Summary(0, 0)], 100.0 + AWAY_SECONDS)
 
 
+def test_an_error_of_a_spout_that_names_no_service_is_no_reason_to_wait(end):
+    assert likely_after(end, [Summary(0, 0, errors=[ErrorReport("a", SPOUT, "unreadable")])])
+
+
 def test_what_a_bolt_connects_to_may_be_away_at_the_end(end):
     assert likely_after(end, [away(BOLT)])
 

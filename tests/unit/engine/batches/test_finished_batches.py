@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fulmen.engine.batches.done import TICKS, did_something, only_ticked
 from fulmen.engine.batches.failures.crashes import Crashes
+from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
+from fulmen.engine.protocol.summary import PendingTimers, Resting, Summary
 from support.coordinators import Checked, placed, ranges
 
 
@@ -61,6 +64,31 @@ def test_ticks_alone_are_told_from_what_comes(coordinator):
     assert not coordinator.succeed(emitted=1, counts=Counter(ticks)).only_ticked
     coordinator.begin()
     assert not coordinator.succeed(acked={1: ranges((0, 1))}, counts=Counter(ticks)).only_ticked
+
+
+def summary(*, says_so=False, **executed):
+    """Of a part of a batch, with tuples that a bolt has executed of each stream."""
+    counts = {("bolt", "executed", STREAMS[name]): n for name, n in executed.items()}
+    return Summary(0, 0, did_something=says_so, counts=Counter(counts))
+
+
+STREAMS = {"ticks": TICKS, "words": "source:default"}
+
+
+@pytest.mark.parametrize(
+    ("summaries", "happened", "are_ticks"),
+    [
+        pytest.param([], False, False, id="no-part-ran"),
+        pytest.param([summary(), summary(words=0)], False, False, id="nothing"),
+        pytest.param([summary(), summary(words=1)], True, False, id="tuple-in-one-part"),
+        pytest.param([summary(), summary(says_so=True)], True, False, id="says-so-in-one-part"),
+        pytest.param([summary(), summary(ticks=1)], True, True, id="tick-in-one-part"),
+        pytest.param([summary(ticks=1), summary(words=1)], True, False, id="tick-and-tuple"),
+        pytest.param([summary(), summary(ticks=1, says_so=True)], True, False, id="tick-and-more"),
+    ],
+)
+def test_what_happened_in_a_batch_is_known_of_all_its_parts(summaries, happened, are_ticks):
+    assert (did_something(summaries), only_ticked(summaries)) == (happened, are_ticks)
 
 
 @pytest.mark.parametrize(("tasks", "limit"), [(1, 30), (2, 31)])
@@ -199,6 +227,10 @@ def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
 # ---- which stages have a job of their own --------------------------------------------------------
 
 
+def resting(due):
+    return Resting(messages=1, due=due, failures=1, reason="no")
+
+
 def test_a_batch_runs_whole_when_ackers_hold_trees_or_it_is_no_usual_one():
     coordinator = Checked(placed(workers=2))
     it, end = coordinator.it, len(coordinator.it.placed.plan.stages)
@@ -227,6 +259,28 @@ def test_some_batches_run_whole_after_one_whose_trees_outlived_it():
         coordinator.succeed()
         whole += 1
     assert whole == LIMITS.whole_batches
+
+
+@pytest.mark.parametrize(
+    ("said", "cuts"),
+    [
+        pytest.param({}, (1, 2, 3), id="nothing"),
+        pytest.param({"wants_batch": True}, (2, 3), id="task-that-wants-a-batch"),
+        pytest.param({"timers": {3: PendingTimers(None, 100.0)}}, (2, 3), id="timer"),
+        pytest.param({"timers": {3: PendingTimers(None, 999.0)}}, (1, 2, 3), id="later-timer"),
+        pytest.param({"resting": {3: resting(100.0)}}, (2, 3), id="result-that-comes-again"),
+        pytest.param({"resting": {3: resting(999.0)}}, (1, 2, 3), id="result-that-comes-later"),
+        pytest.param({"resting": {4: resting(100.0)}}, (1, 2, 3), id="message-that-comes-again"),
+    ],
+)
+def test_only_spouts_are_asked_in_an_idle_topology_if_nothing_is_due_for_bolts(said, cuts):
+    coordinator = Checked(placed(workers=2), clock=100.0)
+    plan = coordinator.it.placed.plan
+    assert [plan.component_of(task) for task in (4, 3)] == ["source", "count"]
+    coordinator.it.idle.warmed = WARM_BATCHES
+    coordinator.begin()
+    coordinator.succeed(seconds=0.0, **said)  # the first one makes the tasks
+    assert coordinator.it.cuts(coordinator.begin()) == cuts
 
 
 # ---- how many tuples the next batch may have -----------------------------------------------------

@@ -46,6 +46,11 @@ def test_after_a_batch_it_rests_as_after_a_light_one_whatever_is_due(topology):
     assert topology.seconds(clock=100.0, ticks=[0.03], resting=[100.02]) == LIGHT_REST
 
 
+def test_a_new_topology_that_wants_batches_rests_as_no_window_was_due(topology):
+    topology.committed(wants_batch=True)
+    assert topology.seconds() == LIGHT_REST
+
+
 # ---- idle ------------------------------------------------------------------------------------
 
 

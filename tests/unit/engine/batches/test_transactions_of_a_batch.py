@@ -1,0 +1,87 @@
+"""What the coordinator of batches does with transactions. They themselves: engine/transactions."""
+
+from dataclasses import replace
+
+import pytest
+
+from fulmen.engine.batches.failures.crashes import Crashes
+from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
+from fulmen.engine.batches.transactions import Ledger, Transactions
+from fulmen.engine.protocol.transaction_work import FailedAttempt
+from support.coordinators import Checked, placed
+
+
+@pytest.fixture
+def checked():
+    """A coordinator with one transaction that is opened, of a topology with an interval."""
+    made = Checked(placed(batch_interval_millis=1000))
+    made.it.transactions = Transactions(1, Ledger(), has_commit_phase=True)
+    made.it.transactions.initialize(1, b"")
+    return made
+
+
+def batch(checked, **summary):
+    """A batch that counts. Returns what it was to do for transactions."""
+    header = checked.it.begin(checked.now)
+    checked.it.committed(checked.it.finish([checked.summary(**summary)], 0.1))
+    return header.transactions
+
+
+def test_a_transaction_is_processed_and_then_committed_each_in_a_batch_with_a_commit(checked):
+    it, number = checked.it, checked.it.number
+    [opened] = batch(checked).processes
+    assert (it.number, it.pending, it.settled) == (number + 1, 1, False)
+    assert batch(checked).commits == opened.attempt
+    assert (it.number, it.pending, it.settled) == (number + 2, 0, True)
+    assert not batch(checked)
+    assert it.number == number + 2
+
+
+def test_after_a_new_plan_what_was_processed_is_processed_again(checked):
+    [opened] = batch(checked).processes
+    checked.it.current.placed = replace(checked.it.placed, run="other")
+    work = batch(checked)
+    assert work.commits is None
+    [again] = work.processes
+    assert again.attempt.attempt > opened.attempt.attempt
+    assert batch(checked).commits == again.attempt  # and that once only
+
+
+def test_an_attempt_that_a_component_failed_is_not_committed(checked):
+    checked.it.begin(checked.now)
+    [active] = checked.it.transactions.active.values()
+    failed = FailedAttempt(active.attempt, "count", 3, "no")
+    checked.it.committed(checked.it.finish([checked.summary(failed_attempts=[failed])], 0.1))
+    assert checked.it.transactions.ledger.failures == {1: 1}
+    assert checked.it.pending == 0
+    assert not checked.it.settled
+    assert batch(checked).commits is None
+
+
+def test_a_batch_with_a_transaction_that_comes_to_nothing_makes_no_tuple_suspect(checked):
+    for _ in range(2):
+        checked.it.begin(checked.now)
+        checked.it.failed(checked.now, "killed", is_service_away=True)
+    assert checked.it.crashes == Crashes()
+    assert checked.it.begin(checked.now).default_permit > 0  # it is tried as it was
+
+
+def test_the_source_says_whether_more_transactions_will_come(checked):
+    for is_exhausted in (False, True):
+        checked.it.source_said(is_exhausted=is_exhausted, is_away=False)
+        batch(checked)
+        assert checked.it.exhausted is is_exhausted
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_batches_without_transactions_are_the_end_unless_the_source_is_away(checked, is_away):
+    checked.it.source_said(is_exhausted=False, is_away=is_away)
+    for _ in range(2 + IDLE_BATCHES_TO_END):
+        batch(checked)
+    assert checked.it.has_nothing_more is not is_away
+
+
+def test_no_batch_waits_for_more_while_a_transaction_is_open(checked):
+    for seconds in (0.0, 0.9):  # the first one processes it, the second one commits it
+        batch(checked, emitted=1)
+        assert checked.it.idle_seconds() == pytest.approx(seconds)

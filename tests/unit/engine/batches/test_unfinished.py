@@ -1,0 +1,43 @@
+"""What tasks still have, as they said last."""
+
+import pytest
+
+from fulmen.engine.batches.unfinished import Unfinished
+from fulmen.engine.protocol.summary import Resting, Summary
+
+
+@pytest.fixture
+def unfinished():
+    return Unfinished()
+
+
+@pytest.mark.parametrize("has", ["spout_pending", "result_pending"])
+def test_what_has_failed_rests_until_its_task_says_what_it_has_without_it(unfinished, has):
+    resting = Resting(messages=1, due=5.0, failures=1, reason="no")
+    unfinished.committed([Summary(0, 0, **{has: {1: 3, 2: 4}}, resting={1: resting})])
+    assert unfinished.rests(lambda _: True) == [5.0]
+    assert unfinished.rests(lambda task: task != 1) == []
+    unfinished.committed([Summary(0, 0), Summary(1, 0, **{has: {2: 0}})])  # of task 1 nothing
+    assert unfinished.rests(lambda _: True) == [5.0]
+    unfinished.committed([Summary(0, 0, **{has: {1: 3}})])
+    assert unfinished.rests(lambda _: True) == []
+    assert unfinished.messages(()) == 3
+    assert unfinished.messages((1,)) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "is_exhausted", "is_awaited"),
+    [
+        pytest.param({}, False, False, id="first-turn-has-not-ended"),
+        pytest.param({1: None, 2: None}, False, False, id="never-say"),
+        pytest.param({1: True, 2: None}, False, False, id="one-never-says"),
+        pytest.param({1: True, 2: False}, False, True, id="one-has-more"),
+        pytest.param({1: True}, False, False, id="one-has-not-said"),
+        pytest.param({1: True, 2: True}, True, False, id="both"),
+    ],
+)
+def test_spouts_are_exhausted_when_all_have_said_so(unfinished, said, is_exhausted, is_awaited):
+    unfinished.committed([Summary(0, 0, exhausted=said)])
+    assert unfinished.are_exhausted([1, 2]) is is_exhausted
+    assert unfinished.awaits_end_of([1, 2]) is is_awaited
+    assert not unfinished.awaits_end_of([1])
