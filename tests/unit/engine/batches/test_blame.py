@@ -111,7 +111,7 @@ def test_no_tuple_is_to_blame_when_a_bolt_can_not_be_made(coordinator, bolt):
 
 
 def test_a_bolt_whose_making_hangs_will_never_be_made(coordinator, bolt):
-    assert fail(coordinator, (bolt, "prepare"), hung_seconds=60.0).unmade.certain.hangs
+    assert fail(coordinator, (bolt, "prepare"), hung_seconds=0.5).unmade.certain.hangs
 
 
 def test_a_batch_that_counts_shows_that_all_bolts_were_made(coordinator, bolt):
@@ -158,6 +158,14 @@ def test_a_call_of_a_bolt_proves_nothing_of_the_spout_whose_tuple_was_dropped(co
     it = fail(coordinator, (bolt, "execute"))
     assert not it.left_out
     assert it.crashes.limit == 1
+
+
+@pytest.mark.parametrize(("rounds", "hopeless"), [(2, False), (3, True)])
+def test_a_batch_is_hopeless_when_each_of_two_spout_tasks_was_suspected_in_vain(
+    coordinator, rounds, hopeless
+):
+    coordinator.it.crashes = Crashes(limit=1, trial=Probe.ALONE, rounds=rounds)
+    assert coordinator.it.hopeless is hopeless
 
 
 # ---- services that are away, and bolts that are full ---------------------------------------------

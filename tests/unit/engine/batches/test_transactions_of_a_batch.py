@@ -63,7 +63,18 @@ def test_a_batch_with_a_transaction_that_comes_to_nothing_makes_no_tuple_suspect
         checked.it.begin(checked.now)
         checked.it.failed(checked.now, "killed", is_service_away=True)
     assert checked.it.crashes == Crashes()
-    assert checked.it.begin(checked.now).default_permit > 0  # it is tried as it was
+    header = checked.it.begin(checked.now)
+    assert header.default_permit > 0
+    assert [opened.attempt.txid for opened in header.transactions.processes] == [1]
+
+
+def test_a_batch_without_a_transaction_that_comes_to_nothing_is_counted(checked):
+    for _ in range(2):
+        batch(checked)
+    for _ in range(2):
+        checked.it.begin(checked.now)
+        checked.it.failed(checked.now, "killed")
+    assert checked.it.crashes.failures == 2
 
 
 def test_the_source_says_whether_more_transactions_will_come(checked):
