@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fulmen.checkpoint import Update
 from fulmen.engine.batches.done import TICKS, did_something, only_ticked
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.idle import WARM_BATCHES
@@ -19,6 +20,10 @@ from support.coordinators import Checked, placed, ranges
 @pytest.fixture
 def coordinator():
     return Checked()
+
+
+def resting(due):
+    return Resting(messages=1, due=due, failures=1, reason="no")
 
 
 @pytest.mark.parametrize(("stood_still", "passes"), [(1.0, 9.0), (0.99, 10.0)])
@@ -89,6 +94,61 @@ STREAMS = {"ticks": TICKS, "words": "source:default"}
 )
 def test_what_happened_in_a_batch_is_known_of_all_its_parts(summaries, happened, are_ticks):
     assert (did_something(summaries), only_ticked(summaries)) == (happened, are_ticks)
+
+
+UPDATES = {"count/0": {"fields": Update(b"x", None, 0)}}
+
+
+@pytest.mark.parametrize("updates", [[{}, {}], [UPDATES, {}], [{}, UPDATES]])
+def test_what_any_part_of_a_batch_has_changed_is_committed(coordinator, updates):
+    coordinator.begin()
+    summaries = [Summary(stage, 0, updates=one) for stage, one in enumerate(updates)]
+    done = coordinator.it.finish(summaries, 0.1)
+    assert done.commits is (updates != [{}, {}])
+    coordinator.it.committed(done)
+    assert coordinator.it.number == 7 + done.commits
+
+
+def test_no_batch_waits_for_more_when_one_of_several_spouts_has_more():
+    it = Checked(placed(batch_interval_millis=1000)).it
+    for stages, seconds in [((False, False), 0.9), ((True, False), 0.0)]:
+        it.begin(5000.0)
+        parts = [Summary(n, 0, has_more=has_more) for n, has_more in enumerate(stages)]
+        it.committed(it.finish([*parts, Summary(2, 0, did_something=True)], 0.1))
+        assert it.idle_seconds() == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("said", "settled", "settled_at_the_end"),
+    [
+        pytest.param({}, True, True, id="nothing"),
+        pytest.param({"pending": {1: 1}}, False, False, id="tree"),
+        pytest.param({"spout_pending": {4: 1}}, False, False, id="message-of-a-spout"),
+        pytest.param({"result_pending": {3: 1}}, False, False, id="result-of-a-bolt"),
+        pytest.param({"wants_batch": True}, False, False, id="task-that-wants-a-batch"),
+        pytest.param({"resting": "result"}, True, False, id="result-that-comes-again"),
+        pytest.param({"resting": "message"}, True, True, id="message-that-comes-again"),
+    ],
+)
+def test_a_topology_is_settled_when_nothing_is_pending(said, settled, settled_at_the_end):
+    it = Checked().it
+    one_of = {name: it.placed.plan.tasks(name)[0] for name in ("source", "count")}
+    if what := said.get("resting"):
+        task = one_of["count" if what == "result" else "source"]
+        said = {"resting": {task: resting(999.0)}}
+    it.begin(5000.0)
+    assert not it.settled
+    it.committed(it.finish([Summary(0, 0, **said)], 0.1))
+    assert it.settled is settled
+    it.drain_bolts(is_at_end=True)
+    assert it.settled is settled_at_the_end
+
+
+def test_a_topology_is_not_settled_before_its_spouts_were_told(coordinator):
+    for acked, settled in [({1: ranges((0, 1))}, False), ({}, True)]:
+        coordinator.begin()
+        coordinator.succeed(pending={1: 0}, spout_pending={4: 0, 5: 0}, acked=acked)
+        assert coordinator.it.settled is settled
 
 
 @pytest.mark.parametrize(("tasks", "limit"), [(1, 30), (2, 31)])
@@ -225,10 +285,6 @@ def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
 
 
 # ---- which stages have a job of their own --------------------------------------------------------
-
-
-def resting(due):
-    return Resting(messages=1, due=due, failures=1, reason="no")
 
 
 def test_a_batch_runs_whole_when_ackers_hold_trees_or_it_is_no_usual_one():
