@@ -4,6 +4,8 @@
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
+# Else each process would compile all that it imports, and pytest would rewrite all tests each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTEST_ARGS ?=

@@ -85,6 +85,16 @@ def test_messages_of_a_spout_task_that_is_left_out_are_not_waited_for(coordinato
     assert coordinator.it.settled
 
 
+def test_a_topology_whose_spout_tasks_are_all_left_out_is_not_exhausted(coordinator, spouts):
+    coordinator.begin()
+    coordinator.succeed(exhausted=dict.fromkeys(spouts, True))
+    assert coordinator.it.exhausted
+    fail(coordinator, *((task, "ack") for task in spouts), hung_seconds=1.0)
+    assert coordinator.it.begin(coordinator.now).left_out == spouts
+    coordinator.it.committed(coordinator.it.finish([coordinator.summary()], 0.1))
+    assert not coordinator.it.exhausted
+
+
 def test_while_a_tuple_is_suspected_only_tasks_that_are_not_left_out_may_emit(coordinator, spouts):
     fail(coordinator, (spouts[0], "next_tuple"), hung_seconds=1.0)
     coordinator.it.crashes = Crashes(limit=1, trial=Probe.ALONE)

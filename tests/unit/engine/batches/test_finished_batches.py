@@ -151,6 +151,26 @@ def test_a_topology_is_not_settled_before_its_spouts_were_told(coordinator):
         assert coordinator.it.settled is settled
 
 
+def test_a_batch_in_which_spouts_are_told_is_not_idle(coordinator):
+    ticks = Counter({("bolt", "executed", TICKS): 2})
+    for acked, ticked in [({1: ranges((0, 1))}, False), ({}, False), ({}, True)]:
+        coordinator.begin()
+        assert coordinator.succeed(acked=acked, counts=Counter(ticks)).only_ticked is ticked
+    for acked, idle in [({1: ranges((1, 2))}, False), ({}, False), ({}, True)]:
+        coordinator.begin()
+        assert coordinator.succeed(acked=acked).idle is idle
+
+
+def test_a_topology_whose_spouts_are_held_is_not_idle_and_its_bolts_have_another_turn(coordinator):
+    coordinator.begin()
+    coordinator.succeed()
+    coordinator.it.drain_bolts()
+    assert coordinator.begin().drains
+    coordinator.succeed(holds={3: "full"})
+    assert coordinator.it.idle.batches == 0
+    assert not coordinator.it.drained
+
+
 @pytest.mark.parametrize(("tasks", "limit"), [(1, 30), (2, 31)])
 def test_twice_what_batches_emit_is_what_a_failed_one_is_halved_from(tasks, limit):
     coordinator = Checked(placed(tasks))

@@ -92,6 +92,13 @@ def test_batches_without_transactions_are_the_end_unless_the_source_is_away(chec
     assert checked.it.has_nothing_more is not is_away
 
 
+def test_batches_in_which_something_happens_are_not_the_end(checked):
+    for _ in range(2 + IDLE_BATCHES_TO_END):
+        batch(checked, did_something=True)
+    assert checked.it.settled
+    assert not checked.it.has_nothing_more
+
+
 def test_no_batch_waits_for_more_while_a_transaction_is_open(checked):
     for seconds in (0.0, 0.9):  # the first one processes it, the second one commits it
         batch(checked, emitted=1)
