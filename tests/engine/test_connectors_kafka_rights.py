@@ -5,10 +5,17 @@ import zlib
 import pytest
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions, KafkaSpout, KafkaSpoutOptions
+from fulmen.connectors.kafka import (
+    KafkaSink,
+    KafkaSinkOptions,
+    KafkaSpout,
+    KafkaSpoutOptions,
+    TransactionalKafkaSpout,
+)
 from support.kafka_server import OTHER_USERS, PASSWORD
 from support.sink_lives import SinkLife
 from support.spout_lives import SpoutLife
+from support.transactional_lives import TransactionalLife
 
 USERS = iter(OTHER_USERS)
 
@@ -51,10 +58,10 @@ def made():
 
     yield make
     for life in lives:
-        if isinstance(life, SpoutLife):
-            life.close()
-        else:
+        if isinstance(life, SinkLife):
             life.sink.cleanup()
+        else:
+            life.close()
 
 
 def test_a_spout_that_may_not_read_is_told_and_reads_once_it_may(kafka, topic, user, given, made):
@@ -70,6 +77,21 @@ def test_a_spout_that_may_not_read_is_told_and_reads_once_it_may(kafka, topic, u
     life.until_emitted(2)
     group = f"not committed to group '{topic}-group' (this user lacks the right Read for group"
     life.until(lambda: any(group in text for text in life.reports), "what the group lacks")
+    life.commit()  # it can be closed all the same
+
+
+def test_a_transactional_spout_that_may_not_read_is_told_and_reads_once_it_may(
+    kafka, topic, user, given, made
+):
+    kafka.produce(topic, [b"a", b"b"])
+    lacks = f"this user lacks the right Read for topic '{topic}'"
+    with pytest.raises(ServiceUnavailable, match=f"can't be used: {lacks}$"):
+        TransactionalLife(TransactionalKafkaSpout, given)
+    kafka.grant(user, "DESCRIBE", "TOPIC", topic)
+    life = made(TransactionalLife, (TransactionalKafkaSpout, given))
+    life.until(lambda _: any(text.endswith(lacks) for text in life.reports), "a report")
+    kafka.grant(user, "READ", "TOPIC", topic)
+    life.until_emitted(2)
 
 
 def test_a_spout_without_a_group_of_its_own_needs_no_right_to_one(kafka, topic, user, given, made):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -239,6 +240,13 @@ class Brokers:
     def about(self, error: KafkaError, topic: str) -> KafkaError:
         """The error, with the topic's name if it is not there."""
         return no_topic(topic) if error.code() in NO_TOPIC else error
+
+
+def let_go(consumer: Consumer) -> None:
+    """Close it. If it waits for an answer to a commit that never comes, leave it alone."""
+    thread = threading.Thread(target=consumer.close, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
 
 
 NO_TOPIC = (

@@ -33,7 +33,7 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import ERRORS
-from fulmen.connectors.kafka.client import NO_TOPIC, Brokers
+from fulmen.connectors.kafka.client import NO_TOPIC, Brokers, let_go
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import Group
 from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run, traceparents_of
@@ -109,7 +109,7 @@ class KafkaSpout(Spout):
             self._begin_to_fetch()
             self._reader.connect()
         except BaseException:
-            self._consumer.close()
+            let_go(self._consumer)
             raise
 
     def _begin_to_fetch(self) -> None:
@@ -303,7 +303,7 @@ class KafkaSpout(Spout):
         )
         self.state.clear()
         self.positions, self.topic_id = {}, topic_id
-        self._consumer.close()
+        let_go(self._consumer)
         self._rereading.close()
         self._connect()  # the client itself remembers where it was in the old one
 
@@ -387,4 +387,4 @@ class KafkaSpout(Spout):
     @override
     def close(self) -> None:
         self._rereading.close()
-        self._consumer.close()
+        let_go(self._consumer)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from fulmen.connectors.kafka.client import let_go
+
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""
 AHEAD = 4
@@ -140,7 +142,8 @@ class PartitionReader:
         for message in self._consumer.consume(AT_ONCE, seconds):
             queue, error = self._queues.get(_partition(message)), message.error()
             if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                self._refused(error)
+                self._refused(error)  # it names a partition all the same
+                continue
             if queue is None:
                 continue
             if error is None:
@@ -163,7 +166,7 @@ class PartitionReader:
 
     def close(self) -> None:
         """Let go of the consumer."""
-        self._consumer.close()
+        let_go(self._consumer)
 
 
 def _offset(message: Message) -> int:
