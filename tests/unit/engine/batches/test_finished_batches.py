@@ -142,6 +142,8 @@ def test_a_topology_is_settled_when_nothing_is_pending(said, settled, settled_at
     assert it.settled is settled
     it.drain_bolts(is_at_end=True)
     assert it.settled is settled_at_the_end
+    it.begin(5000.0)
+    assert not it.settled
 
 
 def test_a_topology_is_not_settled_before_its_spouts_were_told(coordinator):
