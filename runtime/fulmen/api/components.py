@@ -137,6 +137,22 @@ class Component(ABC):
         """
         return ()
 
+    def grouping_key(
+        self,
+        options: Any,  # noqa: ARG002
+        source: tuple[str, str],  # noqa: ARG002
+    ) -> Sequence[str]:
+        """The fields of an input whose equal values must come to one task. Default: none.
+
+        Called as `check_input`. If the input is divided among several tasks in another way, that is
+        told as a warning.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+            source: Its component and stream.
+        """
+        return ()
+
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.
 

@@ -68,6 +68,10 @@ class Deduplicate(ChunkBolt):
         return list(missing_fields(needed, stream))
 
     @override
+    def grouping_key(self, options: DeduplicateOptions, source: tuple[str, str]) -> Sequence[str]:
+        return options.id
+
+    @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: DeduplicateOptions = context.options
         self._options, self._context, self._reader = options, context, options.reader()

@@ -78,9 +78,10 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
     name, inside = match.groups()
     kind = known.get(name)
     if kind is None:
-        cure = did_you_mean(COMMON.get(name.lower(), name), known)
-        there = f"There are: {', '.join(known)}"
-        raise ValueError(f"there is no aggregate {name!r}. {cure or there}")
+        close = did_you_mean(COMMON.get(name.lower(), name), known)
+        meant = f", but {close.removeprefix('Did you mean ').removesuffix('?')}"
+        there = meant if close else f". There are: {', '.join(known)}"
+        raise ValueError(f"there is no aggregate {name!r}{there}")
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
         return Wanted(Count(), None)
@@ -89,7 +90,8 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
     fields, arguments = parts[: 1 + kind.by], parts[1 + kind.by :]
     if len(fields) != 1 + kind.by or not all(fields) or len(arguments) != kind.arguments:
         more = ", FIELD" * kind.by + ", ..." * kind.arguments
-        raise ValueError(f"{text!r} must be {name}(FIELD{more})")
+        others = "".join(f" or {name}(FIELD, {word})" for word in kind.variants)
+        raise ValueError(f"{text!r} must be {name}(FIELD{more}){others}")
     try:
         return Wanted(kind(*arguments), *fields)
     except ValueError as error:

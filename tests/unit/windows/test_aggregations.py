@@ -173,8 +173,8 @@ def test_a_field_may_have_any_name_without_a_comma(name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("summ(x)", "there is no aggregate 'summ'. Did you mean 'sum'?"),
-        ("AVG(x)", "there is no aggregate 'AVG'. Did you mean 'mean'?"),
+        ("summ(x)", "there is no aggregate 'summ', but 'sum'"),
+        ("AVG(x)", "there is no aggregate 'AVG', but 'mean'"),
         ("variance(x)", "there is no aggregate 'variance'. There are: count, sum"),
         ("sum", r"'sum' must be sum\(FIELD\)"),
         ("sum(x, y)", r"'sum\(x, y\)' must be sum\(FIELD\)"),

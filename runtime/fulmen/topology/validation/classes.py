@@ -247,6 +247,7 @@ class Classes:
                 known[place] = stream
                 for message, severity in _told("check_input", instance, options, stream):
                     yield Problem(item.path, f"{item.label}: {message}", severity=severity)
+        yield from _apart(part, instance, options)
         if len(known) == len(part.inputs):
             path = f"{part.path}.inputs"
             for message, severity in _told("check_inputs", instance, options, known):
@@ -274,6 +275,35 @@ class Classes:
             yield from self._code_problem(path, item.label, error)
         else:
             yield from _callbacks(path, item.label, instance)
+
+
+TOGETHER = ("global", "direct", "custom")
+"""Groupings of which nothing is known against it that equal values come to one task."""
+
+
+def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem]:
+    """Inputs whose equal keys come to several tasks, where that makes results wrong."""
+    groupings = [item.grouping for item in part.inputs if item.grouping is not None]
+    if not isinstance(part.model, BoltSpec) or part.model.tasks == 1:
+        return
+    if not isinstance(instance, api.Component) or any(g.type == "all" for g in groupings):
+        return  # what comes to all tasks is there for whatever comes to one of them
+    for item in part.inputs:
+        if item.grouping is None or item.grouping.type in TOGETHER:
+            continue
+        try:
+            key = instance.grouping_key(options, (item.source or "", item.stream or ""))
+        except PASSED_ON:
+            raise
+        except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
+            yield Problem(item.path, f"{item.label}: grouping_key raised {error_text(error)}")
+            continue
+        is_by_key = item.grouping.type == "fields" and set(item.grouping.fields) <= {*key}
+        if key and not is_by_key:
+            how = f"{item.grouping.type} grouping"
+            message = f"{item.label}: {how}, but equal values of its key must come to one task"
+            cure = f"Write grouping: {{type: fields, fields: [{', '.join(key)}]}}."
+            yield Problem(f"{item.path}.grouping", message, cure, "warning")
 
 
 def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str, Severity]]:

@@ -102,6 +102,10 @@ class Aggregate(ChunkBolt):
     def check_input(self, options: AggregateOptions, stream: Stream) -> Iterable[str]:
         return list(self._mistakes(options, stream))
 
+    @override
+    def grouping_key(self, options: AggregateOptions, source: tuple[str, str]) -> Sequence[str]:
+        return options.key
+
     def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str]:
         yield from needless_ttl(self)
         needed = dict.fromkeys(options.key, "key")

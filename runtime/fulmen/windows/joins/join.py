@@ -68,6 +68,11 @@ class Join(BasicBolt):
     ) -> Iterable[str]:
         return list(self._mistakes(options, inputs))
 
+    @override
+    def grouping_key(self, options: JoinOptions, source: tuple[str, str]) -> Sequence[str]:
+        sides = [side for side in options.sides if (side.from_, side.stream) == source]
+        return options.key_of(sides[0]) if sides else ()
+
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterator[str]:
