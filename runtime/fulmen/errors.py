@@ -19,7 +19,8 @@ FulmenError
                             (engine/tasks/author_errors.py)
     ValidationFailed        a topology's document has mistakes: all of them, not only the first
     BadInput                the user's file or option can't be used (cli/bad_input.py)
-        Replaced            a topology was deleted while a command looked after it (cli/kubectl.py)
+        Replaced            a topology was deleted while a command looked after it
+                            (cli/cluster/kubectl.py)
     CheckpointError         the checkpoint can't be read or written
         AlreadyExists       a put found its key taken
         NotFound            a get found nothing
@@ -45,8 +46,9 @@ FulmenError
     NotDrained              a test's topology goes on and on (testing/running.py)
     ApiError                the API server refused a driver's request, or can't be reached
                             (kube/driver/api.py)
-    _NotFound               the API server does not have what kubectl asked for (cli/kubectl.py)
-    _Conflict               an object is not what a request takes it for (cli/kubectl.py)
+    _NotFound               the API server does not have what kubectl asked for
+                            (cli/cluster/kubectl.py)
+    _Conflict               an object is not what a request takes it for (cli/cluster/kubectl.py)
 
 `Interruption` is none: see there.
 

@@ -13,7 +13,7 @@ from kubernetes import config
 from kubernetes.client import Configuration
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.kubectl import Kubectl
+from fulmen.cli.cluster.kubectl import Kubectl
 from fulmen.kube.driver import api as driver_api
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed

@@ -6,9 +6,9 @@ from queue import SimpleQueue
 import pytest
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.cluster.kubectl import Kubectl, Replaced
 from fulmen.cli.commands.cluster import logs
 from fulmen.cli.display.log_lines import Container, Wanted, containers, hosts_of, merged
-from fulmen.cli.kubectl import Kubectl, Replaced
 from support.fake_kubectl import Fails, not_found, topology
 
 STATUS = {

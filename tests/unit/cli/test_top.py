@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.cluster.driver_figures import read_url
 from fulmen.cli.commands.cluster import top
-from fulmen.cli.commands.cluster.driver_figures import read_url
 from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table

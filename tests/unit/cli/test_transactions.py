@@ -10,7 +10,7 @@ import pytest
 import yaml
 from rich.console import Console, Group
 
-from fulmen.cli.commands.cluster.driver_figures import read_url
+from fulmen.cli.cluster.driver_figures import read_url
 from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.advice import advice
 from fulmen.cli.display.figures import live_header, plain_line, summary_lines

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fulmen.cli.cluster_topology import Outcome, outcome_of
+from fulmen.cli.cluster.topology import Outcome, outcome_of
 from fulmen.cli.commands.cluster import wait
 from support.fake_kubectl import not_found, topology
 

@@ -9,15 +9,15 @@ import click
 from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.cluster_topology import state_of
-from fulmen.cli.commands.cluster.driver_figures import read_url
+from fulmen.cli.cluster.driver_figures import read_url
+from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
+from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver, read_view
 from fulmen.cli.display.formats import visible
 from fulmen.cli.display.why.cluster import is_about
 from fulmen.cli.display.why.findings import Known, why_lines
 from fulmen.cli.display.why.findings import why as findings
 from fulmen.cli.display.why.run import Report
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.errors import FulmenError
 
 T = TypeVar("T")

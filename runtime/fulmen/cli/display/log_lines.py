@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import attrgetter
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.kubectl import Json
+from fulmen.cli.cluster.kubectl import Json
 from fulmen.kube.contract import COMPONENT_LABEL
 from fulmen.topology.problems import did_you_mean
 

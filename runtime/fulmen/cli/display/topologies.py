@@ -8,10 +8,10 @@ from pydantic import BaseModel
 from rich.table import Table
 from rich.text import Text
 
-from fulmen.cli.cluster_topology import condition, state_of
+from fulmen.cli.cluster.kubectl import Json
+from fulmen.cli.cluster.topology import condition, state_of
 from fulmen.cli.display.formats import count, milliseconds, visible, whole_age
 from fulmen.cli.display.output import shortened
-from fulmen.cli.kubectl import Json
 
 NO_TOPOLOGIES = "There are no topologies."
 

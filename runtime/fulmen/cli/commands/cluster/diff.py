@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from fulmen.cli.bad_input import BAD_INPUT, BadInput
-from fulmen.cli.cluster_topology import condition, is_paused, state_of
+from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command
+from fulmen.cli.cluster.topology import condition, is_paused, state_of
 from fulmen.cli.commands.manifest import manifest
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command
 from fulmen.errors import ValidationFailed
 from fulmen.kube.contract import GROUP, PAUSED_ANNOTATION
 from fulmen.topology.problems import Problem

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from fulmen.cli.cluster_topology import command_of, progress, state_of
-from fulmen.cli.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
+from fulmen.cli.cluster.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
+from fulmen.cli.cluster.topology import command_of, progress, state_of
 from fulmen.errors import FulmenError
 from fulmen.topology.resource.spec import TopologySpec
 

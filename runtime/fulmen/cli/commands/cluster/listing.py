@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 from pydantic import ValidationError
 
-from fulmen.cli.cluster_topology import state_of
-from fulmen.cli.commands.cluster.driver_figures import read_pod
+from fulmen.cli.cluster.driver_figures import read_pod
+from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command
+from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, Columns, Speed, topologies_table
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command
 from fulmen.errors import FulmenError
 
 _AT_ONCE = 8

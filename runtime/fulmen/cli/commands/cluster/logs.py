@@ -10,6 +10,7 @@ from threading import Thread
 import click
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.cluster.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
 from fulmen.cli.display.log_lines import (
     BEGINNING,
     Container,
@@ -20,7 +21,6 @@ from fulmen.cli.display.log_lines import (
     in_order,
     merged,
 )
-from fulmen.cli.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import DRIVER, PREFLIGHT, WORKER
 

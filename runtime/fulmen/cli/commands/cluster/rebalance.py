@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import click
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.cluster_topology import progress
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command_without_short, topology_name
+from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command_without_short, topology_name
+from fulmen.cli.cluster.topology import progress
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean
 

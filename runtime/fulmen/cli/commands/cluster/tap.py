@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import click
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.commands.cluster.port_forward import Forward, driver_of
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
+from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
+from fulmen.cli.cluster.port_forward import Forward, driver_of
 from fulmen.errors import FulmenError
 from fulmen.metrics import TOKEN_ENV, credentials
 

@@ -6,8 +6,8 @@ import webbrowser
 import click
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.commands.cluster.port_forward import Forward, driver_of
-from fulmen.cli.kubectl import Kubectl, cluster_command, topology_name
+from fulmen.cli.cluster.kubectl import Kubectl, cluster_command, topology_name
+from fulmen.cli.cluster.port_forward import Forward, driver_of
 from fulmen.errors import FulmenError
 
 _AGAIN_SECONDS = 1.0

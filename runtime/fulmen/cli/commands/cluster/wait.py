@@ -6,8 +6,8 @@ from typing import NoReturn
 import click
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.cluster_topology import Outcome, command_of, outcome_of
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command, topology_name
+from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, topology_name
+from fulmen.cli.cluster.topology import Outcome, command_of, outcome_of
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import PAUSED_ANNOTATION
 

@@ -7,6 +7,7 @@ figures of a driver or from a report.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fulmen.cli.cluster.kubectl import Json
 from fulmen.cli.display.formats import visible
 from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.why.cluster import (
@@ -25,7 +26,6 @@ from fulmen.cli.display.why.run import (
     time_findings,
     wait_findings,
 )
-from fulmen.cli.kubectl import Json
 
 NOTHING = "nothing is wrong that can be seen from here"
 

@@ -6,8 +6,8 @@ import urllib.request
 from http.client import HTTPException
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.commands.cluster.port_forward import Forward
-from fulmen.cli.kubectl import Json, Kubectl
+from fulmen.cli.cluster.kubectl import Json, Kubectl
+from fulmen.cli.cluster.port_forward import Forward
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
 from fulmen.metrics import TOKEN_ENV, credentials

@@ -4,8 +4,8 @@ import re
 import subprocess
 from collections import deque
 
-from fulmen.cli.cluster_topology import state_of
-from fulmen.cli.kubectl import Json, Kubectl, error_of
+from fulmen.cli.cluster.kubectl import Json, Kubectl, error_of
+from fulmen.cli.cluster.topology import state_of
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from fulmen.cli.kubectl import Json, Kubectl
+from fulmen.cli.cluster.kubectl import Json, Kubectl
 from fulmen.kube.contract import PAUSED_ANNOTATION
 
 
