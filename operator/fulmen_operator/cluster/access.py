@@ -1,14 +1,10 @@
 """Reads all that belongs to a topology, and carries out what was decided about it."""
 
-import json
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from datetime import datetime
-from typing import Final
 
 from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import API_VERSION, KIND
-from fulmen_operator.acceptance.sources import sources_of
 from fulmen_operator.cluster.api import (
     APPLY,
     CONFLICT,
@@ -19,10 +15,11 @@ from fulmen_operator.cluster.api import (
     ApiServer,
     CallFailed,
     Overtaken,
-    whole,
+    listed,
 )
 from fulmen_operator.cluster.events import event_about
 from fulmen_operator.cluster.store import WatchCache
+from fulmen_operator.cluster.unwatched import Unwatched
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
     START_GATE,
@@ -35,7 +32,6 @@ from fulmen_operator.model import (
     Manifest,
     Object,
     Observed,
-    Sources,
     StartDriver,
     Trial,
     is_gated,
@@ -47,27 +43,6 @@ from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
 from fulmen_operator.room import older_waiting
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
-OTHERS_SECONDS: Final = 30
-"""For how long an object of others is taken for what it was: code, a claim."""
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What was read of the ConfigMaps that a topology's code is in.
-
-    Attributes:
-        named: Their names.
-        at: When it was seen last that they are so.
-        generation: That of the topology then.
-        versions: The uid and the resourceVersion of each.
-        sources: What they have, without their contents.
-    """
-
-    named: Sequence[str]
-    at: datetime
-    generation: int
-    versions: Sequence[tuple[str, str]]
-    sources: Sources
 
 
 class Access:
@@ -91,15 +66,13 @@ class Access:
         self._clock = clock
         self._secret = secret
         self._store = store
-        self._claims: dict[Key, tuple[datetime, int, Object]] = {}
-        self._code: dict[Key, _Read] = {}
+        self._unwatched = Unwatched(api, clock)
 
     async def observe(self, key: Key) -> Observed | None:
         """Everything about a topology; None if it is gone."""
         topology = self._store.get("Topology", key.namespace, key.name)
         if topology is None:
-            self._claims.pop(key, None)
-            self._code.pop(key, None)
+            self._unwatched.forget(key)
             return None
         checkpoint = (topology.get("spec") or {}).get("checkpoint") or {}
         named = checkpoint.get("persistentVolumeClaim")
@@ -111,7 +84,7 @@ class Access:
         }
         await self._look_for_driver(key, topology)
         own = self._store.get(CLAIM, key.namespace, names.claim(key.name))
-        claims = [own, await self._claim(key, topology, named)]
+        claims = [own, await self._unwatched.claim(key, topology, named)]
         children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
         return Observed(
             topology=topology,
@@ -119,7 +92,7 @@ class Access:
             revision=await self._revision(key, topology),
             pods=own_pods(self._store.of(key, "Pod"), topology),
             children=children,
-            sources=await self._sources(key, topology, children),
+            sources=await self._unwatched.sources(key, topology, children),
             older_waits=older_waiting(topology, self._store.all_of),
         )
 
@@ -138,58 +111,6 @@ class Access:
         if known is None or "data" not in known:
             known = await self._look("ConfigMap", key.namespace, name)
         return known if known is not None and belongs(known, topology) else None
-
-    async def _claim(self, key: Key, topology: Object, name: str | None) -> Object | None:
-        """A claim that the user names. Its like are not watched: there may be many."""
-        known, now = self._claims.pop(key, None), self._clock()
-        if name is None:
-            return None
-        generation = int(topology["metadata"]["generation"])
-        if known is None or known[1] != generation or _is_old(known[0], now):
-            found = await self._listed(CLAIM, key.namespace, name)
-            if found is None:
-                return None
-            known = now, generation, found
-        self._claims[key] = known
-        return known[2]
-
-    async def _sources(
-        self, key: Key, topology: Object, children: Collection[tuple[str, str]]
-    ) -> Sources:
-        """The code that the user names: with its contents, unless all has been copied already.
-
-        It is not watched: there may be much of it. What is held is what it is known by.
-        """
-        code = (topology.get("spec") or {}).get("code") or {}
-        single, parts = code.get("configMap"), code.get("configMaps") or ()
-        named = [single] if single else list(parts)
-        known = self._code.pop(key, None)
-        if not named:
-            return Sources()
-        generation, now = int(topology["metadata"]["generation"]), self._clock()
-        if known is not None and known.named == named:
-            maps = names.code_maps(names.code(key.name, known.sources.digest), len(parts))
-            is_copied = all(("ConfigMap", name) in children for name in maps)
-            is_new = known.generation == generation and not _is_old(known.at, now)
-            if is_copied and (is_new or await self._versions(key, named) == known.versions):
-                at = known.at if is_new else now
-                self._code[key] = replace(known, at=at, generation=generation)
-                return known.sources
-        found = [await self._listed("ConfigMap", key.namespace, name) for name in named]
-        sources = sources_of(found, in_parts=not single)
-        if sources.digest:
-            versions = [_version(thing) for thing in found if thing is not None]
-            small = replace(sources, contents=())
-            self._code[key] = _Read(named, now, generation, versions, small)
-        return sources
-
-    async def _versions(self, key: Key, named: Sequence[str]) -> Sequence[tuple[str, str]]:
-        """Which versions there are of ConfigMaps, of those that there are."""
-        found = [
-            await self._listed("ConfigMap", key.namespace, name, metadata_only=True)
-            for name in named
-        ]
-        return [_version(thing) for thing in found if thing is not None]
 
     async def write_status(self, seen: Observed, status: Manifest) -> None:
         """Write the whole status, unless somebody has changed the topology since it was read.
@@ -386,37 +307,10 @@ class Access:
 
     async def _look(self, kind: str, namespace: str, name: str) -> Object | None:
         """An object that the watch has not told of, or not as it is now."""
-        found = await self._listed(kind, namespace, name)
+        found = await listed(self._api, kind, namespace, name)
         known = self._store.get(kind, namespace, name)
         if found is not None and label(found, contract.TOPOLOGY_LABEL):
             self._store.put(kind, found)  # of others no watch would tell that they are gone
         elif known is not None:
             self._store.remove(kind, namespace, name, uid_of(known))
         return found
-
-    async def _listed(
-        self, kind: str, namespace: str, name: str, *, metadata_only: bool = False
-    ) -> Object | None:
-        """An object, by the right to list its kind, which watching needs anyway."""
-        query = {"fieldSelector": f"metadata.name={name}"}
-        path = KINDS[kind].path(namespace)
-        answer = await self._api.call("GET", path, query=query, metadata_only=metadata_only)
-        items: list[Object] = answer["items"] or []
-        return whole(kind, items[0]) if items else None
-
-
-def _is_old(seen: datetime, now: datetime) -> bool:
-    return (now - seen).total_seconds() >= OTHERS_SECONDS
-
-
-def _version(thing: Object) -> tuple[str, str]:
-    return uid_of(thing), str(thing["metadata"]["resourceVersion"])
-
-
-def words_of(body: str) -> str:
-    """The message in an error of the API server's."""
-    try:
-        content = json.loads(body)
-    except ValueError:
-        return body.strip()
-    return str(content.get("message", body)) if isinstance(content, dict) else body

@@ -1,5 +1,6 @@
 """What is needed of Kubernetes' API: one kind of call, its errors, and where things are."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
@@ -127,3 +128,23 @@ KINDS: Final = {
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
     "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
 }
+
+
+async def listed(
+    api: ApiServer, kind: str, namespace: str, name: str, *, metadata_only: bool = False
+) -> Object | None:
+    """An object, by the right to list its kind, which watching needs anyway."""
+    query = {"fieldSelector": f"metadata.name={name}"}
+    path = KINDS[kind].path(namespace)
+    answer = await api.call("GET", path, query=query, metadata_only=metadata_only)
+    items: list[Object] = answer["items"] or []
+    return whole(kind, items[0]) if items else None
+
+
+def words_of(body: str) -> str:
+    """The message in an error of the API server's."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return body.strip()
+    return str(content.get("message", body)) if isinstance(content, dict) else body

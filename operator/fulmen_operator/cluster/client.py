@@ -9,8 +9,7 @@ import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from fulmen_operator.cluster.access import words_of
-from fulmen_operator.cluster.api import CallFailed, Method
+from fulmen_operator.cluster.api import CallFailed, Method, words_of
 from fulmen_operator.metrics import REQUESTS
 from fulmen_operator.model import Object
 

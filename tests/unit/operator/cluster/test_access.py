@@ -43,7 +43,9 @@ def test_of_claims_that_are_named_no_more_nothing_is_held(cluster):
         topology["metadata"] |= {"resourceVersion": str(number), "generation": number}
         access._store.put("Topology", topology)
         asyncio.run(access.observe(KEY))
-        held.append([claim["metadata"]["name"] for _, _, claim in access._claims.values()])
+        held.append(
+            [claim["metadata"]["name"] for _, _, claim in access._unwatched._claims.values()]
+        )
     assert held == [["mine"], [], ["mine"], []]
 
 
@@ -51,7 +53,10 @@ def test_of_code_that_runs_no_contents_are_held(large):
     access = large.access()
     seen = [asyncio.run(access.observe(KEY)) for _ in range(2)]
     assert [len(pickle.dumps(each.sources)) > 4 * SIZE for each in seen] == [True, False]
-    assert len(pickle.dumps((access._code, access._claims, access._store))) < SIZE
+    assert (
+        len(pickle.dumps((access._unwatched._code, access._unwatched._claims, access._store)))
+        < SIZE
+    )
 
 
 def test_code_that_runs_is_read_once_and_then_asked_for_its_version(large):
@@ -85,7 +90,7 @@ def test_code_whose_copy_somebody_has_deleted_is_read_and_copied_again(large):
 def test_of_a_topology_that_is_gone_no_code_is_held(large):
     access = large.access()
     asyncio.run(access.observe(KEY))
-    assert [*access._code] == [KEY]
+    assert [*access._unwatched._code] == [KEY]
     access._store.remove("Topology", KEY.namespace, KEY.name, large.topology["metadata"]["uid"])
     asyncio.run(access.observe(KEY))
-    assert access._code == {}
+    assert access._unwatched._code == {}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fulmen_operator.cluster.access import words_of
-from fulmen_operator.cluster.api import CallFailed
+from fulmen_operator.cluster.api import CallFailed, words_of
 
 
 @pytest.mark.parametrize(

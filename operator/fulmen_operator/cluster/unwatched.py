@@ -1,0 +1,114 @@
+"""What a topology names and is not watched, since there may be much of it: its code, a claim."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from fulmen.kube import names
+from fulmen_operator.acceptance.sources import sources_of
+from fulmen_operator.cluster.api import ApiServer, listed
+from fulmen_operator.model import Key, Object, Sources, uid_of
+from fulmen_operator.ownership import CLAIM
+
+OTHERS_SECONDS: Final = 30
+"""For how long an object of others is taken for what it was: code, a claim."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read of the ConfigMaps that a topology's code is in.
+
+    Attributes:
+        named: Their names.
+        at: When it was seen last that they are so.
+        generation: That of the topology then.
+        versions: The uid and the resourceVersion of each.
+        sources: What they have, without their contents.
+    """
+
+    named: Sequence[str]
+    at: datetime
+    generation: int
+    versions: Sequence[tuple[str, str]]
+    sources: Sources
+
+
+class Unwatched:
+    """Objects that users have made and topologies name: read now and then, and not in between.
+
+    Args:
+        api: The API server.
+        clock: The time.
+    """
+
+    def __init__(self, api: ApiServer, clock: Callable[[], datetime]) -> None:
+        self._api = api
+        self._clock = clock
+        self._claims: dict[Key, tuple[datetime, int, Object]] = {}
+        self._code: dict[Key, _Read] = {}
+
+    def forget(self, key: Key) -> None:
+        """A topology is gone."""
+        self._claims.pop(key, None)
+        self._code.pop(key, None)
+
+    async def claim(self, key: Key, topology: Object, name: str | None) -> Object | None:
+        """A claim that the user names. Its like are not watched: there may be many."""
+        known, now = self._claims.pop(key, None), self._clock()
+        if name is None:
+            return None
+        generation = int(topology["metadata"]["generation"])
+        if known is None or known[1] != generation or _is_old(known[0], now):
+            found = await listed(self._api, CLAIM, key.namespace, name)
+            if found is None:
+                return None
+            known = now, generation, found
+        self._claims[key] = known
+        return known[2]
+
+    async def sources(
+        self, key: Key, topology: Object, children: Collection[tuple[str, str]]
+    ) -> Sources:
+        """The code that the user names: with its contents, unless all has been copied already.
+
+        It is not watched: there may be much of it. What is held is what it is known by.
+        """
+        code = (topology.get("spec") or {}).get("code") or {}
+        single, parts = code.get("configMap"), code.get("configMaps") or ()
+        named = [single] if single else list(parts)
+        known = self._code.pop(key, None)
+        if not named:
+            return Sources()
+        generation, now = int(topology["metadata"]["generation"]), self._clock()
+        if known is not None and known.named == named:
+            maps = names.code_maps(names.code(key.name, known.sources.digest), len(parts))
+            is_copied = all(("ConfigMap", name) in children for name in maps)
+            is_new = known.generation == generation and not _is_old(known.at, now)
+            if is_copied and (is_new or await self._versions(key, named) == known.versions):
+                at = known.at if is_new else now
+                self._code[key] = replace(known, at=at, generation=generation)
+                return known.sources
+        found = [await listed(self._api, "ConfigMap", key.namespace, name) for name in named]
+        sources = sources_of(found, in_parts=not single)
+        if sources.digest:
+            versions = [_version(thing) for thing in found if thing is not None]
+            small = replace(sources, contents=())
+            self._code[key] = _Read(named, now, generation, versions, small)
+        return sources
+
+    async def _versions(self, key: Key, named: Sequence[str]) -> Sequence[tuple[str, str]]:
+        """Which versions there are of ConfigMaps, of those that there are."""
+        found = [
+            await listed(self._api, "ConfigMap", key.namespace, name, metadata_only=True)
+            for name in named
+        ]
+        return [_version(thing) for thing in found if thing is not None]
+
+
+def _is_old(seen: datetime, now: datetime) -> bool:
+    return (now - seen).total_seconds() >= OTHERS_SECONDS
+
+
+def _version(thing: Object) -> tuple[str, str]:
+    return uid_of(thing), str(thing["metadata"]["resourceVersion"])
