@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from fulmen.kube.load import ComponentLoad, Load, StageLoad
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.scaling import executors_on
-from fulmen_operator.reconcile.autoscaling import autoscaled
+from fulmen_operator.reconcile.scaling.autoscaling import autoscaled
 from support.documents import word_count
 
 SETTLED_SECONDS = 25

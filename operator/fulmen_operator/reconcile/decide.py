@@ -43,11 +43,15 @@ from fulmen_operator.model import (
     uid_of,
 )
 from fulmen_operator.reasons import News, news_of
-from fulmen_operator.reconcile.autoscaling import autoscaled, scaling_events, seconds_to_decision
 from fulmen_operator.reconcile.garbage import leftovers
 from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
 from fulmen_operator.reconcile.rollout import Verdict, consider
+from fulmen_operator.reconcile.scaling.autoscaling import (
+    autoscaled,
+    scaling_events,
+    seconds_to_decision,
+)
 from fulmen_operator.reconcile.status import (
     new_status,
     paused,

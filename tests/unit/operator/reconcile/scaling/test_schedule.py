@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fulmen.topology.resource.autoscale import Autoscale
-from fulmen_operator.reconcile.schedule import least_workers, seconds_to_change
+from fulmen_operator.reconcile.scaling.schedule import least_workers, seconds_to_change
 
 
 def scale(*hours, **more):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fulmen.topology.resource.status import RememberedWorkers
 from fulmen_operator.model import text_of
-from fulmen_operator.reconcile.autoscaling import (
+from fulmen_operator.reconcile.scaling.autoscaling import (
     FORGET_SECONDS,
     LIMITED,
     ROOM,

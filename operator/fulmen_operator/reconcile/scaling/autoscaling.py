@@ -22,8 +22,8 @@ from fulmen.topology.resource.status import (
     TriedWorkers,
 )
 from fulmen_operator.model import Event, seconds_since, text_of
-from fulmen_operator.reconcile.forecast import Forecast, Limit
-from fulmen_operator.reconcile.schedule import least_workers, seconds_to_change
+from fulmen_operator.reconcile.scaling.forecast import Forecast, Limit
+from fulmen_operator.reconcile.scaling.schedule import least_workers, seconds_to_change
 
 ROOM: Final = 0.8
 """Fewer workers are enough if batches take at most that share of the target."""
