@@ -14,9 +14,9 @@ FulmenError
         NotReadable         it could be written, and not be read again
     CodeError               a class of the author's can't be imported, or an instance of it made
     ComponentFailed         an author's code raised where the topology can't go on
-                            (engine/tasks/author_errors.py)
+                            (engine/tasks/author/errors.py)
         Unavailable         it can't connect to what it needs, and may do so later
-                            (engine/tasks/author_errors.py)
+                            (engine/tasks/author/errors.py)
     ValidationFailed        a topology's document has mistakes: all of them, not only the first
     BadInput                the user's file or option can't be used (cli/bad_input.py)
         Replaced            a topology was deleted while a command looked after it

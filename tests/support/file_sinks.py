@@ -11,7 +11,7 @@ from fulmen.api import FailedException, Mark, Rows, TopologyContext
 from fulmen.api.context import Batch
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.connectors.files import FileSink, RollingFileSink
-from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.tasks.author.instance import AuthorInstance
 
 FIELDS = ("n", "text")
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from fulmen.api import TopologyContext
-from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.testing import ManualClock
 
 

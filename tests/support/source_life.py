@@ -8,7 +8,7 @@ the test says so, and the source hears of it in the batch after the commit.
 import copy
 
 from fulmen.api import TopologyContext
-from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.tasks.author.instance import AuthorInstance
 
 
 def opened(kind, journals, options, task, collector, max_spout_pending=None):

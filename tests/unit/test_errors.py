@@ -13,7 +13,7 @@ from fulmen.connectors.files.local import BadPlace
 from fulmen.engine.driver.taps import TapRefused
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.taps.condition import ConditionError
-from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
 from fulmen.testing.running import NotDrained
 from fulmen.topology.problems import Problem

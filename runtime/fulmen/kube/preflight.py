@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks import forks
-from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.author import forks
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import TaskBase

@@ -37,8 +37,8 @@ from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.tasks.author_instance import AuthorInstance
-from fulmen.engine.tasks.event_loop import completed
+from fulmen.engine.tasks.author.event_loop import completed
+from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError

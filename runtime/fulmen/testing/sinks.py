@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from fulmen.api import Mark, MarkAhead, Rows, Sink, Stream, TopologyContext
-from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.topology.configuration.options import configured_alone
 
 _sinks = itertools.count(1)

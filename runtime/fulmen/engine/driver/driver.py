@@ -35,7 +35,7 @@ from fulmen.engine.protocol.jobs import Jobs, read_rows
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.time.watermarks import SECTION as TIME
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.progress import Progress, waits_for

@@ -16,7 +16,7 @@ from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause, Failure, Jobs
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.author_errors import Unavailable
+from fulmen.engine.tasks.author.errors import Unavailable
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import Stops
 from fulmen.errors import CheckpointError, JobFailed, JobTimedOut, TopologyFailed, Unreachable

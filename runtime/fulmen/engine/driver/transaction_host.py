@@ -17,7 +17,7 @@ from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopolo
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import PARTITIONS
-from fulmen.engine.tasks.author_errors import ComponentFailed, shortened
+from fulmen.engine.tasks.author.errors import ComponentFailed, shortened
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import PASSED_ON, TopologyFailed, repr_of
 from fulmen.plan.model import DRIVER

@@ -18,7 +18,7 @@ from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from fulmen.engine.tasks.author_errors import (
+from fulmen.engine.tasks.author.errors import (
     LONGEST_TRACEBACK,
     ComponentFailed,
     Unavailable,

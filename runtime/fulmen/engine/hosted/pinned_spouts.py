@@ -33,8 +33,8 @@ from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.taps.sampler import TapSampler
-from fulmen.engine.tasks import forks
-from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.author import forks
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.plan.model import DRIVER
 

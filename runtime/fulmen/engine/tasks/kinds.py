@@ -15,7 +15,7 @@ from fulmen.api.transactional_spouts import (
 from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.author_errors import ComponentFailed
+from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.bolts.anchoring_bolt_task import AnchoringBoltTask
 from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.async_bolt_task import AsyncBasicBoltTask, AsyncBoltTask

@@ -32,9 +32,9 @@ from fulmen.engine.state.messages.failed_messages import MOST_RESTING, FailedMes
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import noting
-from fulmen.engine.tasks.author_errors import ComponentFailed
+from fulmen.engine.tasks.author.errors import ComponentFailed
+from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.empty_calls import EmptyCalls
-from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.root_task import RootTask
 from fulmen.engine.tasks.traced_roots import Came, TracedMessages
 from fulmen.engine.time.event_times import WHOLE_TASK

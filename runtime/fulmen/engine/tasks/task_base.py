@@ -24,7 +24,7 @@ from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import noting
 from fulmen.engine.state.values.value_classes import ValueClasses
-from fulmen.engine.tasks.author_errors import (
+from fulmen.engine.tasks.author.errors import (
     LONGEST_MESSAGE,
     LONGEST_TRACEBACK,
     ComponentFailed,
@@ -34,8 +34,8 @@ from fulmen.engine.tasks.author_errors import (
     service_of,
     shortened,
 )
-from fulmen.engine.tasks.author_instance import AuthorInstance
-from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.author.forks import end_child
+from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.engine.time.event_times import StreamTimes
 from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, text_of
 from fulmen.topology.code.loading import create

@@ -25,8 +25,8 @@ from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.taps.sampler import TapSampler
-from fulmen.engine.tasks import forks
-from fulmen.engine.tasks.author_errors import ComponentFailed
+from fulmen.engine.tasks.author import forks
+from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.run_ackers import run_ackers

@@ -14,7 +14,7 @@ from fulmen.api.chunks import ChunkBolt
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from fulmen.engine.tasks.author_errors import LONGEST_MESSAGE, ComponentFailed, shortened
+from fulmen.engine.tasks.author.errors import LONGEST_MESSAGE, ComponentFailed, shortened
 from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask

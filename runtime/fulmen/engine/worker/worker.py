@@ -25,7 +25,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
-from fulmen.engine.tasks.author_errors import (
+from fulmen.engine.tasks.author.errors import (
     LONGEST_TRACEBACK,
     ComponentFailed,
     Unavailable,

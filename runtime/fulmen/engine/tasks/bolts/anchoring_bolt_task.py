@@ -24,9 +24,9 @@ from fulmen.engine.emitting.collectors import BoltCollector
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.figures.statistics import ACKED, FAILED, add_chunk, add_task
+from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.traced_tuples import note_late
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON

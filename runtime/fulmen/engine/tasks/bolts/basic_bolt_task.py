@@ -18,9 +18,9 @@ from fulmen.api.tuples import (
     Tuple,
 )
 from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.engine.tuples.python_values import shown_rows
 from fulmen.errors import PASSED_ON

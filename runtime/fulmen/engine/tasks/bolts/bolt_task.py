@@ -33,10 +33,10 @@ from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
-from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.result_task import ResultTask
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
-from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.traced_tuples import note_executed
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows

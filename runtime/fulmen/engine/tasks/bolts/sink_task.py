@@ -32,9 +32,9 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.values.unreadable import why_not
-from fulmen.engine.tasks.author_errors import ComponentFailed, Unavailable, may_pass
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, may_pass
+from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of

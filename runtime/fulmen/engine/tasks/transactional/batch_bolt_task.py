@@ -26,10 +26,10 @@ from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
+from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids

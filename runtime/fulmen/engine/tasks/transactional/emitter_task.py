@@ -31,8 +31,8 @@ from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.tasks.author_errors import ComponentFailed
-from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.author.errors import ComponentFailed
+from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.transactional.transactional_task import (
     BatchCollector,
     TransactionalTask,

@@ -22,7 +22,7 @@ from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.engine.emitting.collectors import Emitter
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.protocol.transaction_work import FailedAttempt
-from fulmen.engine.tasks.author_errors import ComponentFailed
+from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.task_base import TaskBase
 from fulmen.errors import PASSED_ON, StreamError, repr_of, text_of
 

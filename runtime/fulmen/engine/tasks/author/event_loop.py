@@ -12,7 +12,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.author.forks import end_child
 
 T = TypeVar("T")
 

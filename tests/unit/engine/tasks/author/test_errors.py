@@ -6,7 +6,7 @@ import pytest
 
 from fulmen import ServiceUnavailable
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.author_errors import (
+from fulmen.engine.tasks.author.errors import (
     ComponentFailed,
     Unavailable,
     author_traceback,

@@ -18,7 +18,7 @@ from fulmen.engine.state.fields import Fields, record_of
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS
-from fulmen.engine.tasks.event_loop import completed
+from fulmen.engine.tasks.author.event_loop import completed
 
 T = TypeVar("T")
 
