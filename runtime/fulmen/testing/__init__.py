@@ -22,7 +22,8 @@ replaced by calls. Time is a clock that moves with each batch, so nothing ever w
 
 from fulmen.testing.components import ABORT, EOF, PAUSE, CollectBolt, ListSpout, Message
 from fulmen.testing.harness import BoltHarness, Emitted
-from fulmen.testing.running import ManualClock, NotDrained, Result, run
+from fulmen.testing.result import Result
+from fulmen.testing.running import ManualClock, NotDrained, run
 from fulmen.testing.transactions import TransactionFault
 
 __all__ = [

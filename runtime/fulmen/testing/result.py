@@ -1,0 +1,134 @@
+"""What became of a topology that was run: its report, emits, state and fields, as committed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fulmen.checkpoint import Store, load, read_manifest
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.fields import fields_of
+from fulmen.plan import task_key
+from fulmen.testing.transactions import TransactionResults
+
+
+@dataclass
+class Result:
+    """What became of a topology: what was committed, and nothing else.
+
+    Attributes:
+        report: The report that `fulmen run` prints.
+        errors: What components reported, and the exceptions they raised.
+        notes: What a person who runs the topology would be told, such as batches run again.
+        checkpoint: Give it to another `run`, to go on from here.
+        batches: How many batches counted.
+        emits: The component, stream and values of each emitted tuple, if they were asked for.
+        has_emits: Whether they were asked for.
+        number: The number of the last commit.
+        transactions: What became of a transactional topology's transactions.
+    """
+
+    checkpoint: Store
+    report: dict[str, Any] = field(default_factory=dict)
+    errors: list[ErrorReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    batches: int = 0
+    emits: list[tuple[str, str, Sequence[Any]]] = field(default_factory=list, repr=False)
+    has_emits: bool = False
+    number: int = 0
+    transactions: TransactionResults = field(default_factory=TransactionResults)
+
+    @property
+    def trees(self) -> dict[str, int]:
+        """How many tuple trees were acked, failed, timed out, are pending, and so on."""
+        trees: dict[str, int] = self.report["trees"]
+        return trees
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Metrics of one's own: component -> name -> value, over all its tasks.
+
+        A counter and a gauge are a number, the sum of all tasks. A histogram has `count`, `sum` and
+        `buckets`. With labels the name is written as Prometheus does: `rows{table="a"}`.
+        """
+        return {name: of["metrics"] for name, of in self.report["components"].items()}
+
+    def emitted(self, component: str, stream: str | None = None) -> list[Sequence[Any]]:
+        """The values of what a component emitted: the tuples of each task in their order.
+
+        Args:
+            component: A spout or bolt.
+            stream: One of its streams. Default: all of them.
+
+        Raises:
+            ValueError: `run` was not called with `emits=True`.
+        """
+        if not self.has_emits:
+            raise ValueError("what components emit is not known: call run(..., emits=True)")
+        return [
+            values for name, on, values in self.emits if name == component and stream in (None, on)
+        ]
+
+    def state(self, component: str, task: int | None = None) -> dict[Any, Any]:
+        """`self.state` of a component, as committed.
+
+        Args:
+            component: A spout or bolt.
+            task: The number of one task, from 0; None: all tasks' together.
+
+        Raises:
+            ValueError: There is no such component or task, or several tasks have the same key.
+        """
+        found: dict[Any, Any] = {}
+        for key in self._keys(component, task):
+            of_task = KeyedState.restore(self._load(key))
+            if both := found.keys() & of_task.keys():
+                raise ValueError(
+                    f"several tasks of {component!r} have the key {min(both, key=repr)!r}: give"
+                    " `task`, the number of one of them"
+                )
+            found |= of_task
+        return found
+
+    def fields(self, component: str, task: int = 0) -> dict[str, Any]:
+        """The durable fields of one task's instance, as committed."""
+        (key,) = self._keys(component, task)
+        return fields_of(self._load(key))
+
+    def collected(self, component: str) -> list[Any]:
+        """The values that a `CollectBolt` received, task by task, in their order."""
+        return [
+            state[i]
+            for key in self._keys(component, None)
+            for state in [KeyedState.restore(self._load(key))]
+            for i in range(len(state))
+        ]
+
+    def acked(self, component: str) -> list[Hashable]:
+        """The message ids that a `ListSpout`'s `ack` was called with, task by task."""
+        return self._heard(component, "acked")
+
+    def failed(self, component: str) -> list[tuple[Hashable, str]]:
+        """The message ids and reasons that a `ListSpout`'s `fail` was called with."""
+        return self._heard(component, "failed")
+
+    def _heard(self, component: str, what: str) -> list[Any]:
+        heard: list[Any] = []
+        for key in self._keys(component, None):
+            state = KeyedState.restore(self._load(key))
+            heard += [state[kind, n] for kind, n in sorted(state) if kind == what]
+        return heard
+
+    def _keys(self, component: str, task: int | None) -> list[str]:
+        components = self.report["components"]
+        if component not in components:
+            raise ValueError(f"there is no component {component!r}: there are {[*components]}")
+        tasks = range(components[component]["tasks"])
+        if task is not None and task not in tasks:
+            raise ValueError(f"{component!r} has {len(tasks)} tasks, from 0, and no task {task}")
+        return [task_key(component, i) for i in tasks if task in (None, i)]
+
+    def _load(self, key: str) -> dict[str, list[bytes]]:
+        return load(self.checkpoint, read_manifest(self.checkpoint, self.number), key)
