@@ -8,6 +8,7 @@ import pytest
 from fulmen import Bolt, TopologyBuilder
 from fulmen.engine.protocol.callbacks.processes import Process, this_process
 from fulmen.engine.totals.totals import StageSeconds
+from fulmen.metrics.as_json import errors as errors_as_json
 from fulmen.metrics.as_json import recent_tasks
 from fulmen.metrics.as_json import topology as as_json
 from fulmen.metrics.as_json.topology import TopologyJson
@@ -172,7 +173,7 @@ def test_the_same_error_is_listed_once_with_its_count():
 
 
 def test_of_a_long_traceback_the_end_is_told(monkeypatch):
-    monkeypatch.setattr(as_json, "_TRACEBACK_CHARACTERS", 10)
+    monkeypatch.setattr(errors_as_json, "_TRACEBACK_CHARACTERS", 10)
     totals = run_metered(["raise this"], max_replays=1).totals
     (error,) = shown(totals)["errors"]
     assert error["traceback"] == "…aise this\n"

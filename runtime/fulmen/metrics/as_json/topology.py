@@ -29,30 +29,26 @@ from fulmen.engine.protocol.figures.statistics import (
     acker_name,
 )
 from fulmen.engine.protocol.summary import Resting
-from fulmen.engine.totals.failures import REASONS_SHOWN, is_error, resting_by_component
-from fulmen.engine.totals.full_spouts import full_spouts, unanswered
+from fulmen.engine.totals.failures import resting_by_component
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.unread import unread_errors
-from fulmen.engine.totals.waits import Away
+from fulmen.metrics.as_json.errors import ERROR_CHARACTERS, errors_json, failures_json
 from fulmen.metrics.as_json.event_time import time_json
 from fulmen.metrics.as_json.recent_tasks import RecentTasks
 from fulmen.metrics.as_json.transactions import transactions_json
+from fulmen.metrics.as_json.waits import waits_json
 from fulmen.metrics.families.topology import PHASES
 from fulmen.metrics.history import STEPS, Point
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
-ERRORS_SHOWN = 20
-"""Groups of errors, the newest ones."""
 WORKERS_SHOWN = 250
 """Rows of workers: those that are missing, then those with the most to do."""
 ACKERS_SHOWN = 250
 EXECUTORS_SHOWN = 20
 """Of each worker."""
-_ERROR_CHARACTERS = 2000
-_TRACEBACK_CHARACTERS = 3000
 
 Json = dict[str, Any]
 
@@ -87,12 +83,7 @@ class TopologyJson:
             "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
             "trees": vars(now.trees),
             "transactions": self._transactions(),
-            "away": [self._away(away) for away in now.waits.away.values()],
-            "holds": self._holds(),
-            "full": self._full(),
-            "long_calls": [asdict(one) for one in now.waits.long_calls],
-            "left_out": [asdict(one) for one in now.waits.left_out.values()],
-            "resting": self._resting(),
+            **waits_json(now, self._resting_of),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],
@@ -106,8 +97,8 @@ class TopologyJson:
             },
             "workers": list(self._workers()),
             "batches": self._batches(),
-            "errors": self._errors(),
-            "failures": self._failures(),
+            "errors": errors_json(now),
+            "failures": failures_json(now),
             "history_step": self.step,
             "history": [_rounded(asdict(point)) for point in self.points],
         }
@@ -122,51 +113,6 @@ class TopologyJson:
             **transactions_json(now, before, self.now.moment),
             "committed_per_second": self._rate(now.attempts[committed], before.attempts[committed]),
         }
-
-    def _away(self, away: Away) -> Json:
-        return {
-            "service": away.service,
-            "component": away.component,
-            "task": away.task,
-            "reason": away.reason[:_ERROR_CHARACTERS],
-            "since": round(away.since, 3),
-            "seconds": round(self.now.away_seconds(away), 1),
-        }
-
-    def _resting(self) -> list[Json]:
-        """Messages and results that have failed and come again after a pause."""
-        return [
-            {
-                "component": name,
-                "messages": r.messages,
-                "failures": r.failures,
-                "reason": r.reason[:_ERROR_CHARACTERS],
-            }
-            for name, r in self._resting_of.items()
-        ]
-
-    def _full(self) -> list[Json]:
-        """Spouts that may emit nothing more, and bolts that have not acked all they got."""
-        now, placed = self.now, self.now.placed
-        found = full_spouts(now.waits.full, now.pending_messages, placed.plan, now.moment)
-        bolts = [bolt.name for bolt in placed.topology.spec.bolts] if found else []
-        held = list(unanswered(now.counts, bolts))
-        return [
-            {
-                "component": name,
-                "messages": spout.messages,
-                "seconds": round(spout.seconds, 1),
-                "bolts": held,
-            }
-            for name, spout in found.items()
-        ]
-
-    def _holds(self) -> list[Json]:
-        """Who holds the spouts, and why: of each component the first task that does."""
-        return [
-            {"component": name, "tasks": len(tasks), "reason": self.now.waits.holds[tasks[0]]}
-            for name, tasks in self.now.holding.items()
-        ]
 
     def _rate(self, after: float, before: float) -> float:
         seconds = self.now.uptime - self.before.uptime
@@ -354,7 +300,7 @@ class TopologyJson:
             "count": now.batches,
             "per_second": self._rate(now.batches, before.batches),
             "failed_attempts": now.failed_attempts,
-            "last_failure": now.last_failure[:_ERROR_CHARACTERS],
+            "last_failure": now.last_failure[:ERROR_CHARACTERS],
             "phases_ms": phases,
             "stages": list(self._stages()),
             "permits": {spout: now.permit(spout) for spout in now.spouts},
@@ -364,52 +310,9 @@ class TopologyJson:
             ),
         }
 
-    def _failures(self) -> list[Json]:
-        """Why tuples failed, by component: the most frequent reasons first."""
-        return [
-            {"component": component, "count": reason.count, "example": reason.example}
-            for component, kinds in self.now.failures.items()
-            for reason in sorted(kinds.values(), key=lambda reason: -reason.count)[:REASONS_SHOWN]
-        ]
-
-    def _errors(self) -> list[Json]:
-        """The newest ones of all components; the same one is told once, with a count."""
-        errors = [
-            {
-                "component": component,
-                "task": error["task"],
-                "message": error["message"][:_ERROR_CHARACTERS],
-                "traceback": _end_of(error["traceback"], _TRACEBACK_CHARACTERS),
-                "count": error["count"],
-                "first": round(error["first"], 3),
-                "time": round(error["time"], 3),
-            }
-            for component, kept in self.now.errors.items()
-            for error in kept
-        ]
-        errors += [
-            {
-                "component": component,
-                "task": reason.task,
-                "message": f"failed: {reason.example}"[:_ERROR_CHARACTERS],
-                "traceback": "",
-                "count": reason.count,
-                "first": round(reason.first, 3),
-                "time": round(reason.time, 3),
-            }
-            for component, kinds in self.now.failures.items()
-            for reason in kinds.values()
-            if not is_error(component, reason, self.now.errors.get(component, ()))
-        ]
-        return sorted(errors, key=lambda error: -float(error["time"]))[:ERRORS_SHOWN]
-
 
 def _lag(lag: Lag | None) -> Json | None:
     return None if lag is None else {"messages": lag.messages, "seconds": lag.seconds}
-
-
-def _end_of(text: str, most: int) -> str:
-    return text if len(text) <= most else f"…{text[-most:]}"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
