@@ -112,7 +112,7 @@ def test_tickets_that_fail_are_emitted_again(run):
     }
     assert run.totals.trees.failed == run.totals.trees.replayed == len(failed)
     assert run.totals.trees.timed_out == run.totals.trees.dead_lettered == 0
-    assert run.totals.error_counts == {"flaky": sum(t % 5 != 0 and t % 7 == 0 for t in failed)}
+    assert run.totals.errors.counts == {"flaky": sum(t % 5 != 0 and t % 7 == 0 for t in failed)}
 
 
 def test_held_tuples_are_acked_later(run):

@@ -141,7 +141,7 @@ class Snapshot:
                 pending_messages=dict(totals.pending_messages),
                 restored_tasks=totals.restored_tasks.copy(),
                 errors={name: tuple(map(dict, errors)) for name, errors in totals.errors.items()},
-                error_counts=totals.error_counts.copy(),
+                error_counts=totals.errors.counts.copy(),
                 header=totals.header,
                 state_bytes=totals.state_bytes,
                 state_seconds=totals.state_seconds,

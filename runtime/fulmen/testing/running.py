@@ -168,7 +168,7 @@ class _RunObserver(Silent):
         elif totals.batches >= self._at_most or (self._ends and self._is_fruitless(totals)):
             causes = list(waits_for(totals))
             causes += [
-                f"{name}: {totals.error_counts[name]:,} errors, the last: {kept[-1]['message']}"
+                f"{name}: {totals.errors.counts[name]:,} errors, the last: {kept[-1]['message']}"
                 for name, kept in totals.errors.items()
             ]
             raise NotDrained(totals.batches, totals.trees.pending, causes)

@@ -64,7 +64,7 @@ def check_figures(lines, totals):
     for name, wanted in report["components"].items():
         found = cells(lines, name)
         assert found["exec/tasks"] == EXECUTORS.get(name, "2/2")
-        assert found["errors"] == str(totals.error_counts[name])
+        assert found["errors"] == str(totals.errors.counts[name])
         for what in ("emitted", "executed", "acked", "failed"):
             assert found[what] == ("-" if (name, what) in NEVER else str(wanted[what]))
 

@@ -182,7 +182,7 @@ def _ends_of(trees: TreeCounts) -> str:
 
 def error_lines(totals: Totals) -> Iterator[str]:
     """A line for each component that had errors: how many, and the last that was noted."""
-    for name, number in totals.error_counts.items():
+    for name, number in totals.errors.counts.items():
         last = totals.errors[name][-1]
         which = f"{count(number)} errors, the last in" if number > 1 else "1 error, in"
         yield f"{name}: {which} task {last['task']}: {last['message']}"

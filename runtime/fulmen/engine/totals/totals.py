@@ -6,10 +6,10 @@ Only batches that counted are in it.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopolo
 from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.totals.errors import REPEAT_SECONDS, Errors
 from fulmen.engine.totals.event_time import ComponentTime, times_of
 from fulmen.engine.totals.failures import Failures, is_error
 from fulmen.engine.totals.full_spouts import full_after
@@ -52,11 +53,6 @@ from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Waits
 from fulmen.plan import task_of_key
 
-_ERRORS_KEPT = 20
-ERRORS_PER_INTERVAL = 5
-ERROR_INTERVAL_SECONDS = 10.0
-REPEAT_SECONDS = 60.0
-"""An error with the same message is logged again after that time, with a count."""
 STATISTICS = (EMITTED, TRANSFERRED, EXECUTED, ACKED, FAILED)
 _CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
 _LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
@@ -161,8 +157,7 @@ class Totals:
     counts: Counter[CountKey] = field(default_factory=Counter)
     failures: Failures = field(default_factory=Failures)
     resting: dict[int, Resting] = field(default_factory=dict)
-    errors: dict[str, deque[dict[str, Any]]] = field(default_factory=dict)
-    error_counts: Counter[str] = field(default_factory=Counter)
+    errors: Errors = field(default_factory=Errors)
     restored: int = 0
     processes: dict[int, set[int]] = field(default_factory=dict)
     last_failure: str = ""
@@ -263,10 +258,7 @@ class Totals:
     def note(self, errors: Iterable[ErrorReport], wall_clock: float) -> list[ErrorReport]:
         """Count errors that are no part of a batch. Returns those to be logged."""
         with self.lock:
-            return self._to_be_logged(errors, wall_clock)
-
-    def _to_be_logged(self, errors: Iterable[ErrorReport], now: float) -> list[ErrorReport]:
-        return [logged for error in errors if (logged := self._note(error, now)) is not None]
+            return self.errors.add_all(errors, wall_clock)
 
     def _measure(self, done: Done, spent: BatchTimes) -> None:
         now = self.steady()
@@ -320,7 +312,7 @@ class Totals:
                 seconds = max(0.0, wall_clock - born)
                 self.latencies.add(seconds * 1000, n)
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
-            logged += self._to_be_logged([*summary.errors, *self.count(summary)], wall_clock)
+            logged += self.errors.add_all([*summary.errors, *self.count(summary)], wall_clock)
             logged += self._failed(summary, wall_clock)
             for task in (*summary.spout_pending, *summary.result_pending):
                 self.resting.pop(task, None)
@@ -377,30 +369,6 @@ class Totals:
 
     def _sum(self, what: str) -> int:
         return sum(n for (_, kind, _), n in self.counts.items() if kind == what)
-
-    def _note(self, error: ErrorReport, wall_clock: float) -> ErrorReport | None:
-        """Count an error. Returns it if it is to be logged, with a count if it has come before."""
-        if error.is_warning:
-            return error
-        self.error_counts[error.component] += 1 + error.more
-        kept = self.errors.setdefault(error.component, deque(maxlen=_ERRORS_KEPT))
-        same = next((e for e in kept if e["message"] == error.message), None)
-        if same is not None:
-            kept.remove(same)
-            kept.append(same)
-            same |= {"task": error.task, "time": wall_clock, "count": same["count"] + 1}
-            same["traceback"] = error.traceback or same["traceback"]
-            if wall_clock - same["logged"] < REPEAT_SECONDS:
-                return None
-            same["logged"] = wall_clock
-            return replace(error, message=f"{error.message} ({same['count']:,} times)")
-        recent = [e for e in kept if wall_clock - e["logged"] < ERROR_INTERVAL_SECONDS]
-        if len(recent) >= ERRORS_PER_INTERVAL:
-            return None
-        noted = {"task": error.task, "message": error.message, "traceback": error.traceback}
-        times = {"first": wall_clock, "time": wall_clock, "logged": wall_clock}
-        kept.append({**noted, **times, "count": 1})
-        return error
 
     def event_times(self) -> dict[str, ComponentTime]:
         """The event times of components that have one, or timers; under `lock`."""

@@ -426,7 +426,7 @@ def test_a_mistake_of_a_source_of_transactions_is_no_service_that_is_away(clock)
     for _ in range(3):
         running.step()
     assert away(running) == {}
-    assert running.totals.error_counts["rows"] == 1
+    assert running.totals.errors.counts["rows"] == 1
     running.close()
 
 
@@ -451,6 +451,6 @@ def test_what_a_committer_needs_is_away_until_a_transaction_is_committed(clock):
     (error,) = running.totals.errors["last"]  # once, with a count
     assert (error["message"], error["count"]) == (
         "finish_batch: ServiceUnavailable: the map is away: refused",
-        running.totals.error_counts["last"],
+        running.totals.errors.counts["last"],
     )
     assert error["count"] == 5

@@ -396,7 +396,7 @@ def test_of_different_errors_at_most_five_are_told_in_ten_seconds():
     log = Log()
     driver = finished(started(builder, observer=log))
     assert len(set(log.of("error"))) == len(log.of("error")) == 5
-    assert driver.totals.error_counts["bolt"] == 30
+    assert driver.totals.errors.counts["bolt"] == 30
 
 
 def test_a_fatal_error_names_the_component_and_its_task():

@@ -128,7 +128,7 @@ def test_poison_among_the_messages_of_a_turn_is_found_and_fails_alone(heard, tmp
     assert counts(tmp_path) == dict.fromkeys(good, 1)
     assert sorted(heard.acked) == sorted(good)
     assert sorted(heard.failed) == [(n, "crashed worker") for n in (7, 8, 31)]
-    assert driver.totals.error_counts["numbers"] == 3
+    assert driver.totals.errors.counts["numbers"] == 3
     assert [e["message"] for e in driver.totals.errors["numbers"]] == [
         "dropped a tuple: its batch failed with it alone, twice (killed), and succeeded without it:"
         f" [{n}]"

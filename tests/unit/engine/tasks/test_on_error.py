@@ -105,7 +105,7 @@ def test_errors_at_the_end_are_told_and_counted(workers):
         ("bolt", "cleanup: OSError: gone"),
         ("source", "close: OSError: gone"),
     ]
-    assert totals.error_counts == {"bolt": 2, "source": 1}
+    assert totals.errors.counts == {"bolt": 2, "source": 1}
     assert totals.report()["components"]["source"]["errors"] == [
         {
             "task": totals.placed.plan.tasks("source")[0],
