@@ -40,7 +40,7 @@ FulmenError
                             (transactional/errors.py)
         StaleAttempt        a later attempt was written (transactional/errors.py)
     BadPlace                files can't be read from a place, or written to it
-                            (connectors/files/local.py)
+                            (connectors/files/places/local.py)
     TopologyFailed          a topology can't go on
     SparkLost               Spark itself has ended: the driver has to be started anew
     NotDrained              a test's topology goes on and on (testing/running.py)

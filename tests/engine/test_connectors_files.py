@@ -15,7 +15,7 @@ from obstore.store import S3Store
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.files import FileSink, FileSpout, ParquetSpout, RollingFileSink
-from fulmen.connectors.files.local import BadPlace
+from fulmen.connectors.files.places.local import BadPlace
 from support.file_sinks import FIELDS, RollingLives, made, mark, write
 from support.file_soak import soak
 from support.file_spouts import SpoutLives

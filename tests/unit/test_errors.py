@@ -9,7 +9,7 @@ import pytest
 from fulmen import errors
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Replaced, _Conflict, _NotFound
-from fulmen.connectors.files.local import BadPlace
+from fulmen.connectors.files.places.local import BadPlace
 from fulmen.engine.driver.taps import TapRefused
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.taps.condition import ConditionError

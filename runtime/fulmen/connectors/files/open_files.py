@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from fulmen.connectors.files.local import (
+from fulmen.connectors.files.places.local import (
     Changed,
     Opened,
     check_same,

@@ -21,8 +21,10 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.buckets import source_of
-from fulmen.connectors.files.local import (
+from fulmen.connectors.files.open_files import OpenFiles
+from fulmen.connectors.files.options import SourceOptions
+from fulmen.connectors.files.places.buckets import source_of
+from fulmen.connectors.files.places.local import (
     BadPlace,
     Changed,
     Gone,
@@ -30,8 +32,6 @@ from fulmen.connectors.files.local import (
     Unreadable,
     check_same,
 )
-from fulmen.connectors.files.open_files import OpenFiles
-from fulmen.connectors.files.options import SourceOptions
 from fulmen.connectors.files.positions import (
     PLACES,
     Found,

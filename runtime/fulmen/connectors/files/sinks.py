@@ -16,10 +16,10 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import Tuple
-from fulmen.connectors.files.buckets import Bucket, is_uri
 from fulmen.connectors.files.contents import Content, Encoder, content_of, mistaken_columns
-from fulmen.connectors.files.local import LocalFolder
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
+from fulmen.connectors.files.places.buckets import Bucket, is_uri
+from fulmen.connectors.files.places.local import LocalFolder
 from fulmen.connectors.formats import Malformed, encode_each
 
 _PAUSE_SECONDS = 0.5

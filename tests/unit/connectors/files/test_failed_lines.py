@@ -5,7 +5,8 @@ import io
 
 import pytest
 
-from fulmen.connectors.files import FileSpout, local
+from fulmen.connectors.files import FileSpout
+from fulmen.connectors.files.places import local
 from support.file_spouts import SpoutLives
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fulmen.connectors.files import FileSpout, ParquetSpout
-from fulmen.connectors.files.local import family
+from fulmen.connectors.files.places.local import family
 from support.file_spouts import SpoutLives
 
 LATER = 1e10

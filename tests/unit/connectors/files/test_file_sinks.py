@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from fulmen import TopologyBuilder
 from fulmen.api import Rows, ServiceUnavailable
 from fulmen.connectors.files import RollingFileSink
-from fulmen.connectors.files.local import BadPlace, LocalFolder
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
+from fulmen.connectors.files.places.local import BadPlace, LocalFolder
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import ManualClock
 from support.engine_runs import Numbers, Steady, make_driver, new_store

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from fulmen.api import ServiceUnavailable, Stream
 from fulmen.connectors.files import FileSpout
-from fulmen.connectors.files.local import BadPlace
 from fulmen.connectors.files.options import FileSpoutOptions
+from fulmen.connectors.files.places.local import BadPlace
 from fulmen.connectors.files.positions import REST_SECONDS
 from support.file_spouts import SpoutLives
 

@@ -28,8 +28,8 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.listing import objects_below
-from fulmen.connectors.files.local import (
+from fulmen.connectors.files.places.listing import objects_below
+from fulmen.connectors.files.places.local import (
     COMPRESSED,
     BadPlace,
     Changed,

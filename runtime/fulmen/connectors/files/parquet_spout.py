@@ -1,0 +1,196 @@
+"""The spout of Parquet files: columns in their types, and no rows in between."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from gzip import BadGzipFile
+from itertools import takewhile
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import override
+
+from fulmen.api.arrow import ArrowSpout
+from fulmen.connectors.files.columns import is_of
+from fulmen.connectors.files.kept import Kept
+from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
+from fulmen.connectors.files.places.local import COMPRESSED, Changed, Gone, Opened, check_same
+from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
+from fulmen.connectors.files.readers import Reader
+from fulmen.connectors.files.reading import FilesSpout
+from fulmen.connectors.files.records import Record, records
+from fulmen.connectors.formats import ERRORS, CsvOptions, JsonOptions, Malformed
+from fulmen.connectors.formats.encodings import without_mark
+
+
+class _NotParquet(Exception):
+    """A file lacks what is to be read of it."""
+
+
+_BAD = (pa.ArrowException, OSError, _NotParquet)  # Arrow raises OSError without a number
+
+
+class ParquetSpout(FilesSpout, ArrowSpout):
+    """The rows of Parquet files, as Arrow record batches.
+
+    A file that is not Parquet goes to the stream `errors` as a whole, and so does one that lacks a
+    column, or has one of another type.
+    """
+
+    config_model = ParquetSpoutOptions
+    unit = "row"
+    transient: ClassVar[Sequence[str]] = (
+        *FilesSpout.transient, "_batches", "_kept", "_recent", "_most",
+    )  # fmt: skip
+    options: ParquetSpoutOptions
+
+    @override
+    def fields(self, options: ParquetSpoutOptions) -> Sequence[str]:
+        return tuple(options.fields)
+
+    @override
+    def types(self, options: ParquetSpoutOptions) -> Mapping[str, str]:
+        known = options.fields if isinstance(options.fields, dict) else {}
+        return {name: kind.partition("(")[0] for name, kind in known.items()}
+
+    @override
+    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        super().open(conf, context, collector)
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._recent: Kept[pa.RecordBatch] = Kept()
+        self._kept: Kept[pa.RecordBatch] = Kept()
+
+    @override
+    def is_whole(self, path: str) -> bool:
+        return True
+
+    @override
+    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+        self._batches = None
+
+    @override
+    def emit_next(self, number: int) -> bool:
+        try:
+            if self._batches is None:
+                self._batches = self._read(number, self.positions[number].offset)
+            batch = next(self._batches, None)
+        except _BAD as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the file system's
+            return self._corrupt(number, error)
+        if batch is None:
+            self._batches = None
+            self.end_file(is_done=True)
+            return False
+        start, rows = self.positions[number].offset, batch.num_rows
+        first = self.emitted(number, start, start + rows, rows)
+        self._recent.put(first, batch, batch.nbytes)
+        self.collector.emit(batch, msg_ids=range(first, first + rows))
+        if start + rows == self._most:  # so that nobody takes it for half read
+            self._batches = None
+            self.end_file(is_done=True)
+        return True
+
+    def _file(self, number: int) -> pq.ParquetFile:
+        file = pq.ParquetFile(self.content(number).content)
+        missing = [name for name in self.options.fields if name not in file.schema_arrow.names]
+        if missing:
+            raise _NotParquet(
+                f"the file has no column {missing[0]!r}, only {file.schema_arrow.names}"
+            )
+        known = self.options.fields if isinstance(self.options.fields, dict) else {}
+        for name, kind in known.items():
+            found = file.schema_arrow.field(name).type
+            if not is_of(kind, found):
+                raise _NotParquet(f"its column {name!r} is {found}, which is no {kind}")
+        return file
+
+    def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
+        file, columns = self._file(number), list(self.options.fields)
+        self._most = file.metadata.num_rows
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if skip >= rows:
+                skip -= rows
+                continue
+            for batch in file.iter_batches(self.options.batch_rows, [group], columns):
+                if skip < batch.num_rows:
+                    yield batch.slice(skip)
+                skip = max(0, skip - batch.num_rows)
+
+    @override
+    def emit_again(self) -> None:
+        number, _ = place_of(self.progress.again[0])
+        ids = [i for i in self.progress.again if place_of(i)[0] == number]
+        ids = sorted(ids)[: self.options.batch_rows]
+        self.content(number)
+        try:
+            rows = self._rows_of(number, ids)
+        except (pa.ArrowException, _NotParquet) as error:
+            raise Changed(str(error)) from error
+        left = Counter(self.progress.again) - Counter(ids)
+        self.progress.again = deque(left.elements())
+        self.collector.emit(rows, msg_ids=ids)
+
+    @override
+    def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
+        types = (pa.binary(), pa.string(), pa.string())
+        columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
+        batch = pa.record_batch(columns, list(ERRORS.fields))
+        self.collector.emit(batch, "errors", msg_ids=None if msg_id is None else [msg_id])
+
+    def _rows_of(self, number: int, ids: Sequence[int]) -> pa.RecordBatch:
+        """The rows of messages of a file, ascending."""
+        for msg_id in ids:
+            if self._kept.get(msg_id) is None and (row := self._recent_row(msg_id)) is not None:
+                self._kept.put(msg_id, row, row.nbytes)
+        found = {i: row for i in ids if (row := self._kept.get(i)) is not None}
+        missing = [i for i in ids if i not in found]
+        if missing:
+            self._batches = None  # the file is moved
+            rows = self._rows(number, [place_of(i)[1] for i in missing])
+            for at, msg_id in enumerate(missing):
+                row = rows.take([at])
+                found[msg_id] = row
+                self._kept.put(msg_id, row, row.nbytes)
+        table = pa.Table.from_batches([found[i] for i in ids]).combine_chunks()
+        return table.to_batches()[0]
+
+    def _recent_row(self, msg_id: int) -> pa.RecordBatch | None:
+        """The row of a message, if it was emitted not long ago."""
+        first = self._recent.key_before(msg_id)
+        batch = None if first is None else self._recent.get(first)
+        if first is None or batch is None or msg_id - first >= batch.num_rows:
+            return None
+        return batch.take([msg_id - first])
+
+    def _rows(self, number: int, places: Sequence[int]) -> pa.RecordBatch:
+        """Single rows of a file, by their numbers, ascending."""
+        file, parts, first = self._file(number), [], 0
+        for group in range(file.num_row_groups):
+            end = first + file.metadata.row_group(group).num_rows
+            wanted = [place - first for place in places if first <= place < end]
+            if wanted:
+                table = file.read_row_group(group, list(self.options.fields))
+                parts.append(table.take(wanted))
+            first = end
+        table = pa.concat_tables(parts).combine_chunks()
+        return table.to_batches()[0]
+
+    @override
+    def ack_batch(self, msg_ids: Sequence[Any]) -> None:
+        counts = Counter(place_of(msg_id)[0] for msg_id in msg_ids)
+        for number, count in counts.items():
+            if self.positions.ended(number, count):
+                self.close_file(number)
+
+    def _corrupt(self, number: int, error: Exception) -> bool:
+        place = self.where(number, self.positions[number].offset)
+        self._batches = None
+        self.end_file(is_done=True)
+        reason = str(error) if isinstance(error, _NotParquet) else f"it is not Parquet: {error}"
+        self.tell(reason, place)
+        return True
