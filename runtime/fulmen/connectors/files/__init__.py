@@ -5,8 +5,8 @@ Storage and Azure, and pyarrow for Parquet. Topologies name the classes: `class:
 fulmen.connectors.files.FileSpout`.
 """
 
-from fulmen.connectors.files.line_spout import FileSpout
-from fulmen.connectors.files.parquet_spout import ParquetSpout
+from fulmen.connectors.files.reading.line_spout import FileSpout
+from fulmen.connectors.files.reading.parquet_spout import ParquetSpout
 from fulmen.connectors.files.sinks import FileSink, RollingFileSink
 
 __all__ = ["FileSink", "FileSpout", "ParquetSpout", "RollingFileSink"]

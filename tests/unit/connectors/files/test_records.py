@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.connectors.files.records import records
+from fulmen.connectors.files.reading.records import records
 
 
 def read(data, start=0, end=1 << 30, *, complete=True, quotes=False, most=1000):

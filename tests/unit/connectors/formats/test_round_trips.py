@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
-from fulmen.connectors.files.records import records
+from fulmen.connectors.files.reading.records import records
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed, TextOptions
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(

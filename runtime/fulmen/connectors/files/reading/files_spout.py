@@ -21,7 +21,6 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.open_files import OpenFiles
 from fulmen.connectors.files.options import SourceOptions
 from fulmen.connectors.files.places.buckets import source_of
 from fulmen.connectors.files.places.local import (
@@ -42,7 +41,8 @@ from fulmen.connectors.files.positions import (
     message_id,
     place_of,
 )
-from fulmen.connectors.files.troubles import Troubles
+from fulmen.connectors.files.reading.open_files import OpenFiles
+from fulmen.connectors.files.reading.troubles import Troubles
 from fulmen.connectors.formats import ERRORS
 
 LAG_SECONDS = 1.0

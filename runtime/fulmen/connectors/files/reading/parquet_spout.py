@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from gzip import BadGzipFile
-from itertools import takewhile
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -15,15 +12,12 @@ from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
 from fulmen.connectors.files.columns import is_of
-from fulmen.connectors.files.kept import Kept
-from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
-from fulmen.connectors.files.places.local import COMPRESSED, Changed, Gone, Opened, check_same
-from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
-from fulmen.connectors.files.readers import Reader
-from fulmen.connectors.files.reading import FilesSpout
-from fulmen.connectors.files.records import Record, records
-from fulmen.connectors.formats import ERRORS, CsvOptions, JsonOptions, Malformed
-from fulmen.connectors.formats.encodings import without_mark
+from fulmen.connectors.files.options import ParquetSpoutOptions
+from fulmen.connectors.files.places.local import Changed
+from fulmen.connectors.files.positions import Found, place_of
+from fulmen.connectors.files.reading.files_spout import FilesSpout
+from fulmen.connectors.files.reading.kept import Kept
+from fulmen.connectors.formats import ERRORS
 
 
 class _NotParquet(Exception):

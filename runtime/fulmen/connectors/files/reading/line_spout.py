@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from gzip import BadGzipFile
 from itertools import takewhile
 from typing import Any, ClassVar
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowSpout
-from fulmen.connectors.files.columns import is_of
-from fulmen.connectors.files.kept import Kept
-from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
+from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.files.places.local import COMPRESSED, Changed, Gone, Opened, check_same
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
-from fulmen.connectors.files.readers import Reader
-from fulmen.connectors.files.reading import FilesSpout
-from fulmen.connectors.files.records import Record, records
-from fulmen.connectors.formats import ERRORS, CsvOptions, JsonOptions, Malformed
+from fulmen.connectors.files.reading.files_spout import FilesSpout
+from fulmen.connectors.files.reading.kept import Kept
+from fulmen.connectors.files.reading.readers import Reader
+from fulmen.connectors.files.reading.records import Record, records
+from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed
 from fulmen.connectors.formats.encodings import without_mark
 
 _SHOWN_BYTES = 1000

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fulmen.connectors.files.options import FileSpoutOptions
-from fulmen.connectors.files.records import Record
+from fulmen.connectors.files.reading.records import Record
 from fulmen.connectors.formats import Format, Malformed
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.encodings import without_mark
