@@ -133,16 +133,13 @@ def state(  # noqa: C901 (each option once)
     if is_unreadable:
         _unreadable(checkpoint, component, code_folder, removes=removes)
         return
+    as_json = output == "json"
+    if is_windows or is_timers:
+        _times(checkpoint, component, key, code_folder, is_timers=is_timers, as_json=as_json)
+        return
     read = read_fields if is_fields else read_dropped if is_dropped else read_state
     uri, folder = _source(checkpoint, code_folder)
     with folder:
-        if is_windows or is_timers:
-            found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
-            for line in of_time(
-                found, component, key, is_timers=is_timers, as_json=output == "json"
-            ):
-                click.echo(line)
-            return
         if key is not None and read is read_state:
             read = partial(read_key, text=key)
         entries = list(_entries(_read(Store.open(uri), component, read)))
@@ -156,12 +153,28 @@ def state(  # noqa: C901 (each option once)
                 raise FulmenError(f"component {component!r} has {what}.")
         if top is not None:
             entries = _largest(entries, top)
-        if output == "json":
+        if as_json:
             content = [plain(vars(entry)) for entry in entries]
             click.echo(json.dumps(content, indent=2, ensure_ascii=False))
             return
         show = _fields_table if is_fields else _dropped_table if is_dropped else _table
         for line in show(entries):
+            click.echo(line)
+
+
+def _times(
+    checkpoint: str,
+    component: str,
+    key: str | None,
+    code_folder: Path | None,
+    *,
+    is_timers: bool,
+    as_json: bool,
+) -> None:
+    uri, folder = _source(checkpoint, code_folder)
+    with folder:
+        found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
+        for line in of_time(found, component, key, is_timers=is_timers, as_json=as_json):
             click.echo(line)
 
 

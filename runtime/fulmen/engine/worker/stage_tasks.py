@@ -107,10 +107,7 @@ class StageTasks(LiveTasks):
         summary.restore_seconds += made.restore_seconds
         cpu = time.process_time()
         summary.process = this_process(self.partition)
-        outbox = Outbox(self.placed, self.stage, self._rng)
-        outbox.wall = header.wall
-        outbox.combined = self._combiners.begin(header.watermarks)
-        outbox.taps = TapSampler.of(header.taps, self.placed)
+        outbox = self._outbox(header)
         messages: dict[int, Messages] = defaultdict(Messages)
         for task in self._authors_tasks():
             task.begin_batch(header)
@@ -133,6 +130,21 @@ class StageTasks(LiveTasks):
         yield from _counted(outbox, summary)
         yield from self._transactions.end(summary)
         self._write_down(header, summary)
+        self._take_figures(outbox, summary)
+        summary.seconds = time.perf_counter() - started
+        summary.cpu_seconds = time.process_time() - cpu
+        self.tag = header.tag
+
+    def _outbox(self, header: Header) -> Outbox:
+        """What takes the emits of the batch."""
+        outbox = Outbox(self.placed, self.stage, self._rng)
+        outbox.wall = header.wall
+        outbox.combined = self._combiners.begin(header.watermarks)
+        outbox.taps = TapSampler.of(header.taps, self.placed)
+        return outbox
+
+    def _take_figures(self, outbox: Outbox, summary: Summary) -> None:
+        """What was counted, measured and seen of the batch's emits."""
         summary.counts, summary.times = outbox.counts, outbox.times
         summary.failures = list(outbox.failures)
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
@@ -141,9 +153,6 @@ class StageTasks(LiveTasks):
             summary.tapped = outbox.taps.end(self._spouts.values())
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
-        summary.seconds = time.perf_counter() - started
-        summary.cpu_seconds = time.process_time() - cpu
-        self.tag = header.tag
 
     def _take_rows(
         self,
