@@ -2,9 +2,9 @@
 
 import csv
 
-from benchmarks.recipe_dataflows import BYTEWAX
-from benchmarks.recipe_loops import LOOPS
-from benchmarks.recipes import JOBS, SAMPLES, Work, grown, line
+from benchmarks.recipes.__main__ import JOBS, SAMPLES, Work, grown, line
+from benchmarks.recipes.dataflows import BYTEWAX
+from benchmarks.recipes.loops import LOOPS
 
 from support import recipes
 from support.driven import Driven, collecting

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from benchmarks.recipe_loops import (
+from benchmarks.recipes.loops import (
     Delays,
     Loop,
     Packages,

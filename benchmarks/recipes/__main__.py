@@ -4,8 +4,7 @@
 Servers are started on this machine, as tests start them. The data are the rows of
 `tests/data/recipes` again and again, and the changelogs of this Debian. Every job runs three times,
 each in a process of its own: Fulmen in one process without Spark (`fulmen run --in-process`), the
-loop of `benchmarks.recipe_loops`, and Bytewax (`benchmarks.recipe_dataflows`) where it has what the
-job needs.
+loop of `loops`, and Bytewax (`dataflows`) where it has what the job needs.
 
 Seconds are from the first batch that did something, or the first row of the loop, until the last
 row was written: not the start of the process.
@@ -31,15 +30,15 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.recipe_dataflows import BYTEWAX
-from benchmarks.recipe_loops import LOOPS, STARTED, changelog_lines_of_all_names
+from benchmarks.recipes.dataflows import BYTEWAX
+from benchmarks.recipes.loops import LOOPS, STARTED, changelog_lines_of_all_names
 from fulmen.cli.topology_file import check_file
 from fulmen.engine.driver.driver import Driver
 from fulmen.engine.protocol.figures.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data" / "recipes"
 IDLE_SECONDS = 5.0
 """Nothing was acked or committed for so long: the job is done."""
