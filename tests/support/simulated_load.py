@@ -5,6 +5,7 @@ never takes all of it. What can't be done at once waits in the source.
 """
 
 import random
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -82,6 +83,8 @@ class Simulation:
         status: As the operator has it.
         history: (seconds, workers) of each change.
         reasons: What was thought at each look.
+        messages: The same, for people.
+        gathered: For so many seconds messages have gathered before the start.
         writes: How often the status was another one.
         lag: Seconds that the oldest message waits.
         worst_lag: The most that it has been.
@@ -95,9 +98,10 @@ class Simulation:
     status: object = None
     history: list = field(default_factory=list)
     reasons: list = field(default_factory=list)
+    messages: list = field(default_factory=list)
     writes: int = 0
     at: float = 0.0
-    waiting: float = 0.0
+    gathered: float = 0.0
     lag: float = 0.0
     worst_lag: float = 0.0
 
@@ -111,6 +115,9 @@ class Simulation:
         }
         self.spec = parse(word_count(components)).spec
         self.settled = 0.0
+        self.waiting = deque()  # (when, messages)
+        for ago in range(int(self.gathered), 0, -int(self.step)):
+            self.arrive(-ago)
 
     @property
     def now(self):
@@ -127,12 +134,11 @@ class Simulation:
     def look(self):
         """A driver reports, and the operator decides."""
         number = self.status.workers if self.status else self.workers
-        arrived = self.work.rate(self.at) * self.step
+        self.arrive(self.at)
         spout, bolt = self.work.seconds(number)
         can = (1 - OVERHEAD) * self.step / (spout + bolt)
-        done = min(can, self.waiting + arrived)
-        self.waiting += arrived - done
-        self.lag = self.waiting / (done / self.step) if done else 0.0
+        done = self.take(can)
+        self.lag = self.at + self.step - self.waiting[0][0] if self.waiting else 0.0
         self.worst_lag = max(self.worst_lag, self.lag)
         load = self.load(number, done / self.step) if self.at >= self.settled else None
         before, self.status = (
@@ -141,9 +147,25 @@ class Simulation:
         )
         self.writes += self.status != before
         self.reasons.append(self.status.reason)
+        self.messages.append(self.status.message)
         if before is None or self.status.workers != before.workers:
             self.history.append((self.at, self.status.workers))
             self.settled = self.at + SETTLED_SECONDS
+
+    def arrive(self, at):
+        """What comes in a step is there at its end."""
+        if number := self.work.rate(at) * self.step:
+            self.waiting.append((at + self.step, number))
+
+    def take(self, most):
+        """Take the oldest messages; how many."""
+        left = most
+        while self.waiting and left > 0:
+            when, number = self.waiting.popleft()
+            left -= number
+            if left < -1e-9:
+                self.waiting.appendleft((when, -left))
+        return most - max(left, 0.0)
 
     def load(self, workers, rate):
         """What a driver says."""

@@ -33,6 +33,9 @@ also take time that is no work."""
 LEAP: Final = 1.5
 """While messages wait too long, there are so many times as many workers at least: what has gathered
 is to be worked off, too."""
+CATCH_UP: Final = 2
+"""What has gathered needs no more workers if messages are waited for in time again within so many
+times `upAfter`, at the pace since they were late: after a start or an outage, say."""
 MOST_LEAP: Final = 2
 """At most so many times as many workers, and at least one part of that many: what is foreseen may
 be wrong."""
@@ -160,14 +163,14 @@ def _as_the_spec_says(
 def _by_load(scene: Scene, before: AutoscaleStatus, least: int) -> AutoscaleStatus:
     target = scene.scale.target_capacity
     if scene.forecast.now > target or scene.is_late:
-        return _too_few(scene, _pressed(before, "Up", 0, scene.now))
+        return _too_few(scene, _pressed(before, "Up", 0, scene))
     if before.tried.before:
         before = _helped(before)
     floor = max(least, before.least.workers)
     number = scene.forecast.needed(range(floor, before.workers), ROOM * target)
     if number is None:
         return _stays(before, ScalingReason.ENOUGH, "batches take less time than targetCapacity")
-    return _too_many(scene, _pressed(before, "Down", number, scene.now))
+    return _too_many(scene, _pressed(before, "Down", number, scene))
 
 
 def seconds_to_decision(after: AutoscaleStatus, scale: Autoscale, now: datetime) -> float | None:
@@ -204,6 +207,9 @@ def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
         if not _has_helped(scene, before):
             return _given_back(scene, before)
         before = _helped(before)
+    if _catches_up(scene, before):
+        message = f"{scene.why}, but what had gathered is worked off without more"
+        return _reasoned(before, ScalingReason.TOO_FEW, message)
     limited = _limited(scene, before)
     if limited is not None:
         return _reasoned(before, *limited)
@@ -216,6 +222,15 @@ def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
         "least": _too_few_before(scene, before, number),
     }
     return changed.model_copy(update=update)
+
+
+def _catches_up(scene: Scene, before: AutoscaleStatus) -> bool:
+    """Whether messages are late, and will soon be so no more."""
+    lag = scene.load.lag
+    if lag is None or not scene.is_late:
+        return False
+    pace = (before.pressure_lag - lag) / max(_lasted(before, scene.now), 1.0)
+    return lag - scene.scale.max_lag_seconds <= pace * CATCH_UP * scene.scale.up_seconds
 
 
 def _too_few_before(scene: Scene, before: AutoscaleStatus, number: int) -> RememberedWorkers:
@@ -357,12 +372,24 @@ def _lasted(before: AutoscaleStatus, now: datetime) -> float:
 
 
 def _pressed(
-    before: AutoscaleStatus, pressure: Pressure, enough: int, now: datetime
+    before: AutoscaleStatus, pressure: Pressure, enough: int, scene: Scene
 ) -> AutoscaleStatus:
-    """That there should be more or fewer workers. `enough`: as long as it lasts, the most of it."""
-    if before.pressure == pressure and _lasted(before, now) >= 0:  # else the clock was set back
+    """That there should be more or fewer workers. `enough`: as long as it lasts, the most of it.
+
+    Batches that worked off what had gathered took all the time that there was: what they need from
+    then on is not known.
+    """
+    now = scene.now
+    has_caught_up = before.pressure_lag > scene.scale.max_lag_seconds and not scene.is_late
+    goes_on = before.pressure == pressure and not has_caught_up
+    if goes_on and _lasted(before, now) >= 0:  # else the clock was set back
         return before.model_copy(update={"enough": max(before.enough, enough)})
-    update = {"pressure": pressure, "pressure_since": text_of(now), "enough": enough}
+    update = {
+        "pressure": pressure,
+        "pressure_since": text_of(now),
+        "pressure_lag": int(scene.load.lag or 0) if pressure == "Up" else 0,
+        "enough": enough,
+    }
     return before.model_copy(update=update)
 
 
@@ -372,7 +399,7 @@ def _reasoned(before: AutoscaleStatus, reason: ScalingReason, message: str) -> A
 
 def _stays(before: AutoscaleStatus, reason: ScalingReason, message: str) -> AutoscaleStatus:
     """A number that is to stay, whatever was thought before."""
-    update = {"pressure": "None", "pressure_since": "", "enough": 0}
+    update = {"pressure": "None", "pressure_since": "", "pressure_lag": 0, "enough": 0}
     return _reasoned(before.model_copy(update=update), reason, message)
 
 

@@ -196,6 +196,9 @@ class AutoscaleStatus(Model):
     pressure_since: Time = ""
     """Since when it is so."""
 
+    pressure_lag: Number = 0
+    """With `Up`: for how many seconds the oldest message waited then."""
+
     enough: Number = 0
     """With `Down`: how many workers were enough all that time."""
 

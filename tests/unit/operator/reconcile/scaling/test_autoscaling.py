@@ -75,6 +75,18 @@ def test_steps_are_followed_up_in_minutes_and_down_after_a_while():
     assert run.history[-1][0] >= 2 * HOUR + 600
 
 
+def test_what_gathered_before_the_start_is_worked_off_without_more_workers():
+    run = Simulation(Work(constant(20)), SCALE, gathered=600).run(HOUR)
+    assert numbers(run) == [1]
+    assert (run.worst_lag > 500, run.lag) == (True, 0)
+    assert any("is worked off" in message for message in run.messages)
+
+
+def test_what_would_be_worked_off_too_slowly_gets_more_workers():
+    run = Simulation(Work(constant(20)), SCALE, gathered=HOUR).run(HOUR)
+    assert max(numbers(run)) > 1
+
+
 def test_a_daily_wave_is_followed_without_going_up_and_down_on_the_way():
     work = Work(wave(20, 400, 24 * HOUR))
     run = Simulation(work, SCALE).run(24 * HOUR)
@@ -151,7 +163,7 @@ def test_bolts_that_have_much_to_do_get_more_workers_than_the_source_has_partiti
 
 def test_a_source_that_lags_although_batches_have_time_gets_no_workers():
     run = Simulation(Work(constant(30)), SCALE)
-    run.waiting, run.work.service = 1e9, None
+    run.waiting.append((0.0, 1e9))
     load = run.load
     run.load = lambda workers, rate: load(workers, 30)
     run.run(HOUR)
