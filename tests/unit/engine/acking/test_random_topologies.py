@@ -170,36 +170,40 @@ OFTEN = (
 """What is hard to get right. Without it hardly anything was tested."""
 
 
-def check_often(cases, names):
-    """That each of these happened half as often as there were examples, at least."""
-    assert {name: cases[name] for name in names if 2 * cases[name] < EXAMPLES} == {}
+def until_often(cases, names):
+    """Seeds of examples, until each of these has happened half as often as there are examples, at
+    least: nearly half of all topologies have nothing that is emitted directly, say."""
+    for number, seed in enumerate(seeds.several(10 * EXAMPLES)):
+        rare = {name: cases[name] for name in names if 2 * cases[name] < EXAMPLES}
+        if number >= EXAMPLES and not rare:
+            return
+        yield seed
+    assert rare == {}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_tree_ends_as_the_reference_says():
     cases = Counter()
-    for seed in seeds.several(EXAMPLES):
+    for seed in until_often(cases, OFTEN):
         with seeds.generator(seed) as rng:
             driver, reference, _ = run_to_its_end(any_topology(rng), Chaos(0, faults=0, rate=0))
             check_copies(LOG, driver.placed)
             check_counts(driver, reference)
         cases.update(reference.cases)
-    check_often(cases, OFTEN)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_crashes_between_any_two_steps_change_no_trees_end():
     cases = Counter()
-    for seed in seeds.several(EXAMPLES):
+    for seed in until_often(cases, (*OFTEN, "crashes")):
         with seeds.generator(seed) as rng:
             topology = any_topology(rng)
             chaos = Chaos(rng.random(), faults=10, rate=rng.choice((0.01, 0.05, 0.2)))
             driver, reference, failed = run_to_its_end(topology, chaos)
             check_copies(LOG, driver.placed, failed)
         cases.update(reference.cases, crashes=failed)
-    check_often(cases, (*OFTEN, "crashes"))
 
 
 def check_counts(driver, reference):
