@@ -8,7 +8,7 @@ kinds of mistakes are remembered for a while.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import ceil
 from typing import Final
 
@@ -23,6 +23,15 @@ from fulmen.topology.resource.status import (
 )
 from fulmen_operator.model import Event, seconds_since, text_of
 from fulmen_operator.reconcile.scaling.forecast import Forecast, Limit
+from fulmen_operator.reconcile.scaling.noted import (
+    LONGEST_SECONDS,
+    changed,
+    forgotten,
+    lasted,
+    reasoned,
+    remembered,
+    stays,
+)
 from fulmen_operator.reconcile.scaling.schedule import least_workers, seconds_to_change
 
 ROOM: Final = 0.8
@@ -47,11 +56,13 @@ GAIN: Final = 0.9
 """More workers are worth a rebalance if batches take at most that share of the time."""
 HELP: Final = 0.3
 """More workers have helped if they saved that share of the time that they were to save."""
+EASED: Final = 2 / 3
+"""If batches take at most that share of the time for each tuple that they took when more workers
+did not help, it is another case: there is more in each batch, or what they waited for is faster."""
 WAITING: Final = 0.5
 """Workers that use a processor for less of their time wait: it must be tried whether more help."""
 FORGET_SECONDS: Final = 1800
 """For how long it is remembered that more workers did not help, the first time."""
-LONGEST_SECONDS: Final = 6 * 3600
 REMEMBERED_DOWNS: Final = 6
 """For so many times `downAfter` it is remembered that fewer workers were too few, the first time;
 each time it is twice as long, up to `LONGEST_SECONDS`."""
@@ -130,16 +141,16 @@ def autoscaled(
             reason=ScalingReason.CHANGED,
             begun_with=spec.workers,
         )
-    before = _forgotten(before, now)
+    before = forgotten(before, now)
     number = min(max(before.workers, least), most)
     if number != before.workers:
         limits = f"from {least} to {most} workers are allowed now"
-        return _changed(before, number, limits, now)
+        return changed(before, number, limits, now)
     if load is None or load.workers != number:
-        return _stays(before, ScalingReason.MEASURING, "the load is not known yet")
+        return stays(before, ScalingReason.MEASURING, "the load is not known yet")
     if present < number:
         message = f"not all of {number} workers are there"
-        return _stays(before, ScalingReason.WORKERS_MISSING, message)
+        return stays(before, ScalingReason.WORKERS_MISSING, message)
     return _by_load(Scene(spec, scale, load, now), before, least)
 
 
@@ -162,6 +173,7 @@ def _as_the_spec_says(
 
 def _by_load(scene: Scene, before: AutoscaleStatus, least: int) -> AutoscaleStatus:
     target = scene.scale.target_capacity
+    before = _eased(scene, before)
     if scene.forecast.now > target or scene.is_late:
         return _too_few(scene, _pressed(before, "Up", 0, scene))
     if before.tried.before:
@@ -169,7 +181,7 @@ def _by_load(scene: Scene, before: AutoscaleStatus, least: int) -> AutoscaleStat
     floor = max(least, before.least.workers)
     number = scene.forecast.needed(range(floor, before.workers), ROOM * target)
     if number is None:
-        return _stays(before, ScalingReason.ENOUGH, "batches take less time than targetCapacity")
+        return stays(before, ScalingReason.ENOUGH, "batches take less time than targetCapacity")
     return _too_many(scene, _pressed(before, "Down", number, scene))
 
 
@@ -179,7 +191,7 @@ def seconds_to_decision(after: AutoscaleStatus, scale: Autoscale, now: datetime)
     waits = [] if changes is None else [changes]
     if after.pressure != "None":
         limit = scale.up_seconds if after.pressure == "Up" else scale.down_seconds
-        waits.append(limit - _lasted(after, now))
+        waits.append(limit - lasted(after, now))
     return min((wait + 1 for wait in waits if wait > 0), default=None)
 
 
@@ -200,28 +212,28 @@ def scaling_events(
 
 def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     after = scene.scale.up_after
-    if _lasted(before, scene.now) < scene.scale.up_seconds:
+    if lasted(before, scene.now) < scene.scale.up_seconds:
         message = f"{scene.why}: if that lasts for {after}, more workers are thought of"
-        return _reasoned(before, ScalingReason.TOO_FEW, message)
+        return reasoned(before, ScalingReason.TOO_FEW, message)
     if before.tried.before:
         if not _has_helped(scene, before):
             return _given_back(scene, before)
         before = _helped(before)
     if _catches_up(scene, before):
         message = f"{scene.why}, but what had gathered is worked off without more"
-        return _reasoned(before, ScalingReason.TOO_FEW, message)
+        return reasoned(before, ScalingReason.TOO_FEW, message)
     limited = _limited(scene, before)
     if limited is not None:
-        return _reasoned(before, *limited)
+        return reasoned(before, *limited)
     number = _wanted(scene, before)
-    changed = _changed(before, number, f"{scene.why} for {after}", scene.now, "Up")
+    chosen = changed(before, number, f"{scene.why} for {after}", scene.now, "Up")
     foreseen = round(scene.cost * scene.forecast.at(number) / scene.forecast.now)
     tried = TriedWorkers(before=before.workers, nanos=scene.cost, foreseen=foreseen)
     update = {
         "tried": tried if scene.cost else TriedWorkers(),
         "least": _too_few_before(scene, before, number),
     }
-    return changed.model_copy(update=update)
+    return chosen.model_copy(update=update)
 
 
 def _catches_up(scene: Scene, before: AutoscaleStatus) -> bool:
@@ -229,7 +241,7 @@ def _catches_up(scene: Scene, before: AutoscaleStatus) -> bool:
     lag = scene.load.lag
     if lag is None or not scene.is_late:
         return False
-    pace = (before.pressure_lag - lag) / max(_lasted(before, scene.now), 1.0)
+    pace = (before.pressure_lag - lag) / max(lasted(before, scene.now), 1.0)
     return lag - scene.scale.max_lag_seconds <= pace * CATCH_UP * scene.scale.up_seconds
 
 
@@ -240,7 +252,7 @@ def _too_few_before(scene: Scene, before: AutoscaleStatus, number: int) -> Remem
         return before.least if before.least.workers else RememberedWorkers()
     times = before.least.times + 1
     seconds = min(LONGEST_SECONDS, REMEMBERED_DOWNS * seconds * 2 ** min(times - 1, 20))
-    return _remembered(number, seconds, times, scene.now)
+    return remembered(number, seconds, times, scene.now)
 
 
 def _limited(scene: Scene, before: AutoscaleStatus) -> tuple[ScalingReason, str] | None:
@@ -325,13 +337,23 @@ def _helped(before: AutoscaleStatus) -> AutoscaleStatus:
     return before.model_copy(update=update)
 
 
+def _eased(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
+    """Without the number of workers that more were no faster than, if that is another case now."""
+    most = before.most
+    if before.workers != most.workers or not 0 < scene.cost <= EASED * most.nanos:
+        return before
+    return before.model_copy(update={"most": RememberedWorkers(times=most.times)})
+
+
 def _given_back(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     """More workers were no faster: there are as many as before, and that is remembered."""
     number, times = before.tried.before, before.most.times + 1
     seconds = min(LONGEST_SECONDS, FORGET_SECONDS * 2 ** min(times - 1, 20))
     why = f"{before.workers} workers were no faster than {number}"
-    changed = _changed(before, number, why, scene.now)
-    return changed.model_copy(update={"most": _remembered(number, seconds, times, scene.now)})
+    chosen = changed(before, number, why, scene.now)
+    most = remembered(number, seconds, times, scene.now)
+    most = most.model_copy(update={"nanos": before.tried.nanos})
+    return chosen.model_copy(update={"most": most})
 
 
 # ---- fewer
@@ -339,36 +361,13 @@ def _given_back(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
 
 def _too_many(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     number, after = before.enough, scene.scale.down_after
-    if _lasted(before, scene.now) >= scene.scale.down_seconds:
+    if lasted(before, scene.now) >= scene.scale.down_seconds:
         why = f"{number} are enough for what there was to do for {after}"
-        changed = _changed(before, number, why, scene.now, "Down")
+        chosen = changed(before, number, why, scene.now, "Down")
         most = before.most if before.most.workers else RememberedWorkers()
-        return changed.model_copy(update={"most": most})
+        return chosen.model_copy(update={"most": most})
     message = f"{number} are enough: if that lasts for {after}, there will be as many"
-    return _reasoned(before, ScalingReason.TOO_MANY, message)
-
-
-# ---- parts
-
-
-def _forgotten(before: AutoscaleStatus, now: datetime) -> AutoscaleStatus:
-    """Without what was remembered for long enough; how often it was so stays."""
-    update = {}
-    for name in ("most", "least"):
-        kept: RememberedWorkers = getattr(before, name)
-        left = -seconds_since(kept.until, now) if kept.workers else 0.0
-        if kept.workers and not 0 < left <= LONGEST_SECONDS + 1:  # or the clock was set back
-            update[name] = RememberedWorkers(times=kept.times)
-    return before.model_copy(update=update) if update else before
-
-
-def _remembered(workers: int, seconds: float, times: int, now: datetime) -> RememberedWorkers:
-    until = text_of(now + timedelta(seconds=seconds))
-    return RememberedWorkers(workers=workers, until=until, times=times)
-
-
-def _lasted(before: AutoscaleStatus, now: datetime) -> float:
-    return seconds_since(before.pressure_since, now)
+    return reasoned(before, ScalingReason.TOO_MANY, message)
 
 
 def _pressed(
@@ -382,7 +381,7 @@ def _pressed(
     now = scene.now
     has_caught_up = before.pressure_lag > scene.scale.max_lag_seconds and not scene.is_late
     goes_on = before.pressure == pressure and not has_caught_up
-    if goes_on and _lasted(before, now) >= 0:  # else the clock was set back
+    if goes_on and lasted(before, now) >= 0:  # else the clock was set back
         return before.model_copy(update={"enough": max(before.enough, enough)})
     update = {
         "pressure": pressure,
@@ -391,28 +390,3 @@ def _pressed(
         "enough": enough,
     }
     return before.model_copy(update=update)
-
-
-def _reasoned(before: AutoscaleStatus, reason: ScalingReason, message: str) -> AutoscaleStatus:
-    return before.model_copy(update={"reason": reason, "message": message})
-
-
-def _stays(before: AutoscaleStatus, reason: ScalingReason, message: str) -> AutoscaleStatus:
-    """A number that is to stay, whatever was thought before."""
-    update = {"pressure": "None", "pressure_since": "", "pressure_lag": 0, "enough": 0}
-    return _reasoned(before.model_copy(update=update), reason, message)
-
-
-def _changed(
-    before: AutoscaleStatus, number: int, why: str, now: datetime, direction: Pressure = "None"
-) -> AutoscaleStatus:
-    """Another number of workers. `direction`: if it follows the load, the way it goes."""
-    update = {
-        "workers": number,
-        "since": text_of(now),
-        "last_change": f"{before.workers} to {number} workers: {why}",
-        "direction": direction,
-        "tried": TriedWorkers(),
-    }
-    changed = before.model_copy(update=update)
-    return _stays(changed, ScalingReason.CHANGED, "the number of workers changes")

@@ -164,6 +164,9 @@ class RememberedWorkers(Model):
     times: Number = 0
     """How often in a row it was found."""
 
+    nanos: Number = 0
+    """What batches took for each tuple with so many workers, in nanoseconds; 0: not known."""
+
 
 class AutoscaleStatus(Model):
     """How many workers `spec.autoscale` has chosen, and why."""

@@ -75,6 +75,18 @@ def test_steps_are_followed_up_in_minutes_and_down_after_a_while():
     assert run.history[-1][0] >= 2 * HOUR + 600
 
 
+def test_workers_that_were_no_faster_are_tried_at_once_when_what_batches_waited_for_is_faster():
+    def rate(at):
+        return 300 if at >= HOUR else 55
+
+    run = Simulation(Work(rate, service=60), SCALE).run(HOUR)
+    assert run.status.reason == "NoFaster"
+    tried = numbers(run)
+    run.work.service = None
+    run.run(600)
+    assert run.status.workers >= 4 > max(tried)
+
+
 def test_what_gathered_before_the_start_is_worked_off_without_more_workers():
     run = Simulation(Work(constant(20)), SCALE, gathered=600).run(HOUR)
     assert numbers(run) == [1]
