@@ -23,6 +23,10 @@ LATE = "late"
 PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
 MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
+TIMES = {"time", "left.time", "right.time", "timestampField"}
+"""The options that name a field with the event time."""
+NO_TIMES = {"date32", "time", "duration", "binary", "base64", "uuid"}
+"""Types of fields, as `types` of a `Stream` names them, of which no value is an event time."""
 NO_EDGES = "an edge of its window is before the year 1 or after 9999"
 
 
@@ -53,6 +57,8 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:
         if field not in stream.fields:
             there = ", ".join(stream.fields)
             yield f"{where}: its input has no field {field!r}. It has: {there}"
+        elif where in TIMES and (kind := stream.types.get(field)) in NO_TIMES:
+            yield f"{where}: {field!r} is a {kind}, but must be a timestamp, a number or ISO text"
 
 
 def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:

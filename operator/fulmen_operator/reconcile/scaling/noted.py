@@ -60,5 +60,6 @@ def changed(
         "direction": direction,
         "tried": TriedWorkers(),
     }
-    changed = before.model_copy(update=update)
-    return stays(changed, ScalingReason.CHANGED, "the number of workers changes")
+    return stays(
+        before.model_copy(update=update), ScalingReason.CHANGED, "the number of workers changes"
+    )

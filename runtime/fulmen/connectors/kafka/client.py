@@ -242,11 +242,35 @@ class Brokers:
         return no_topic(topic) if error.code() in NO_TOPIC else error
 
 
+def within(seconds: float, call: Callable[[], object]) -> None:
+    """Make a call of the client that may never return, whatever timeout it is given.
+
+    Raises:
+        KafkaException: It raised that, or has not returned in time: then its thread is given up.
+    """
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 (it is raised below)
+            ended.append(error)
+        else:
+            ended.append(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+    if ended[0] is not None:
+        raise ended[0]
+
+
 def let_go(consumer: Consumer) -> None:
     """Close it. If it waits for an answer to a commit that never comes, leave it alone."""
-    thread = threading.Thread(target=consumer.close, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
+    with suppress(KafkaException):
+        within(SECONDS, consumer.close)
 
 
 NO_TOPIC = (

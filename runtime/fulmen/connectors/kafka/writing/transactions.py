@@ -13,43 +13,17 @@ whether its last transaction was committed.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from fulmen.api.sinks import Mark, Rows
-from fulmen.connectors.kafka.client import SECONDS, Brokers, error_of
+from fulmen.connectors.kafka.client import SECONDS, Brokers, error_of, within
 from fulmen.connectors.kafka.writing.marks import Written
 from fulmen.connectors.kafka.writing.producing import Delivery, Limits, Refused, reason_of_refusal
 
 TRANSACTION_SECONDS = 60
 FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
-
-
-def within(seconds: float, call: Callable[[], object]) -> None:
-    """Make a call of the client that may never return, whatever timeout it is given.
-
-    Raises:
-        KafkaException: It raised that, or has not returned in time: then its thread is given up.
-    """
-    ended: list[BaseException | None] = []
-
-    def run() -> None:
-        try:
-            call()
-        except BaseException as error:  # noqa: BLE001 (it is raised below)
-            ended.append(error)
-        else:
-            ended.append(None)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not ended:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
-    if ended[0] is not None:
-        raise ended[0]
 
 
 class Transactions:

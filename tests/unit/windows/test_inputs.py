@@ -1,0 +1,20 @@
+"""What is said of inputs before a tuple comes."""
+
+import pytest
+
+from fulmen.api.declarer import Stream
+from fulmen.windows.inputs import missing_fields
+
+STREAM = Stream(("day", "at", "user"), types={"day": "date32", "at": "timestamp"})
+
+
+@pytest.mark.parametrize("option", ["time", "left.time", "right.time", "timestampField"])
+def test_a_field_whose_type_is_none_of_an_event_time_is_told(option):
+    assert list(missing_fields({"day": option}, STREAM)) == [
+        f"{option}: 'day' is a date32, but must be a timestamp, a number or ISO text"
+    ]
+
+
+@pytest.mark.parametrize(("field", "option"), [("at", "time"), ("user", "time"), ("day", "key")])
+def test_any_other_type_may_be_one(field, option):
+    assert list(missing_fields({field: option}, STREAM)) == []
