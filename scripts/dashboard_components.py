@@ -175,11 +175,18 @@ def workers() -> Iterator[Any]:
     """How much each worker has to do, and where it is."""
     yield lines(
         "Workers at work",
-        "Share of the time that each worker was at work. Near 100 % in all of them: add workers. "
+        "Share of the time that each worker was at work, and how much of it it had no processor, "
+        "though it was ready to run. Near 100 % at work in all of them: add workers, or give their "
+        "nodes more processors if they are often without one. "
         "In one of them only: the topology's own page shows which executors it has, and whether "
         "one of their tasks gets more tuples than the others.",
         "percentunit",
-        {"worker {{worker}}": "max by (worker) (fulmen_worker_busy_ratio{OF})"},
+        {
+            "worker {{worker}}": "max by (worker) (fulmen_worker_busy_ratio{OF})",
+            "worker {{worker}} without a processor": (
+                "max by (worker) (fulmen_worker_run_delay_ratio{OF})"
+            ),
+        },
         width=12,
     )
     yield lines(

@@ -120,6 +120,7 @@ def worker(number, is_long, size):
         "worker": number,
         "present": number != 1,
         "busy": number / 3,
+        "run_delay": number / 5,
         "host": HOST if is_long else "host",
         "pod": HOST if is_long else None,
         "slot": number if is_long else None,

@@ -35,6 +35,8 @@ class Work:
         spout_tasks: Of the spout.
         service: Messages in a second that a service can take, however many ask it; None: nothing
             else is asked.
+        processors: What there is of them for this topology, however many workers it has; None: each
+            worker has one.
         noise: By how much a measurement is off, at most.
     """
 
@@ -46,6 +48,7 @@ class Work:
     partitions: int = 16
     spout_tasks: int = 16
     service: float | None = None
+    processors: float | None = None
     noise: float = 0.03
 
     def spout_share(self, workers):
@@ -68,7 +71,15 @@ class Work:
         bolt = self.cost * self.bolt_share(workers)
         if self.service is not None:
             bolt = max(bolt, 1 / self.service)
+        if self.processors is not None:
+            bolt = max(bolt, self.cost / self.processors)
         return self.spout_cost * self.spout_share(workers), bolt
+
+    def run_delay(self, workers):
+        """The share of the bolt's time that it has no processor for."""
+        if self.processors is None:
+            return 0.0
+        return 1 - self.cost * self.bolt_share(workers) / self.seconds(workers)[1]
 
 
 @dataclass
@@ -171,7 +182,8 @@ class Simulation:
         """What a driver says."""
         work = self.work
         spout, bolt = (rate * seconds * self.off() for seconds in work.seconds(workers))
-        total = bolt * min(workers, work.tasks) if work.service else rate * work.cost
+        waits = work.service or work.processors
+        total = bolt * min(workers, work.tasks) if waits else rate * work.cost
         total = max(total, bolt)
         busiest = max(total / work.tasks, rate * work.cost * work.hot)
         emitting = min(work.partitions, work.spout_tasks)
@@ -187,12 +199,14 @@ class Simulation:
             StageLoad(slowest=spout, workers=rate * work.spout_cost, components=(source,)),
             StageLoad(slowest=bolt, workers=total, components=(words,) if total >= 0.01 else ()),
         )
-        cpu = 0.1 if work.service else 0.9
+        run_delay = work.run_delay(workers)
+        cpu = 0.1 if work.service else 0.9 - run_delay
         return Load(
             workers=workers,
             stages=stages,
             tuples=rate,
-            cpu=cpu,
+            cpu=max(0.0, cpu),
+            run_delay=round(run_delay, 1),
             lag=round(self.lag),
             behind="sentences",
         )

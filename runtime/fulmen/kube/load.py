@@ -44,6 +44,7 @@ class Load(ContractModel):
         stages: All stages of a batch that workers run.
         tuples: How many tuples bolts executed in each second.
         cpu: Which share of the workers' seconds their processes used a processor for.
+        run_delay: For which share they were ready to run, and had no processor.
         lag: For how many seconds the oldest message of a source waits; None: no source says.
         behind: The spout that says so.
     """
@@ -52,5 +53,6 @@ class Load(ContractModel):
     stages: tuple[StageLoad, ...] = ()
     tuples: float = 0.0
     cpu: float = 1.0
+    run_delay: float = 0.0
     lag: float | None = None
     behind: str = ""

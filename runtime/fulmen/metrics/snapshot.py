@@ -64,6 +64,7 @@ class Snapshot:
         latencies: Complete latencies in fine steps, of trees or transactions.
         executors: First task of an executor -> its capacity, 0 to about 1.
         workers: Worker -> share of the last seconds that it was at work.
+        run_delays: Worker -> share of them that it was ready to run, and had no processor.
         pending_trees: Of each acker task.
         pending_messages: Of each spout task, and each bolt task that has kept results.
         restored_tasks: Of each component: how many times a task's state was read.
@@ -98,6 +99,7 @@ class Snapshot:
     latencies: Latencies
     executors: Mapping[int, float]
     workers: Mapping[int, float]
+    run_delays: Mapping[int, float]
     pending_trees: Mapping[int, int]
     pending_messages: Mapping[int, int]
     restored_tasks: Counter[str]
@@ -137,6 +139,7 @@ class Snapshot:
                 executors=totals.executors.shares(now),
                 # more than all of the time, if a batch is longer than what is looked at
                 workers={w: min(1.0, x) for w, x in totals.workers.shares(now).items()},
+                run_delays={w: min(1.0, x) for w, x in totals.run_delays.shares(now).items()},
                 pending_trees=dict(totals.pending_trees),
                 pending_messages=dict(totals.pending_messages),
                 restored_tasks=totals.restored_tasks.copy(),

@@ -156,6 +156,7 @@ def workers_of(lines):
 
 def test_workers_say_where_they_are_and_how_much_they_have_to_do(answer):
     in_pod = {"pod": "metered-worker-0", "host": "metered-worker-0", "pid": 17}
+    answer["workers"][0]["run_delay"] = 0.071
     workers = [
         {**answer["workers"][0], **in_pod, "slot": 0, "busy": 0.256, "memory_bytes": 1_234_567_890},
         {**answer["workers"][1], **in_pod, "slot": 1, "present": False, "memory_bytes": None},
@@ -163,13 +164,13 @@ def test_workers_say_where_they_are_and_how_much_they_have_to_do(answer):
     view = read_view(json.dumps({**answer, "workers": workers}), "pod")
     title, first, second = workers_of(lines_of(topology_picture(view, "Active")))
     assert [cell.strip() for cell in title if cell] == [
-        *("worker", "slot", "pid", "memory", "executors", "at work"),
+        *("worker", "slot", "pid", "memory", "executors", "no processor", "at work"),
     ]  # fmt: skip
     assert [cell.strip() for cell in first if cell] == [
-        *("0 on metered-worker-0", "0", "17", "1,235 MB", "5", "26 %"),
+        *("0 on metered-worker-0", "0", "17", "1,235 MB", "5", "7 %", "26 %"),
     ]  # fmt: skip
     assert [cell.strip() for cell in second if cell] == [
-        *("1 on metered-worker-0", "1", "17", "-", "5", "missing"),
+        *("1 on metered-worker-0", "1", "17", "-", "5", "-", "missing"),
     ]  # fmt: skip
 
 

@@ -518,6 +518,17 @@ STAGES = [
         ),
         (
             {
+                "components": [],
+                "workers": [
+                    {"worker": 0, "present": True, "busy": 0.97, "run_delay": 0.24},
+                    {"worker": 1, "present": True, "busy": 0.97, "run_delay": 0.25},
+                    {"worker": 2, "present": False, "busy": 0.97, "run_delay": 0.9},
+                ],
+            },
+            [("a worker is ready to run and has no processor for 25 % of the time", "Its machine")],
+        ),
+        (
+            {
                 "components": [
                     bolt("a", kind="spout", capacity=None, lag={"messages": 0, "seconds": 200.0}),
                     bolt("b", kind="spout", capacity=None, lag={"messages": 0, "seconds": 0.0}),

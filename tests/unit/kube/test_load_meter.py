@@ -33,7 +33,7 @@ def driver(clock):
     driver.close()
 
 
-def work(totals, seconds=0.0, tuples=0, emitting=0, cpu=0.0):
+def work(totals, seconds=0.0, tuples=0, emitting=0, cpu=0.0, run_delay=0.0):
     """A batch in which the first task of the bolt worked so long."""
     plan = totals.placed.plan
     orders, prices = plan.tasks("orders"), plan.tasks("prices")
@@ -42,10 +42,9 @@ def work(totals, seconds=0.0, tuples=0, emitting=0, cpu=0.0):
     totals.tasks[orders.start : orders.start + emitting, TASK_EMITTED] += tuples
     totals.stages.setdefault(plan.stage_of("orders"), StageSeconds())
     number = plan.stage_of("prices")
-    slowest, workers, runs, used = totals.stages.get(number, StageSeconds())
-    totals.stages[number] = StageSeconds(
-        slowest + seconds, workers + 1.5 * seconds, runs + 2, used + cpu
-    )
+    before = totals.stages.get(number, StageSeconds())
+    after = StageSeconds(seconds, 1.5 * seconds, 2, cpu, run_delay)
+    totals.stages[number] = StageSeconds(*map(sum, zip(before, after, strict=True)))
 
 
 def test_nothing_is_said_of_a_short_time(driver, clock):
@@ -62,10 +61,11 @@ def test_nothing_is_said_of_a_short_time(driver, clock):
 def test_what_was_done_is_told_as_shares_of_the_time(driver, clock):
     meter, totals = LoadMeter(), driver.totals
     meter.measure(totals)
-    work(totals, seconds=20, tuples=4000, emitting=2, cpu=6)
+    work(totals, seconds=20, tuples=4000, emitting=2, cpu=6, run_delay=12)
     clock.advance(40)
     load = meter.measure(totals)
-    assert (load.workers, load.tuples, load.cpu, load.lag) == (2, 100.0, 0.2, None)
+    assert (load.workers, load.tuples, load.lag) == (2, 100.0, None)
+    assert (load.cpu, load.run_delay) == (0.2, 0.4)
     stage = next(s for s in load.stages if "prices" in [c.name for c in s.components])
     assert (stage.slowest, stage.workers) == (0.5, 0.75)
     told = {part.name: part for stage in load.stages for part in stage.components}
@@ -82,7 +82,7 @@ def test_pinned_spouts_that_wait_in_the_driver_for_messages_are_no_load(driver, 
     clock.advance(40)
     load = meter.measure(totals)
     assert sum(stage.slowest for stage in load.stages) == 0.5
-    assert load.cpu == 1.0
+    assert (load.cpu, load.run_delay) == (1.0, 0.0)
 
 
 def test_what_was_done_more_than_a_minute_ago_does_not_count(driver, clock):

@@ -336,6 +336,7 @@ def test_workers_are_told_apart_by_number(driver, scrape):
     assert {info["slot"] for info in infos.values()} == {""}
     for worker in infos:
         assert 0 <= scrape.value("fulmen_worker_busy_ratio", worker=worker) <= 1
+        assert 0 <= scrape.value("fulmen_worker_run_delay_ratio", worker=worker) <= 1
         assert scrape.value("fulmen_worker_memory_bytes", worker=worker) > 10_000_000
 
 

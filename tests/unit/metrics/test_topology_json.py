@@ -155,10 +155,10 @@ def test_a_stage_takes_as_long_as_its_slowest_worker(totals):
 def test_stages_are_timed_in_each_batch(totals):
     stages = Snapshot.of(totals).stages
     assert stages.keys() >= {0}
-    for slowest, workers, runs, cpu in stages.values():
-        assert 0 < slowest <= workers
-        assert runs >= 1
-        assert cpu > 0
+    for stage in stages.values():
+        assert 0 < stage.slowest <= stage.workers
+        assert stage.runs >= 1
+        assert stage.cpu > 0
 
 
 def test_the_same_error_is_listed_once_with_its_count():

@@ -7,7 +7,6 @@ kinds of mistakes are remembered for a while.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -22,7 +21,7 @@ from fulmen.topology.resource.status import (
     TriedWorkers,
 )
 from fulmen_operator.model import Event, seconds_since, text_of
-from fulmen_operator.reconcile.scaling.forecast import Forecast, Limit
+from fulmen_operator.reconcile.scaling.limits import GAIN, MOST_LEAP, limited
 from fulmen_operator.reconcile.scaling.noted import (
     LONGEST_SECONDS,
     changed,
@@ -32,80 +31,34 @@ from fulmen_operator.reconcile.scaling.noted import (
     remembered,
     stays,
 )
+from fulmen_operator.reconcile.scaling.scene import Scene
 from fulmen_operator.reconcile.scaling.schedule import least_workers, seconds_to_change
 
 ROOM: Final = 0.8
 """Fewer workers are enough if batches take at most that share of the target."""
-LATE: Final = 0.7
-"""While messages wait too long, workers count as too few from that share of the target on: batches
-also take time that is no work."""
 LEAP: Final = 1.5
 """While messages wait too long, there are so many times as many workers at least: what has gathered
 is to be worked off, too."""
 CATCH_UP: Final = 2
 """What has gathered needs no more workers if messages are waited for in time again within so many
 times `upAfter`, at the pace since they were late: after a start or an outage, say."""
-MOST_LEAP: Final = 2
-"""At most so many times as many workers, and at least one part of that many: what is foreseen may
-be wrong."""
 ALMOST: Final = 1.02
 """Of numbers that are nearly equally fast, the least is taken."""
 LARGEST: Final = 1000
 """As many workers as there can be at most."""
-GAIN: Final = 0.9
-"""More workers are worth a rebalance if batches take at most that share of the time."""
 HELP: Final = 0.3
 """More workers have helped if they saved that share of the time that they were to save."""
 EASED: Final = 2 / 3
 """If batches take at most that share of the time for each tuple that they took when more workers
 did not help, it is another case: there is more in each batch, or what they waited for is faster."""
-WAITING: Final = 0.5
-"""Workers that use a processor for less of their time wait: it must be tried whether more help."""
 FORGET_SECONDS: Final = 1800
 """For how long it is remembered that more workers did not help, the first time."""
+FULL_SECONDS: Final = 300
+"""For how long it is remembered that more workers did not help, the first time, if workers were
+starved: neighbours may have started just then."""
 REMEMBERED_DOWNS: Final = 6
 """For so many times `downAfter` it is remembered that fewer workers were too few, the first time;
 each time it is twice as long, up to `LONGEST_SECONDS`."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What the number of workers follows from.
-
-    Attributes:
-        spec: The topology's, with the numbers of workers and executors that its author wrote.
-        scale: How it follows the load.
-        load: What the driver says of it.
-        now: The time.
-    """
-
-    spec: TopologySpec
-    scale: Autoscale
-    load: Load
-    now: datetime
-
-    @property
-    def forecast(self) -> Forecast:
-        """What follows from the load."""
-        return Forecast(self.load, self.spec)
-
-    @property
-    def is_late(self) -> bool:
-        """Whether messages wait too long."""
-        lag = self.load.lag
-        return lag is not None and lag > self.scale.max_lag_seconds
-
-    @property
-    def why(self) -> str:
-        """Why there should be more workers. Without figures: they change, and a status is news."""
-        if self.is_late:
-            return f"messages of {self.load.behind!r} wait longer than maxLag"
-        return "batches take more than targetCapacity of the time"
-
-    @property
-    def cost(self) -> int:
-        """Nanoseconds that batches take for each tuple; 0: there were none."""
-        return round(self.forecast.now / self.load.tuples * 1e9) if self.load.tuples else 0
 
 
 def autoscaled(
@@ -222,9 +175,9 @@ def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     if _catches_up(scene, before):
         message = f"{scene.why}, but what had gathered is worked off without more"
         return reasoned(before, ScalingReason.TOO_FEW, message)
-    limited = _limited(scene, before)
-    if limited is not None:
-        return reasoned(before, *limited)
+    limits = limited(scene, before)
+    if limits is not None:
+        return reasoned(before, *limits)
     number = _wanted(scene, before)
     chosen = changed(before, number, f"{scene.why} for {after}", scene.now, "Up")
     foreseen = round(scene.cost * scene.forecast.at(number) / scene.forecast.now)
@@ -255,61 +208,12 @@ def _too_few_before(scene: Scene, before: AutoscaleStatus, number: int) -> Remem
     return remembered(number, seconds, times, scene.now)
 
 
-def _limited(scene: Scene, before: AutoscaleStatus) -> tuple[ScalingReason, str] | None:
-    """Why more workers would not help, if so."""
-    forecast, most = scene.forecast, scene.scale.max_workers
-    if forecast.now <= LATE * scene.scale.target_capacity:
-        message = f"{scene.why}, but batches have time: more workers would not make them faster"
-        return ScalingReason.WORKERS_ARE_NOT_THE_LIMIT, message
-    if before.most.workers and before.workers >= before.most.workers:
-        waits = ", as they wait for something outside" if scene.load.cpu < WAITING else ""
-        message = (
-            f"{scene.why}, but more than {before.most.workers} workers were no faster{waits}. They"
-            f" are tried again after {before.most.until}"
-        )
-        return ScalingReason.NO_FASTER, message
-    if before.workers < most and forecast.at(most) <= GAIN * forecast.now:
-        return None
-    if forecast.at(MOST_LEAP * most) > GAIN * forecast.now:
-        return _bottleneck(scene, MOST_LEAP * most)
-    return ScalingReason.AT_MAXIMUM, f"{scene.why}, and maxWorkers is {most}"
-
-
-def _bottleneck(scene: Scene, workers: int) -> tuple[ScalingReason, str]:
-    found = scene.forecast.bottleneck(workers)
-    if found is None:
-        message = f"{scene.why}, but no component can be divided among more workers"
-        return ScalingReason.WORKERS_ARE_NOT_THE_LIMIT, message
-    limit, part = found
-    match limit:
-        case Limit.HOT_TASK:
-            message = (
-                f"{scene.why}, but one task of {part.name!r} has much more to do than the others,"
-                " and a task is on one worker. If it is for a key that comes more often than"
-                " others: group by more fields, or use partial-key"
-            )
-            return ScalingReason.HOT_KEY, message
-        case Limit.SOURCE:
-            message = (
-                f"{scene.why}, but only {part.active} of {part.tasks} tasks of {part.name!r} have"
-                " something to emit: its source has no more parts, such as partitions"
-            )
-            return ScalingReason.SOURCE_IS_THE_LIMIT, message
-        case Limit.TASKS:
-            message = (
-                f"{scene.why}, but also with {workers} workers one would have"
-                f" {scene.forecast.tasks_on(part, workers)} of the {part.tasks} tasks of"
-                f" {part.name!r}. A larger numTasks needs a new checkpoint"
-            )
-            return ScalingReason.TASKS_ARE_THE_LIMIT, message
-
-
 def _wanted(scene: Scene, before: AutoscaleStatus) -> int:
     """The larger number of workers to try."""
     forecast, number = scene.forecast, before.workers
     most = min(before.most.workers or LARGEST, scene.scale.max_workers, MOST_LEAP * number)
     step = max(1, round(number / 5))  # what less would help could not be told from chance
-    if scene.load.cpu < WAITING:
+    if scene.waits:
         return min(most, number + step)
     target = scene.scale.target_capacity * (ROOM if scene.is_late else 1)
     numbers = range(min(most, number + step), most + 1)
@@ -348,7 +252,8 @@ def _eased(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
 def _given_back(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     """More workers were no faster: there are as many as before, and that is remembered."""
     number, times = before.tried.before, before.most.times + 1
-    seconds = min(LONGEST_SECONDS, FORGET_SECONDS * 2 ** min(times - 1, 20))
+    first = FULL_SECONDS if scene.is_starved else FORGET_SECONDS
+    seconds = min(LONGEST_SECONDS, first * 2 ** min(times - 1, 20))
     why = f"{before.workers} workers were no faster than {number}"
     chosen = changed(before, number, why, scene.now)
     most = remembered(number, seconds, times, scene.now)

@@ -198,6 +198,7 @@ class WorkerView(BaseModel):
     worker: int
     present: bool
     busy: float = 0.0
+    run_delay: float = 0.0
     host: str | None = None
     pod: str | None = None
     slot: int | None = None

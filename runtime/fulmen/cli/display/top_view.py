@@ -220,12 +220,13 @@ def workers_table(workers: Sequence[WorkerView], total: int) -> FiguresTable:
         "pid": ["-" if w.pid is None else str(w.pid) for w in shown],
         "memory": [_megabytes(w.memory_bytes) for w in shown],
         "executors": [count(w.executor_count) for w in shown],
+        "no processor": [f"{100 * w.run_delay:.0f} %" if w.present else "-" for w in shown],
         "at work": [_at_work(w) for w in shown],
     }
     if left_out := max(total, len(workers)) - len(shown):
         names.append(Text(f"and {left_out} more", "dim"))
         columns = {title: [*cells, ""] for title, cells in columns.items()}
-    return FiguresTable("worker", names, columns, ("pid", "executors", "memory"))
+    return FiguresTable("worker", names, columns, ("pid", "executors", "memory", "no processor"))
 
 
 def _worker_name(worker: WorkerView) -> str:

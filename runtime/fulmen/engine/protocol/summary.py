@@ -123,6 +123,7 @@ class Summary:
         process: Which process this is.
         seconds: How long the stage ran.
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
+        run_delay: For how many seconds meanwhile it was ready to run, and had no processor.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
         failures: Why tuples failed.
         failed_attempts: Attempts of transactions that a component failed.
@@ -173,6 +174,7 @@ class Summary:
     process: Process = field(default_factory=Process)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    run_delay: float = 0.0
     moved_bytes: int = 0
     failures: list[FailureCount] = field(default_factory=list)
     failed_attempts: list[FailedAttempt] = field(default_factory=list)

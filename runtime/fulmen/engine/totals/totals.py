@@ -106,12 +106,14 @@ class StageSeconds(NamedTuple):
         workers: Seconds of all workers, added up.
         runs: How many times a worker ran the stage.
         cpu: Seconds of processors that the workers' processes used for it, added up.
+        run_delay: Seconds that they were ready to run and had no processor, added up.
     """
 
     slowest: float = 0.0
     workers: float = 0.0
     runs: int = 0
     cpu: float = 0.0
+    run_delay: float = 0.0
 
 
 @dataclass
@@ -130,6 +132,7 @@ class Totals:
         executors: First task of an executor -> seconds in the author's code: for the capacity.
         workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts and does the
             ackers' work in light batches.
+        run_delays: Worker -> seconds that it was ready to run and had no processor.
         failures: Why tuples failed, by component.
         resting: Task -> its messages, or results, that have failed and come again after a pause.
         pending_trees: Of each acker task.
@@ -166,6 +169,7 @@ class Totals:
     times: Times = field(default_factory=Times)
     executors: Window = field(init=False)
     workers: Window = field(init=False)
+    run_delays: Window = field(init=False)
     pending_trees: dict[int, int] = field(default_factory=dict)
     pending_messages: dict[int, int] = field(default_factory=dict)
     restored_tasks: Counter[str] = field(default_factory=Counter)
@@ -209,6 +213,7 @@ class Totals:
         now = self.steady()
         self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
         self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
+        self.run_delays = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
         self.tasks = np.zeros((self.placed.plan.task_count + 1, TASK_SECONDS + 1))
         self._begin_run()
 
@@ -271,8 +276,8 @@ class Totals:
             if seconds is not None:
                 self.times["", BATCH, phase].add(seconds)
         for stage, seconds in slowest_seconds(done.summaries).items():
-            slowest, workers, runs, cpu = self.stages.get(stage, StageSeconds())
-            self.stages[stage] = StageSeconds(slowest + seconds, workers, runs, cpu)
+            old = self.stages.get(stage, StageSeconds())
+            self.stages[stage] = StageSeconds(old.slowest + seconds, *old[1:])
         for summary in done.summaries:
             self._measure_stage(summary, now)
 
@@ -280,6 +285,7 @@ class Totals:
         self.times.add_chunks(summary.times)
         self.executors.add(summary.busy, now)
         self.workers.add({summary.partition: summary.seconds}, now)
+        self.run_delays.add({summary.partition: summary.run_delay}, now)
         self.pending_trees.update(summary.pending)
         self.pending_messages |= summary.spout_pending | summary.result_pending
         self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
@@ -287,9 +293,13 @@ class Totals:
         self.state_seconds += summary.state_seconds
         if summary.tasks:
             self.tasks[list(summary.tasks)] += list(summary.tasks.values())
-        slowest, workers, runs, cpu = self.stages[summary.stage]
+        old = self.stages[summary.stage]
         self.stages[summary.stage] = StageSeconds(
-            slowest, workers + summary.seconds, runs + 1, cpu + summary.cpu_seconds
+            old.slowest,
+            old.workers + summary.seconds,
+            old.runs + 1,
+            old.cpu + summary.cpu_seconds,
+            old.run_delay + summary.run_delay,
         )
         self.last_processes[summary.partition] = summary.process
 

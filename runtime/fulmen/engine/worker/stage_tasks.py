@@ -19,7 +19,7 @@ from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
-from fulmen.engine.protocol.callbacks.processes import this_process
+from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
@@ -105,7 +105,7 @@ class StageTasks(LiveTasks):
         summary.errors += made.errors
         summary.restored += made.restored
         summary.restore_seconds += made.restore_seconds
-        cpu = time.process_time()
+        cpu, delay = time.process_time(), run_delay_seconds()
         summary.process = this_process(self.partition)
         outbox = self._outbox(header)
         messages: dict[int, Messages] = defaultdict(Messages)
@@ -133,6 +133,7 @@ class StageTasks(LiveTasks):
         self._take_figures(outbox, summary)
         summary.seconds = time.perf_counter() - started
         summary.cpu_seconds = time.process_time() - cpu
+        summary.run_delay = run_delay_seconds() - delay
         self.tag = header.tag
 
     def _outbox(self, header: Header) -> Outbox:

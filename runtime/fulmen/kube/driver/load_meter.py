@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ LITTLE = 0.01
 """Seconds of work in each second, below which a bolt is not told of. Nothing is told more exactly:
 each report that says something new is a call of the API server's."""
 DIGITS = 2
+SHARE_DIGITS = 1
+"""Of shares of the workers' seconds."""
 
 
 class Mark(NamedTuple):
@@ -132,8 +134,13 @@ def load_between(before: Mark, now: Mark, plan: Plan, sources: Collection[str]) 
             for number, stage in zip(numbers, took, strict=True)
         ),
         tuples=float(f"{tasks[:, TASK_EXECUTED].sum():.3g}"),
-        cpu=round(min(1.0, sum(stage.cpu for stage in took) / work), 2) if work else 1.0,
+        cpu=_share([stage.cpu for stage in took], work, 1.0),
+        run_delay=_share([stage.run_delay for stage in took], work, 0.0),
     )
+
+
+def _share(seconds: Iterable[float], work: float, without: float) -> float:
+    return round(min(1.0, sum(seconds) / work), SHARE_DIGITS) if work else without
 
 
 def _difference(now: StageSeconds, before: StageSeconds) -> StageSeconds:
@@ -142,6 +149,7 @@ def _difference(now: StageSeconds, before: StageSeconds) -> StageSeconds:
         workers=now.workers - before.workers,
         runs=now.runs - before.runs,
         cpu=now.cpu - before.cpu,
+        run_delay=now.run_delay - before.run_delay,
     )
 
 

@@ -254,6 +254,7 @@ class TopologyJson:
             "worker": worker,
             "present": worker == DRIVER or worker in now.placed.workers,
             "busy": round(now.workers.get(worker, 0.0), 4),
+            "run_delay": round(now.run_delays.get(worker, 0.0), 4),
             "host": process.host or None,
             "pod": process.pod or None,
             "slot": now.slot_of(worker),

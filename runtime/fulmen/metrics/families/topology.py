@@ -325,6 +325,9 @@ def _workers(now: Snapshot) -> Iterator[Metric]:
     text = "Share of the last 10 seconds that the worker was at work."
     shares = [((str(worker),), now.workers.get(worker, 0.0)) for worker, _ in processes]
     yield _gauge(now, "worker_busy_ratio", text, ("worker",), shares)
+    text = "Share of the last 10 seconds that the worker was ready to run and had no processor."
+    shares = [((str(worker),), now.run_delays.get(worker, 0.0)) for worker, _ in processes]
+    yield _gauge(now, "worker_run_delay_ratio", text, ("worker",), shares)
     text = "Resident memory of the worker's process."
     memory = [((str(w),), float(p.memory_bytes)) for w, p in processes if p.memory_bytes]
     yield _gauge(now, "worker_memory_bytes", text, ("worker",), memory)

@@ -112,6 +112,8 @@ const fillWorkers = sortable(byId("workers-table"), "workers", "workers and thei
   { title: "memory", value: (w) => w.memory_bytes, cell: (w) => bytes(w.memory_bytes) },
   { title: "at work", value: (w) => w.present ? w.busy : -1,
     cell: (w) => w.present ? withBar(share(w.busy), w.busy) : ["is missing", "bad"] },
+  { title: "without a processor", value: (w) => w.present ? w.run_delay : -1,
+    cell: (w) => w.present ? withBar(share(w.run_delay), w.run_delay) : "–" },
   { title: "executors", value: (w) => w.executor_count, cell: (w) => [chips(w), "text"] },
 ], (w) => w.worker, (w) => w.present ? "" : "gone");
 

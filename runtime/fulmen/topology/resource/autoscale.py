@@ -98,6 +98,7 @@ class ScalingReason(StrEnum):
     HOT_KEY = "HotKey"
     SOURCE_IS_THE_LIMIT = "SourceIsTheLimit"
     NO_FASTER = "NoFaster"
+    NODES_ARE_FULL = "NodesAreFull"
     WORKERS_ARE_NOT_THE_LIMIT = "WorkersAreNotTheLimit"
     IMAGE_TOO_OLD = "ImageTooOld"
 
@@ -109,6 +110,8 @@ LIMITED: Final = {
     ScalingReason.SOURCE_IS_THE_LIMIT: "give its source more parts, such as partitions of a topic",
     ScalingReason.NO_FASTER: "make what it waits for faster. A bolt that waits for something"
     " outside can have `blocking: true` and more `parallelism` instead of more workers",
+    ScalingReason.NODES_ARE_FULL: "give the cluster more nodes, or the topology's pods more CPU."
+    " A larger `batchIntervalMillis` makes all topologies of a node cheaper",
     ScalingReason.WORKERS_ARE_NOT_THE_LIMIT: "see what the source waits for. If batches hold few"
     " slow tuples each, raise `batchTargetMillis`",
     ScalingReason.IMAGE_TOO_OLD: "build the image anew, on the image of a newer Fulmen",

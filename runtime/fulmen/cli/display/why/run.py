@@ -29,6 +29,8 @@ from fulmen.plan.model import DRIVER
 
 BUSY = 0.8
 """A bolt or a worker that is at work for so much of the time has little room for more."""
+STARVED = 0.25
+"""A worker that has no processor for so much of the time is slow for no reason of its own."""
 SKEWED = 2.0
 """A task with so many times its fair share has more to do than the others."""
 AHEAD_SECONDS = 60
@@ -71,6 +73,8 @@ CURES: Mapping[str, str] = {
     " docs/performance.md#large-keyed-state.",
     "stage": "`fulmen plan FILE` shows which groupings would save a stage.",
     "workers": "Add workers: each has work for one core.",
+    "starved": "Its machine has more to do than it has processors, or its pod has reached its"
+    " limit: give it more of them, or let topologies make fewer batches (`batchIntervalMillis`).",
 }
 
 
@@ -330,7 +334,12 @@ def _busiest(view: TopologyView) -> Iterator[Finding]:
         is_busy = (bolt.capacity or 0.0) >= BUSY
         yield Finding(text + took, _more_executors(bolt) if is_busy else "")
     workers = [worker for worker in view.workers if worker.present and worker.worker != DRIVER]
-    if workers and all(worker.busy >= BUSY for worker in workers):
+    longest = max((worker.run_delay for worker in workers), default=0.0)
+    if longest >= STARVED:
+        share = f"{100 * longest:.0f} % of the time"
+        text = f"a worker is ready to run and has no processor for {share}"
+        yield Finding(text, CURES["starved"])
+    elif workers and all(worker.busy >= BUSY for worker in workers):
         least = min(worker.busy for worker in workers)
         text = f"all workers are at work for {100 * least:.0f} % of the time or more"
         yield Finding(text, CURES["workers"])

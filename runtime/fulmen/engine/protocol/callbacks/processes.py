@@ -1,4 +1,4 @@
-"""Which process does a worker's work: where it is, and how much memory it has."""
+"""Which process does a worker's work: where it is, how much memory it has, what it waits for."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ def this_process(worker: int) -> Process:
 @cache
 def _host() -> str:
     return socket.gethostname()
+
+
+def run_delay_seconds() -> float:
+    """For how long this thread, since it began, was ready to run and had no processor.
+
+    0 if the system does not tell. It is the second figure of Linux's `schedstat`, in nanoseconds.
+    Time for which the processors of a container are taken away, as its limit is reached, counts.
+    """
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def resident_bytes() -> int:

@@ -12,6 +12,7 @@ from fulmen.topology.resource.status import RememberedWorkers
 from fulmen_operator.model import text_of
 from fulmen_operator.reconcile.scaling.autoscaling import (
     FORGET_SECONDS,
+    FULL_SECONDS,
     LIMITED,
     ROOM,
     ScalingReason,
@@ -138,6 +139,32 @@ def test_a_service_that_is_slow_gets_its_second_worker_back_again_and_that_is_re
     assert tried[1] - tried[0] > FORGET_SECONDS
     assert run.status.reason == "NoFaster"
     assert "wait for something outside" in run.status.message
+
+
+def test_on_a_full_node_more_workers_are_tried_again_soon_and_the_node_is_told_of():
+    run = Simulation(Work(constant(100), processors=0.6), SCALE).run(HOUR)
+    assert set(numbers(run)) == {1, 2}
+    tried = [at for at, workers in run.history if workers == 2]
+    assert FULL_SECONDS < tried[1] - tried[0] < FORGET_SECONDS
+    assert changes(run.run(24 * HOUR), since=HOUR) <= 20
+    assert run.status.reason == "NodesAreFull"
+    assert "too little of a processor" in run.status.message
+
+
+def test_a_node_that_is_full_no_more_gives_a_topology_its_workers_at_once():
+    run = Simulation(Work(constant(100), processors=0.6), SCALE).run(2 * HOUR)
+    run.work.processors = None
+    work = run.work
+    assert run.run(1200).status.workers > 1
+    assert is_right(run.run(HOUR), work)
+
+
+def test_workers_without_a_processor_do_not_count_as_waiting_for_something_outside():
+    run = Simulation(Work(constant(300), processors=2.0), SCALE).run(HOUR)
+    assert "wait for something outside" not in " ".join(run.messages)
+    first, second = numbers(run)[:2]
+    assert (first, second) == (1, 2)
+    assert run.history[2][1] == 4
 
 
 def test_a_service_that_takes_more_from_more_workers_gets_them():
@@ -291,6 +318,7 @@ def test_loads_of_the_property_show_all_that_there_is_to_say():
             spout_cost=random.uniform(0.00001, 0.01),
             partitions=random.randint(1, 16),
             service=random.choice([None, None, 50]),
+            processors=random.choice([None, None, 0.5]),
         )
         seen |= set(Simulation(work, SCALE, random.randint(1, 8), step=60.0).run(HOUR / 2).reasons)
     elsewhere = {"Measuring", "WorkersMissing", "WorkersAreNotTheLimit", "ImageTooOld"}
