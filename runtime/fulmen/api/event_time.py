@@ -28,6 +28,9 @@ UNITS: Mapping[str, Callable[[Any], Any]] = {
     "ns": lambda n: n // 1_000_000,
 }
 """Units of numbers, and how many milliseconds a number of each is."""
+NO_TIMES = frozenset({"bool", "date32", "time", "duration", "binary", "base64", "uuid"})
+"""Types of fields, as `types` of a `Stream` names them, of which no value is an event time."""
+MUST_BE = "but must be a timestamp, a number or ISO text"
 BOUNDS = -62_135_596_800_000, 253_402_300_800_000
 """From when on, and until when, there are times: from the year 1 until before the year 10000."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

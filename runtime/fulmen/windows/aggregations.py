@@ -28,6 +28,8 @@ class Aggregation(ABC):
         by: Whether a second field follows the first one, as in `max_by(name, price)`. Then a value
             is a pair: those of both fields. There is none if that of the second field is None.
         type: Of its result, by the names that `fields` of a format has; "" if it depends.
+        numbers: Whether it takes numbers only. A field that is declared as something else is told
+            before any data flow.
         in_place: Whether `add` changes what was kept, and can't raise.
         splits: Whether the result is exactly the same if parts of the values are added up apart,
             and then merged: not so for sums of floats. Then it is done where it saves something.
@@ -37,6 +39,7 @@ class Aggregation(ABC):
     arguments: ClassVar[int] = 0
     by: ClassVar[bool] = False
     type: ClassVar[str] = ""
+    numbers: ClassVar[bool] = False
     in_place: ClassVar[bool] = False
     splits: ClassVar[bool] = False
     variants: ClassVar[Mapping[str, Any]] = {}
@@ -99,6 +102,8 @@ class Count(Aggregation):
 
 
 class _OfNumbers(Aggregation):
+    numbers = True
+
     def check(self, value: Any) -> str | None:
         if isinstance(value, Real | Decimal) and not isinstance(value, bool):
             return None

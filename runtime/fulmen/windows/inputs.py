@@ -11,7 +11,7 @@ from typing import Any
 from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader
+from fulmen.api.event_time import MUST_BE, NO_TIMES, TimeReader
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
@@ -25,8 +25,6 @@ MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
 TIMES = {"time", "left.time", "right.time", "timestampField"}
 """The options that name a field with the event time."""
-NO_TIMES = {"date32", "time", "duration", "binary", "base64", "uuid"}
-"""Types of fields, as `types` of a `Stream` names them, of which no value is an event time."""
 NO_EDGES = "an edge of its window is before the year 1 or after 9999"
 
 
@@ -58,7 +56,7 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:
             there = ", ".join(stream.fields)
             yield f"{where}: its input has no field {field!r}. It has: {there}"
         elif where in TIMES and (kind := stream.types.get(field)) in NO_TIMES:
-            yield f"{where}: {field!r} is a {kind}, but must be a timestamp, a number or ISO text"
+            yield f"{where}: {field!r} is a {kind}, {MUST_BE}"
 
 
 def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen import TopologyBuilder
+from fulmen import Spout, Stream, TopologyBuilder
 from fulmen.testing import CollectBolt, ListSpout
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.validation.check import validate
@@ -112,3 +112,28 @@ def test_mistakes_in_an_event_time_are_told_together(declared, wrong):
 def test_a_field_of_an_event_time_that_is_wrong_by_itself_is_told(declared, says):
     told = [text for text in problems(**declared) if WHERE in text]
     assert says in told[0]
+
+
+class Days(Spout):
+    outputs = Stream(("day", "at"), types={"day": "date32", "at": "timestamp"})
+
+    def next_tuple(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("declared", "where"), [({"field": "day"}, "field"), ({"streams": {"default": "day"}}, "")]
+)
+def test_a_field_whose_type_is_none_of_a_time_is_told(declared, where):
+    builder = TopologyBuilder()
+    builder.set_spout("clicks", Days).set_event_time("at")
+    builder.set_bolt("keep", CollectBolt).shuffle_grouping("clicks")
+    document = to_document(builder.build())
+    assert validate(document) == []
+    document["spec"]["spouts"][0]["eventTime"] = declared
+    (found,) = validate(document)
+    assert found.path == f"{WHERE}.{where or 'streams.default'}"
+    assert found.message == (
+        "spout 'clicks': eventTime is field 'day', a date32, but must be a timestamp, a number or"
+        " ISO text"
+    )

@@ -11,11 +11,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen import BasicBolt, FailedException
+from fulmen import BasicBolt, FailedException, Stream
 from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF
 from fulmen.errors import ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Aggregation
+from fulmen.windows.options import AggregateOptions
 from support.aggregates import (
     COUNT,
     EVENTS,
@@ -271,6 +272,25 @@ def test_mistakes_are_found_before_anything_runs(window, config, said):
     with pytest.raises(ValidationFailed) as raised:
         run(topology([("a", 1, 1)], window, **config))
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("aggregate", ["sum(x)", "mean(x)", "quantile(x, 0.5)"])
+def test_a_field_whose_type_is_no_number_is_told_where_an_aggregate_needs_numbers(aggregate):
+    options = AggregateOptions(window=TUMBLING, time="at", aggregates={"n": aggregate})
+    told = {
+        kind: list(Aggregate().check_input(options, Stream(("x", "at"), types={"x": kind})))
+        for kind in ("string", "bool", "timestamp", "decimal", "int32", "json")
+    }
+    assert [kind for kind, wrong in told.items() if not wrong] == ["decimal", "int32", "json"]
+    assert told["string"] == [
+        "aggregates.n: 'x' is a string, but must be a number. Declare it as one where it is read,"
+        " as in fields: {x: float64}"
+    ]
+    others = AggregateOptions(
+        window=TUMBLING, time="at", aggregates={"n": "max(x)", "m": "count(x)"}
+    )
+    stream = Stream(("x", "at"), types={"x": "string"})
+    assert list(Aggregate().check_input(others, stream)) == []
 
 
 def test_options_that_do_not_go_together_are_told_at_once():

@@ -6,7 +6,7 @@ import yaml
 from fulmen import TopologyBuilder
 from fulmen.testing import CollectBolt, ListSpout
 from fulmen.topology.validation.check import validate
-from fulmen.windows import Aggregate, Deduplicate, LookupJoin
+from fulmen.windows import Aggregate, Deduplicate, LookupJoin, WindowedBolt
 
 FIELDS = ["user", "place", "n"]
 COUNTS = {"key": ["user", "place"], "window": {"type": "count", "size": 2}}
@@ -17,6 +17,18 @@ SIDES = {
     "right": {"from": "table", "fields": {"m": "n"}},
 }
 JOIN = LookupJoin, {"key": ["user", "place"], **SIDES}
+
+
+class Windows(WindowedBolt):
+    outputs = ("n",)
+
+    def execute(self, window):
+        pass
+
+
+WINDOWED = Windows, {"key": ["user", "place"], "window": {"length": 2}}
+IN_PYTHON = Windows().with_window(2).with_key("user", "place"), {}
+KINDS = [AGGREGATE, ONCE, JOIN, WINDOWED, IN_PYTHON]
 SAID = "but equal values of its key must come to one task"
 CURE = "Write grouping: {type: fields, fields: [user, place]}."
 
@@ -39,7 +51,7 @@ def by_key(bolt, source="source"):
     return bolt.fields_grouping(source, ["place", "user"])
 
 
-@pytest.mark.parametrize("kind", [AGGREGATE, ONCE, JOIN])
+@pytest.mark.parametrize("kind", KINDS)
 def test_equal_keys_that_come_to_several_tasks_are_told(kind):
     label = "bolt 'bolt', input from 'source'"
     for name, group in {
@@ -52,7 +64,7 @@ def test_equal_keys_that_come_to_several_tasks_are_told(kind):
         assert warnings_of(kind, group, tasks=1) == []
 
 
-@pytest.mark.parametrize("kind", [AGGREGATE, ONCE, JOIN])
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_told_where_equal_keys_come_to_one_task(kind):
     assert warnings_of(kind, by_key) == []
     assert warnings_of(kind, lambda bolt: bolt.fields_grouping("source", ["place"])) == []

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from zoneinfo import ZoneInfo, available_timezones
 
 from fulmen import api
-from fulmen.api.event_time import milliseconds
+from fulmen.api.event_time import MUST_BE, NO_TIMES, milliseconds
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart
 
@@ -74,3 +74,6 @@ def timed_stream(part: ComponentPart, streams: Mapping[str, api.Stream]) -> Iter
                 f" {stream!r} declares {list(fields)}"
             )
             yield Problem(of_many or f"{path}.field", message, did_you_mean(field, fields))
+        elif (kind := streams[stream].types.get(field)) in NO_TIMES:
+            message = f"{part.label}: eventTime is field {field!r}, a {kind}, {MUST_BE}"
+            yield Problem(of_many or f"{path}.field", message)

@@ -15,7 +15,7 @@ from fulmen.api.combiner import COMBINED, Combiner
 from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.event_time import NO_TIMES, TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.counts import PlainCounts
@@ -36,13 +36,15 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
-from fulmen.windows.wanted import wanted
+from fulmen.windows.wanted import Wanted, wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW = 32
 """So many tuples are dealt with one by one: that is faster then."""
+NO_NUMBERS = NO_TIMES | {"string", "timestamp"}
+"""Types of fields of which no value is a number."""
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -125,6 +127,7 @@ class Aggregate(ChunkBolt):
             for field in (found.field, found.by):
                 if field is not None:
                     needed.setdefault(field, f"aggregates.{name}")
+            yield from _no_numbers(name, found, stream)
         yield from missing_fields(needed, stream)
 
     @override
@@ -350,3 +353,13 @@ class Aggregate(ChunkBolt):
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         if key[0] != EARLY or self._options.emit_every is not None:  # else it is of a run before
             self._windows.on_timer(key, int(at), collector)
+
+
+def _no_numbers(name: str, found: Wanted, stream: Stream) -> Iterator[str]:
+    """A field that is declared as something else than the numbers that its aggregate needs."""
+    kind = stream.types.get(found.field or "", "")
+    if found.aggregation.numbers and kind in NO_NUMBERS:
+        yield (
+            f"aggregates.{name}: {found.field!r} is a {kind}, but must be a number. Declare it as"
+            f" one where it is read, as in fields: {{{found.field}: float64}}"
+        )

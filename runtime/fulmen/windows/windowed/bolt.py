@@ -146,6 +146,13 @@ class WindowedBolt(Bolt):
         return list(missing_fields(needed, stream))
 
     @override
+    def grouping_key(self, options: WindowedOptions, source: tuple[str, str]) -> Sequence[str]:
+        try:
+            return self._options(options).key
+        except ValueError:  # check_inputs tells
+            return ()
+
+    @override
     def check_inputs(
         self, options: WindowedOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterable[str]:
