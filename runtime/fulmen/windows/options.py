@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fulmen.api.event_time import DURATION, TimeReader, milliseconds
 from fulmen.connectors.options import Options
 from fulmen.windows.spans import Calendar, Sliding, Spans
+from fulmen.windows.wanted import wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
 Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
@@ -161,6 +162,13 @@ def _rejoined(aggregates: Any) -> Any:
     return found
 
 
+def _understood(text: str, info: ValidationInfo) -> str:
+    """What can be an aggregate of the class that is configured; without a class, anything can."""
+    if info.context is not None:
+        wanted(text, info.context["class"].own)
+    return text
+
+
 class AggregateOptions(TimedOptions):
     """The `config` of an `Aggregate`."""
 
@@ -171,7 +179,11 @@ class AggregateOptions(TimedOptions):
     """The fields whose values have windows of their own. The input must be grouped by them. None:
     one window for all that a task receives."""
     window: Window
-    aggregates: Annotated[dict[Name, str], BeforeValidator(_rejoined), Field(min_length=1)]
+    aggregates: Annotated[
+        dict[Name, Annotated[str, AfterValidator(_understood)]],
+        BeforeValidator(_rejoined),
+        Field(min_length=1),
+    ]
     """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`."""
     allowed_lateness: Duration = "0"
     """For so long after its end a window takes what is late. Each such tuple emits the window once

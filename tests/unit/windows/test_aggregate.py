@@ -254,11 +254,11 @@ def test_a_tuple_fails_whose_window_has_no_edges_that_a_datetime_could_be(window
         ({"type": "count", "size": 0}, {}, "size"),
         ({"type": "hopping"}, {}, "hopping"),
         (TUMBLING, {"time": None, "is_timed": False}, "time is missing"),
-        (TUMBLING, {"aggregates": {"p": "quantile(amount"}}, "aggregates.p: 'quantile(amount' is"),
+        (TUMBLING, {"aggregates": {"p": "quantile(amount"}}, "p: 'quantile(amount' is no"),
         (TUMBLING, {"time": "when"}, "time: its input has no field 'when'"),
         (TUMBLING, {"key": ["usr"]}, "key: its input has no field 'usr'. It has: user, amount, at"),
         (TUMBLING, {"aggregates": {"n": "sum(x)"}}, "aggregates.n: its input has no field 'x'"),
-        (TUMBLING, {"aggregates": {"n": "add(x)"}}, "aggregates.n: there is no aggregate 'add'"),
+        (TUMBLING, {"aggregates": {"n": "add(x)"}}, "n: there is no aggregate 'add'"),
         (TUMBLING, {"aggregates": {"m": "max_by(amount, bid)"}}, "aggregates.m: its input has no"),
         (TUMBLING, {"aggregates": {"user": "count"}}, "several output fields are called user"),
         (TUMBLING, {"aggregates": {}}, "aggregates"),
@@ -291,6 +291,14 @@ def test_a_field_whose_type_is_no_number_is_told_where_an_aggregate_needs_number
     )
     stream = Stream(("x", "at"), types={"x": "string"})
     assert list(Aggregate().check_input(others, stream)) == []
+
+
+def test_wrong_aggregates_are_told_with_other_mistakes_whatever_is_known_of_the_input():
+    config = {"aggregates": {"n": "cout", "m": "quantile(x, 2)"}, "emitEvery": "x"}
+    with pytest.raises(ValidationFailed) as raised:
+        run(topology([("a", 1, 1)], TUMBLING, **config))
+    places = [problem.path.rpartition("config.")[2] for problem in raised.value.problems]
+    assert places == ["aggregates.n", "aggregates.m", "emitEvery"]
 
 
 def test_options_that_do_not_go_together_are_told_at_once():

@@ -13,13 +13,23 @@ from fulmen.topology.configuration.option_problems import place_of
 from fulmen.topology.configuration.placeholders import PLACEHOLDER, Place
 
 
+def validated(cls: Any, config: Any) -> BaseModel:
+    """A `config` as the model of its class. The model's validators know the class by the context.
+
+    Raises:
+        ValidationError: pydantic's.
+    """
+    model: type[BaseModel] = cls.config_model
+    return model.model_validate(config, context={"class": cls})
+
+
 def guessed(
-    model: type[BaseModel], config: Any, unknown: Collection[Place], other: Place | None = None
+    cls: Any, config: Any, unknown: Collection[Place], other: Place | None = None
 ) -> tuple[BaseModel | None, frozenset[Place]]:
     """Options as they may be, with some text, number or choice for what is not known.
 
     Args:
-        model: The author's.
+        cls: The component's class.
         config: With defaults in place of variables that have one.
         unknown: The places whose texts have variables without.
         other: A place that is to have another value than it has otherwise.
@@ -35,10 +45,10 @@ def guessed(
         _put(config, place, next(values))
     while True:
         try:
-            return model.model_validate(config), frozenset(left_out)
+            return validated(cls, config), frozenset(left_out)
         except ValidationError as error:
             mistakes = error.errors(include_url=False)
-        wrong = {place_of(model, details, config): details for details in mistakes}
+        wrong = {place_of(cls.config_model, details, config): details for details in mistakes}
         for place, details in wrong.items():
             if place not in waiting or place in left_out:
                 return None, frozenset({*left_out, place} & set(unknown))
@@ -52,15 +62,13 @@ def guessed(
                 return None, frozenset({*left_out, place})
 
 
-def unknown_streams(
-    cls: type, model: type[BaseModel], config: Any, unknown: Collection[Place]
-) -> list[Place]:
+def unknown_streams(cls: Any, config: Any, unknown: Collection[Place]) -> list[Place]:
     """The places that the streams of a class depend on, or may depend on."""
-    first, found = guessed(model, config, unknown)
+    first, found = guessed(cls, config, unknown)
     if first is None:
         return sorted(found or unknown, key=str)
     for place in set(unknown) - found:
-        second, _ = guessed(model, config, unknown, place)
+        second, _ = guessed(cls, config, unknown, place)
         try:
             is_known = second and output_streams(cls, first) == output_streams(cls, second)
         except DeclarationError:

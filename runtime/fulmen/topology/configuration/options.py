@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fulmen.api import Component
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
-from fulmen.topology.configuration.guesses import guessed, unknown_streams
+from fulmen.topology.configuration.guesses import guessed, unknown_streams, validated
 from fulmen.topology.configuration.option_problems import option_problems, within
 from fulmen.topology.configuration.placeholders import (
     PLACEHOLDER,
@@ -79,15 +79,15 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
         return checked
     known, unknown = stand_in(config)
     try:
-        checked.options = model.model_validate(known)
+        checked.options = validated(cls, known)
     except ValidationError as error:
         found = option_problems(model, error, known, path, f"{label}: ")
         wrong = [problem for place, problem in found if place not in unknown]
         checked.problems += wrong
-        checked.options = None if wrong else guessed(model, known, unknown)[0]
+        checked.options = None if wrong else guessed(cls, known, unknown)[0]
         checked.has_streams = not (wrong and depends_on_options(cls))
     if checked.has_streams and unknown and depends_on_options(cls):
-        for place in unknown_streams(cls, model, known, unknown):
+        for place in unknown_streams(cls, known, unknown):
             cure = "Write the value instead, or one that has a default: ${NAME:-value}."
             problem = Problem(within(path, place), f"{label}: {NOT_KNOWN}", cure)
             checked.problems.append(problem)
@@ -169,11 +169,11 @@ def options_of(
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
     """
-    model = getattr(cls, "config_model", None)
+    model: Any = getattr(cls, "config_model", None)
     if model is None:
         return None
     try:
-        return model.model_validate(known)
+        return validated(cls, known)
     except ValidationError as error:
         found = option_problems(model, error, config, path, f"{label}: ")
         problems = [_with_variables(config, place, problem) for place, problem in found]

@@ -91,11 +91,7 @@ class Aggregate(ChunkBolt):
     def outputs_for(self, options: AggregateOptions) -> Outputs:
         types = dict.fromkeys(FIXED, "timestamp")
         for name, text in options.aggregates.items():
-            try:
-                kind = wanted(text, self.own).aggregation.type
-            except ValueError:  # check_input tells
-                continue
-            if kind:
+            if kind := wanted(text, self.own).aggregation.type:
                 types[name] = kind
         names = (*options.key, *FIXED, *options.aggregates, *options.pane_fields)
         return {"default": Stream(names, types=types), LATE: Stream(LATE_FIELDS)}
@@ -119,11 +115,7 @@ class Aggregate(ChunkBolt):
                 " emits this input"
             )
         for name, text in options.aggregates.items():
-            try:
-                found = wanted(text, self.own)
-            except ValueError as error:
-                yield f"aggregates.{name}: {error}"
-                continue
+            found = wanted(text, self.own)
             for field in (found.field, found.by):
                 if field is not None:
                     needed.setdefault(field, f"aggregates.{name}")
