@@ -107,13 +107,17 @@ class TemporalJoin(Join):
         self._brought = {}
 
     def _keep(self, key: Key, versions: list[Version], watermark: int | None) -> None:
-        """Keep what is valid before the watermark and later."""
+        """Keep what is valid before the watermark and later.
+
+        The timer is that of the row in the middle, so that thousands of rows, all of which event
+        time passes at once, are forgotten in a few steps.
+        """
         first = 0
         if watermark is not None:
             first = max(0, bisect_right(versions, watermark - 1, key=_time) - 1)
         versions = self.state[key, VERSIONS] = versions[first:]
         if len(versions) > 1:
-            self._context.timers.set((key, VERSIONS), versions[1][0] + 1)
+            self._context.timers.set((key, VERSIONS), versions[len(versions) // 2][0] + 1)
         else:
             self._context.timers.cancel((key, VERSIONS))
 

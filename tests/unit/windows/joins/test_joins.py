@@ -172,6 +172,13 @@ def test_a_table_forgets_rows_that_nothing_can_ask_for():
     assert result.state("join") == {(("x",), "versions"): [(49, [49])]}
 
 
+def test_a_table_forgets_thousands_of_rows_at_once():
+    items = [("a", "x", 1, 1500), *(("b", "x", n, n) for n in range(3000))]
+    result = run(topology(TemporalJoin, items, CONFIG))
+    assert [tuple(row) for row in result.collected("sink")] == [("x", 1, 1500)]
+    assert result.state("join") == {(("x",), "versions"): [(2999, [2999])]}
+
+
 def test_a_lookup_join_finds_what_is_there_whatever_crashes():
     items = [("a", "x", 1, 5), PAUSE, ("b", "x", 2, 5), PAUSE, ("a", "x", 3, 1), ABORT, PAUSE]
     items += [("b", "x", 4, 4), PAUSE, ("a", "x", 5, 9), PAUSE, ("b", "x", 6, 6), PAUSE]
