@@ -3,6 +3,9 @@
 import pytest
 
 from fulmen.api.declarer import Stream
+from fulmen.api.event_time import NO_TIMES, TimeReader
+from fulmen.connectors.formats.types import SAMPLES
+from fulmen.errors import EventTimeError
 from fulmen.windows.inputs import missing_fields
 
 STREAM = Stream(("day", "at", "user"), types={"day": "date32", "at": "timestamp"})
@@ -18,3 +21,16 @@ def test_a_field_whose_type_is_none_of_an_event_time_is_told(option):
 @pytest.mark.parametrize(("field", "option"), [("at", "time"), ("user", "time"), ("day", "key")])
 def test_any_other_type_may_be_one(field, option):
     assert list(missing_fields({field: option}, STREAM)) == []
+
+
+def test_types_of_no_event_time_are_those_of_whose_values_none_can_be_read_as_a_time():
+    reader = TimeReader("s")
+
+    def is_refused(value):
+        try:
+            reader.read(value)
+        except EventTimeError as error:
+            return "must be a datetime, a number or ISO text" in str(error)
+        return False
+
+    assert {kind for kind, values in SAMPLES.items() if all(map(is_refused, values))} == NO_TIMES
