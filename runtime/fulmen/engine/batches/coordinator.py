@@ -334,7 +334,6 @@ class Coordinator:
         poisoned = () if self.attempt is None else self.attempt.poisoned
         self._is_retry = True
         self.probe.failed(is_service_away=is_service_away and self.transactions is None)
-        self._mark = now
         self.attempt = None
         self.idle.failed()
         spouts = set(self._spout_tasks())

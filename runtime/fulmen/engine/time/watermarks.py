@@ -224,7 +224,7 @@ class Watermarks:
         for bolt, froms in inputs.items():
             timed = [name for name in froms if name in known]
             times = [out[name] for name in timed if name in out]
-            least = furthest if timed and not times and bolt in meets else _least(times)
+            least = furthest if timed and bolt in meets else _least(times)
             before = self.passed.get(bolt)
             if least is None or (before is not None and before > least):
                 least = before

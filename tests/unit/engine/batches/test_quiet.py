@@ -35,6 +35,7 @@ def batch(it, times=1, **said):
 def test_no_topology_is_quiet_during_an_attempt_nor_until_a_failed_one_was_repeated(it):
     it.begin(5000.0)
     assert not it.is_quiet
+    assert not it.settled
     it.failed(5000.0, "killed")
     assert not it.is_quiet
     batch(it)
@@ -64,6 +65,17 @@ def test_no_topology_is_quiet_while_a_task_wants_a_batch(it):
 def test_what_bolts_hold_is_all_that_is_pending_when_nothing_happens(it, holds, happened, quiet):
     batch(it, pending={1: 1}, holds=holds, did_something=happened)
     assert it.is_quiet is quiet
+
+
+def test_a_probe_in_which_nothing_happens_does_not_tell_that_nothing_is_on_its_way(it):
+    batch(it, pending={1: 1}, did_something=True)
+    it.begin(5000.0)
+    it.failed(5000.0, "no broker", is_service_away=True)
+    assert it.probe.is_next
+    batch(it)  # the probe: no spout may emit
+    assert not it.is_quiet
+    batch(it)
+    assert it.is_quiet
 
 
 # ---- nothing more ------------------------------------------------------------------------------

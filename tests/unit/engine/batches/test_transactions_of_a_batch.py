@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
-from fulmen.engine.batches.transactions import Ledger, Transactions
+from fulmen.engine.batches.transactions import FIRST_PAUSE, Ledger, Phase, Transactions
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from support.coordinators import Checked, placed
 
@@ -82,6 +82,29 @@ def test_the_source_says_whether_more_transactions_will_come(checked):
         checked.it.source_said(is_exhausted=is_exhausted, is_away=False)
         batch(checked)
         assert checked.it.exhausted is is_exhausted
+
+
+def test_the_seconds_of_a_batch_belong_to_the_phases_of_its_transactions(checked):
+    it = checked.it
+    it.begin(checked.now)
+    it.committed(it.finish([checked.summary()], 0.5))
+    [active] = it.transactions.active.values()
+    assert active.seconds(checked.now + 2) == {
+        Phase.PROCESSING: pytest.approx(0.5),
+        Phase.PROCESSED: pytest.approx(1.5),
+    }
+
+
+def test_the_pause_of_a_transaction_that_failed_begins_when_its_batch_has_ended(checked):
+    it = checked.it
+    it.begin(checked.now)
+    [active] = it.transactions.active.values()
+    failed = FailedAttempt(active.attempt, "count", 3, "no")
+    it.committed(it.finish([checked.summary(failed_attempts=[failed])], 0.5))
+    end = checked.now + 0.5
+    for now, txids in ((end + FIRST_PAUSE - 0.01, []), (end + FIRST_PAUSE + 0.01, [1])):
+        work = it.begin(now).transactions
+        assert [opened.attempt.txid for opened in work.processes] == txids
 
 
 @pytest.mark.parametrize("is_away", [False, True])

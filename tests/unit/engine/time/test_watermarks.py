@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.time.watermarks import Part, Rule, SourceTime, Watermarks
+from fulmen.engine.time.watermarks import READ, Part, Rule, SourceTime, Watermarks
 from fulmen.errors import CheckpointMismatch
 
 NAMES = ["part a", "part b", "task 0", "task 1"]
@@ -93,6 +93,12 @@ def test_what_is_behind_ended_sources_stands_if_it_meets_nothing_that_goes_on():
     assert later.with_passed(alone, ["x"]).passed == {"a": 2, "b": 2, "c": 9}
     met = {**alone, "d": ["b", "c"]}
     assert later.with_passed(met, ["x"]).passed == {"a": 9, "b": 9, "c": 9, "d": 9}
+
+
+def test_what_is_behind_ended_sources_goes_on_with_the_furthest_if_it_ever_had_times():
+    met = {"a": ["x"], "b": ["a", "y"], "c": ["z"], "d": ["plain"], "e": ["d"], "f": ["e", "y"]}
+    times = Watermarks({"x": SourceTime(1), "y": SourceTime(3), "z": SourceTime(9)})
+    assert times.with_passed(met, ["x"]).passed == {"a": 9, "b": 3, "c": 9, "f": 3}
 
 
 def test_a_bolts_watermark_never_goes_back_and_the_one_before_is_closed():
@@ -209,6 +215,61 @@ def test_a_spout_that_says_no_more_what_is_unread_has_parts_as_others_have():
     it = SourceTime().after(Rule(0), {"part a": 9}, (), (), 0.0, {"task 0": ["part b"]})
     it = it.after(Rule(0), {"task 0": 4}, ["task 0"], (), 1.0, {"task 0": None})
     assert (it.watermark, it.held_by, set(it.parts)) == (4, "task 0", {"task 0"})
+
+
+def test_a_spout_that_says_no_more_what_is_unread_waits_for_none_of_its_parts_for_good():
+    nine = {"part a": 9}
+    it = SourceTime().after(Rule(0), nine, (), (), 0.0, {"task 0": ["part a", "part b"]})
+    assert it.after(Rule(0), {"part c": 4}, (), (), 1.0, {"task 0": None}).watermark == 4
+
+
+def test_a_task_that_was_not_asked_has_what_it_had_not_read():
+    both = {"task 0": ["part a"], "task 1": ["part b"]}
+    it = SourceTime().after(Rule(0), {"part a": 3, "part b": 9}, (), (), 0.0, both)
+    assert (it.watermark, it.held_by, set(it.parts)) == (3, "part a", {"part a", "part b"})
+    assert it.after(Rule(0), {}, (), (), 1.0, {"task 0": None}).watermark == 9
+    assert it.after(Rule(0), {"part c": 1}, (), (), 1.0).held_by == "part a"
+
+
+def test_what_was_read_is_idle_when_its_newest_tuple_is_old():
+    rule, nothing = Rule(0, idle_seconds=5.0), {"task 0": []}
+    it = SourceTime().after(rule, {"part a": 9}, (), (), 0.0, {"task 0": ["part a"]})
+    it = it.after(rule, {"part b": 3}, (), (), 4.0, nothing)
+    assert it.parts == {READ: Part(9, 4.0)}
+    assert it.after(rule, {}, ["task 0"], (), 8.0).held_by == READ
+    assert it.after(rule, {}, ["task 0"], (), 9.0).held_by is None
+
+
+def test_a_part_with_something_to_read_is_idle_some_time_after_it_was_first_said_to_have():
+    rule, to_read = Rule(0, idle_seconds=5.0), {"task 0": ["part a"]}
+    it = SourceTime().after(rule, {}, ["task 0", "task 1"], (), 0.0, to_read=to_read)
+    assert (it.held_by, set(it.parts)) == ("part a", {"part a"})
+    it = it.after(rule, {"part b": 7}, (), (), 4.0, to_read=to_read)
+    assert (it.watermark, it.held_by) == (None, "part a")
+    assert it.after(rule, {}, (), (), 5.0, to_read=to_read).watermark == 7
+
+
+@pytest.mark.parametrize(
+    ("parts", "watermark"),
+    [
+        ([Part(5000, 0.0), Part(3000, 9.0)], 14_990),
+        ([Part(3000, 9.0), Part(5000, 0.0)], 14_990),
+        ([Part(5000, 6.0), Part(None, 0.0)], 8990),
+        ([Part(0, 9.0)], 990),
+        ([Part(-500, 7.5)], 1990),
+        ([Part(None, 0.0)], None),
+    ],
+)
+def test_event_time_goes_on_with_the_clock_from_where_the_furthest_idle_part_was(parts, watermark):
+    rule = Rule(lag=10, idle_seconds=1.0, advances=True)
+    it = SourceTime(None, {f"task {n}": part for n, part in enumerate(parts)})
+    assert it.after(rule, {}, (), (), 10.0).watermark == watermark
+
+
+def test_the_part_that_is_least_far_holds_the_watermark_also_at_the_beginning_of_time():
+    it = SourceTime(None, {"task 0": Part(1, 0.0), "task 1": Part(0, 0.0)})
+    now = it.after(Rule(0), {}, (), (), 1.0)
+    assert (now.watermark, now.held_by) == (0, "task 1")
 
 
 @pytest.mark.parametrize(
