@@ -6,6 +6,7 @@ from fulmen.engine.batches.transactions import (
     FAILURES_ALONE,
     FAILURES_BEFORE_ALONE,
     FAILURES_DROPPED,
+    FIRST_PAUSE,
     GIVEN_UP_KEPT,
     LONGEST_PAUSE,
     Phase,
@@ -38,7 +39,7 @@ class World:
         self.seen = {}
         self.attempts = []
         self.hold_until = 0.0
-        self.in_vain = self.alone = 0
+        self.in_vain = self.alone = self.failed_batches = 0
         self.begin_driver()
 
     def begin_driver(self):
@@ -51,7 +52,7 @@ class World:
         assert ledger.committed == self.model.current - 1
         self.model.failures = dict(ledger.failures)
         self.hold_until = 0.0
-        self.in_vain = self.alone = 0
+        self.in_vain = self.alone = self.failed_batches = 0
 
     @property
     def most(self):
@@ -112,7 +113,7 @@ class World:
         assert [one.attempt.txid for one in outcome.committed] == self.newly_committed
         assert (outcome.given_up and [outcome.given_up.txid]) == (self.newly_given_up or None)
         if self.newly_committed or self.newly_given_up:
-            self.in_vain = self.alone = 0
+            self.in_vain = self.alone = self.failed_batches = 0
         self.check()
         return outcome
 
@@ -124,7 +125,9 @@ class World:
             first = current[0]
             counts = any(not f.is_loss for f in failed if f.attempt == first)
             self.model.fail(first, counts=counts)
-            pause = 0.05 * 2 ** (max(1, self.model.failures.get(first.txid, 0)) - 1)
+            self.failed_batches += 1
+            failures = max(self.failed_batches, self.model.failures.get(first.txid, 1))
+            pause = FIRST_PAUSE * 2 ** (failures - 1)
             self.hold_until = self.now + min(LONGEST_PAUSE, pause)
         for attempt in running:
             self.model.ack(attempt)
@@ -141,7 +144,7 @@ class World:
         """A batch came to nothing."""
         self.begin()
         had = bool(self.model.active)
-        self.it.came_to_nothing("a worker was lost", is_outage=is_outage)
+        assert self.it.came_to_nothing("a worker was lost", is_outage=is_outage) is had
         self.model.active = {}
         if had and not is_outage:
             self.in_vain += 1

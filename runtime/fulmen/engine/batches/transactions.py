@@ -220,7 +220,7 @@ class Transactions:
     @property
     def is_settled(self) -> bool:
         """Whether all that were opened are committed."""
-        return not self.active and self.ledger.last == self.ledger.committed
+        return self.ledger.last == self.ledger.committed
 
     # A batch
 
@@ -276,9 +276,7 @@ class Transactions:
         given_up = None
         for txid in sorted(active):
             one = active[txid]
-            is_done = one.phase is Phase.COMMITTING or (
-                one.phase is not Phase.PROCESSED and not self.has_commit_phase
-            )
+            is_done = one.phase is Phase.COMMITTING or not self.has_commit_phase
             if txid == ledger.head and (is_done or one.is_dropped):
                 ledger = ledger.with_committed(txid, is_dropped=one.is_dropped)
                 del active[txid]

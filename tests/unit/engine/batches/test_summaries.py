@@ -2,7 +2,12 @@
 
 import pytest
 
-from fulmen.engine.batches.summaries import BYTES_PER_SECOND, ENGINE_SHARE, work_seconds
+from fulmen.engine.batches.summaries import (
+    BYTES_PER_SECOND,
+    ENGINE_SHARE,
+    WantsBatch,
+    work_seconds,
+)
 from fulmen.engine.protocol.summary import Summary
 
 
@@ -18,6 +23,8 @@ from fulmen.engine.protocol.summary import Summary
             3 + 2 * ENGINE_SHARE,
             id="waiting-and-cpu",
         ),
+        pytest.param([Summary(0, 0, seconds=100, busy={1: 4}, cpu_seconds=2)], 14, id="half-cpu"),
+        pytest.param([Summary(0, 0, seconds=100, busy={1: 5}, cpu_seconds=2)], 7, id="waits-more"),
         pytest.param(
             [
                 Summary(
@@ -45,3 +52,13 @@ from fulmen.engine.protocol.summary import Summary
 )
 def test_a_batch_is_work_as_far_as_something_was_done_or_moved(summaries, seconds):
     assert work_seconds(summaries) == pytest.approx(seconds)
+
+
+def test_a_part_that_ran_twice_wants_a_batch_if_it_said_so_once():
+    wants = WantsBatch()
+    wants.committed("run", [Summary(0, 0, wants_batch=True), Summary(0, 0)])
+    assert wants.any("run")
+    wants.committed("run", [Summary(1, 0)])
+    assert wants.any("run")
+    wants.committed("run", [Summary(0, 0)])
+    assert not wants.any("run")

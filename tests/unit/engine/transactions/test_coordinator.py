@@ -11,7 +11,10 @@ from fulmen.engine.batches.transactions import (
     FAILURES_ALONE,
     FAILURES_BEFORE_ALONE,
     FAILURES_DROPPED,
+    FIRST_PAUSE,
     GIVEN_UP_KEPT,
+    METADATA_SHOWN,
+    shown_metadata,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from support.transaction_world import World
@@ -120,21 +123,34 @@ def test_an_attempt_that_is_no_more_fails_nothing():
     old = made.attempts[0]
     made.begin()
     outcome = made.it.finish([FailedAttempt(old, "bolt", 3, "late")], made.now)
-    assert outcome.failed == ()
+    assert (outcome.failed, outcome.cascaded) == ((), 0)
     assert len(outcome.active) == 2
 
 
-def test_one_that_failed_comes_again_after_a_pause_that_grows():
+@pytest.mark.parametrize("is_loss", [False, True])
+def test_one_that_failed_comes_again_after_a_pause_that_grows(is_loss):
     made, pauses = world(), []
     made.fill()
     for _ in range(10):
         while not made.it.begin(made.now).processes:
             made.now += 0.005
         pauses.append(made.now)
-        failed = FailedAttempt(made.it.active[1].attempt, "bolt", 1, "no")
+        failed = FailedAttempt(made.it.active[1].attempt, "bolt", 1, "no", is_loss)
         made.it.committed(made.it.finish([failed], made.now), made.now)
     waits = [later - earlier for earlier, later in pairwise(pauses)]
     assert waits == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0], abs=0.006)
+
+
+@pytest.mark.parametrize("max_replays", [0, None])
+def test_the_pause_is_short_again_after_one_was_committed_or_given_up(max_replays):
+    made = world(has_committers=False, max_replays=max_replays)
+    made.batch(fails=[0])
+    made.now += 10
+    made.batch()
+    assert made.it.ledger.committed == 1
+    made.batch(losses=[0])
+    made.now += FIRST_PAUSE
+    assert [o.attempt.txid for o in made.begin().processes] == [2]
 
 
 def test_a_lost_instance_is_no_failure_of_the_transaction():
@@ -162,6 +178,19 @@ def test_one_that_failed_too_often_is_given_up_alone_and_the_next_goes_on():
     made.it.committed(outcome, made.now)
     made.fill()
     assert [o.attempt.txid for o in made.it.begin(made.now).processes] == [2, 3, 4]
+
+
+def test_one_that_is_given_up_is_left_out_only_when_all_before_it_are_committed():
+    made = world(most=3, max_replays=0)
+    made.batch(fails=[1])
+    made.now += 10
+    work = made.begin()
+    assert (work.commits.txid, work.processes) == (1, [])
+    made.it.committed(made.it.finish([], made.now), made.now)
+    made.fill()
+    assert [(o.attempt.txid, o.is_dropped) for o in made.it.begin(made.now).processes] == [
+        (2, True)
+    ]
 
 
 def test_the_newest_given_up_are_kept():
@@ -257,3 +286,17 @@ def test_attempts_of_a_later_driver_are_greater():
     made.begin_driver()
     made.batch()
     assert min(made.attempts[-5:]).attempt > last.attempt
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        (pickle.dumps((1, "a")), "metadata (1, 'a')"),
+        (b"made by other code", "metadata of 18 bytes"),
+        (pickle.dumps("a" * (METADATA_SHOWN - 11)), f"metadata '{'a' * (METADATA_SHOWN - 11)}'"),
+        (pickle.dumps("a" * (METADATA_SHOWN - 10)), f"metadata '{'a' * (METADATA_SHOWN - 11)}…"),
+    ],
+)
+def test_a_message_shows_metadata_as_far_as_they_are_short_and_can_be_read(metadata, shown):
+    assert len(shown) <= METADATA_SHOWN
+    assert shown_metadata(metadata) == shown
