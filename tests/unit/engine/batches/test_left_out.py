@@ -2,7 +2,12 @@
 
 import pytest
 
-from fulmen.engine.batches.failures.left_out import LONGEST_PAUSE_SECONDS, PAUSE_SECONDS, LeftOut
+from fulmen.engine.batches.failures.left_out import (
+    LONGEST_PAUSE_SECONDS,
+    PAUSE_SECONDS,
+    LeftOut,
+    Unmade,
+)
 
 
 def out(left_out, now):
@@ -74,3 +79,12 @@ def test_what_is_proven_takes_one_failure():
     suspect = LeftOut().blame(3, "", 100.0, is_proven=True)
     assert suspect.is_out
     assert suspect.is_certain
+
+
+def test_the_last_call_of_a_task_is_the_one_that_is_named():
+    left_out, unmade = LeftOut(), Unmade()
+    for callback, hangs in (("prepare", False), ("restoring self.state", True)):
+        suspect = left_out.blame(3, callback, 100.0, hangs=hangs)
+        unmade.blame(3, callback, 100.0, hangs=hangs)
+    for last in (suspect, unmade.certain):
+        assert (last.callback, last.hangs, last.failures) == ("restoring self.state", True, 2)

@@ -52,7 +52,7 @@ class Suspect:
     @property
     def is_certain(self) -> bool:
         """Whether nobody else can be to blame."""
-        return self.failures > 0 and (self.hangs or self.failures >= CERTAIN_DEATHS)
+        return self.hangs or self.failures >= CERTAIN_DEATHS
 
 
 @dataclass
