@@ -235,10 +235,12 @@ def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     assert (header.active, header.is_retry, header.drains) == (True, False, False)
     assert header.emit_seconds == 0.5 * coordinator.it.target_seconds
     coordinator.succeed()
-    coordinator.it.active, coordinator.it.size.emit_seconds = False, 3.0
+    coordinator.it.set_active(active=False)
+    coordinator.it.size.set(emit_seconds=3.0)
+    coordinator.it.size.set(permit=5)
     header = coordinator.begin()
     assert (header.active, header.is_retry) == (False, False)
-    assert header.emit_seconds == 3.0
+    assert (header.emit_seconds, header.default_permit) == (3.0, 5)
 
 
 @pytest.mark.parametrize(("room", "travel"), [(0, True), (-1, False)])
