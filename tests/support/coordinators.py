@@ -45,7 +45,7 @@ class Checked:
 
     def __init__(self, made=None, number=7, clock=100.0, deliveries=None):
         self.now = 5000.0
-        self.counted = clock
+        self.counted = self.clock_before = clock
         self.tags = set()
         self.same = {"committed"}  # tags of states equal to that of the last commit
         self.failed_before = None
@@ -92,6 +92,7 @@ class Checked:
         able = set(tasks) - set(header.left_out)
         assert header.is_suspect == (it.crashes.limit is not None and bool(able))
         assert set(header.permits) <= able
+        assert not (header.permits and header.default_permit)
         if header.deliveries is not None:
             assert header.deliveries == it.deliveries
         else:
@@ -104,6 +105,8 @@ class Checked:
             assert header.deliveries == before.deliveries
         else:
             assert not header.is_retry
+            assert header.previous_clock == self.clock_before
+        self.clock_before = header.clock
         self.tags.add(header.tag)
         decoded = Header.decode(header.encode())
         assert (decoded.tag, decoded.clock, decoded.permits) == (
