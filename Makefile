@@ -35,9 +35,15 @@ setup: ## make .venv with everything in it (the other targets do this by themsel
 run: setup ## run the word count on this machine (VERIFY=1 checks the result)
 	@$(EXAMPLE)/run $(if $(VERIFY),--verify) $(RUN_ARGS)
 
+# 5 is pytest's word for no test.
+UNIT_PYTEST = $(BIN)/pytest -q tests/unit -n auto -m "not slow" --drawn
 .PHONY: check
-check: lint ## linters, types, layers and unit tests: a minute or two
-	@echo "pytest …" && $(BIN)/pytest -q tests/unit -n auto -m "not slow" --drawn $(PYTEST_ARGS)
+check: lint ## linters, types, layers, and the unit tests that the change can reach
+	@echo "pytest …" && { $(UNIT_PYTEST) --reached $(PYTEST_ARGS) || [ $$? -eq 5 ]; }
+
+.PHONY: check-all
+check-all: lint ## linters, types, layers and all unit tests: some minutes
+	@echo "pytest …" && $(UNIT_PYTEST) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: setup ## linters, types and layers only

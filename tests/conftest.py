@@ -10,10 +10,11 @@ import hypothesis
 import pytest
 from hypothesis import core
 
-from support import draws
+from support import changed_files, draws, reach
 
 TESTS = Path(__file__).parent
 MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # in the order they run
+ROOT, UNIT = TESTS.parent, TESTS / "unit"
 IN_CI = bool(os.environ.get("CI"))
 
 # In CI another seed each time, which is printed; else the same one. Given as FULMEN_SEED it repeats
@@ -59,6 +60,11 @@ def pytest_addoption(parser):
         "--drawn",
         action="store_true",
         help="of tests marked `matrix`, run only the share that FULMEN_SEED draws",
+    )
+    parser.addoption(
+        "--reached",
+        action="store_true",
+        help="of unit tests, run only files that depend on what the working copy changes",
     )
 
 
@@ -125,6 +131,64 @@ def leave_out_what_is_not_drawn(config, items):
     }
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+
+
+# ---- only what a change can reach ---------------------------------------------------------------
+
+REACHED = pytest.StashKey[list[str] | None]()
+"""The test files that `--reached` leaves, and the folders that they are in. None: all."""
+
+
+KNOWN = "fulmen/reach"
+"""Where pytest's cache has what files depend on."""
+
+
+def reached(changed, known):
+    """The test files that a change can reach, or None: all of them. And what says so.
+
+    Args:
+        changed: Paths of files, relative to the repository. None: nobody knows.
+        known: See `reach`.
+    """
+    if not changed:
+        return None, "Nothing is changed: all test files are run."
+    files = changed_files.texts(ROOT)
+    every = sum(map(reach.is_test_file, files))
+    found = reach.reached_tests(changed, files, known)
+    names = sorted(changed)
+    named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    count = every if found is None else len(found)
+    return found, f"{named}: {count} of {every} test files can be reached."
+
+
+def pytest_sessionstart(session):
+    config = session.config
+    config.stash[REACHED] = getattr(config, "workerinput", {}).get("reached")
+    if config.getoption("--reached") and not hasattr(config, "workerinput"):
+        known = config.cache.get(KNOWN, {}) if hasattr(config, "cache") else {}
+        found, said = reached(changed_files.changed_files(ROOT), known)
+        if hasattr(config, "cache"):
+            config.cache.set(KNOWN, known)
+        if found is not None:
+            config.stash[REACHED] = sorted(found | {str(p) for f in found for p in Path(f).parents})
+        config.get_terminal_writer().line(f"{said} `make check-all` runs all.")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Each of pytest-xdist's workers runs the same files."""
+    node.workerinput["reached"] = node.config.stash[REACHED]
+
+
+def pytest_ignore_collect(collection_path, config):
+    """What is left out is not even imported."""
+    left = config.stash[REACHED]
+    if left is None or UNIT not in collection_path.parents:
+        return None
+    path = str(collection_path.relative_to(ROOT))
+    if path in left or not (collection_path.is_dir() or reach.is_test_file(path)):
+        return None
+    return True
 
 
 # ---- what did not run is said, and in CI it is a failure ---------------------------------------

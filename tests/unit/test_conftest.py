@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow  # pytest starts once for each set
 
 TESTS = Path(__file__).parents[1]
-NEEDED = ("conftest.py", "support/draws.py")
+NEEDED = ("conftest.py", *(f"support/{name}.py" for name in ("changed_files", "draws", "reach")))
 PASSES = "def test_it(): pass\n"
 SKIPS = "import pytest\ndef test_it(): pytest.skip('no server')\n"
 SKIPS_AS_A_FILE = "import pytest\npytest.skip('no library', allow_module_level=True)\n"
@@ -132,3 +132,49 @@ def test_of_a_matrix_the_seed_draws_cells(drawn_in_ci):
     cells = re.findall(r"test_(?:first|second)(\[.\])", drawn_in_ci.stdout)
     assert len(cells) == 2
     assert len(set(cells)) == 1
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
+    """A repository, nothing in it is changed."""
+    folder = tmp_path_factory.mktemp("committed")
+    files = {
+        "support/used.py": "",
+        "support/unused.py": "",
+        "unit/a/test_a.py": f"import support.used\n{PASSES}",
+        "unit/b/test_b.py": f"import support.unused\n{PASSES}",
+        "unit/test_c.py": PASSES,
+    }
+    result = run_pytest(folder, files)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init"], ["add", "."], [*identity, "commit", "--message", "first"]):
+        subprocess.run(["git", *command], cwd=folder, check=True, capture_output=True)
+    assert "3 passed" in result.stdout
+    return folder
+
+
+@pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "1"]], ids=["alone", "workers"])
+def test_only_what_a_change_reaches_is_run(committed, workers):
+    used = committed / "tests/support/used.py"
+    used.write_text("USED = 1\n")
+    result = run_pytest(committed, {}, "--reached", *workers)
+    used.write_text("")
+    assert "PASSED tests/unit/a/test_a.py::test_it" in result.stdout
+    assert "1 passed in" in result.stdout
+    told = "tests/support/used.py: 1 of 3 test files can be reached. `make check-all` runs all."
+    assert told in result.stdout
+
+
+def test_where_nothing_is_changed_everything_is_run(committed):
+    result = run_pytest(committed, {}, "--reached")
+    assert "3 passed" in result.stdout
+    assert "Nothing is changed: all test files are run." in result.stdout
+
+
+def test_what_concerns_all_tests_runs_all(committed):
+    makefile = committed / "Makefile"
+    makefile.touch()
+    result = run_pytest(committed, {}, "--reached")
+    makefile.unlink()
+    assert "3 passed" in result.stdout
+    assert "Makefile: 3 of 3 test files can be reached." in result.stdout
