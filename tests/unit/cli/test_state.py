@@ -250,7 +250,7 @@ def test_timers_are_listed_the_next_one_first(fulmen, timed):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["clicks", "--windows"], 1, "component 'clicks' has no windows of an Aggregate."),
+        (["clicks", "--windows"], 1, "component 'clicks' has no open windows of an Aggregate."),
         (["visits", "--timers", "--key", "x"], 1, "'visits' has no timers of the key 'x'."),
         (["visits", "--timers", "--windows"], 2, "--unreadable: give one of them."),
         (["visits", "--timers", "--top", "1"], 2, "--top is for values, and not for --windows"),

@@ -34,7 +34,7 @@ def of_time(
     found = _timers(state, key) if is_timers else _windows(state, key)
     if not found and not as_json:
         of = "" if key is None else f" of the key {key!r}"
-        what = "timers" if is_timers else "windows of an Aggregate"
+        what = "timers" if is_timers else "open windows of an Aggregate"
         raise FulmenError(f"component {component!r} has no {what}{of}.")
     if as_json:
         yield json.dumps([plain(content) for _, content in found], indent=2, ensure_ascii=False)

@@ -65,7 +65,7 @@ class Join(BasicBolt):
     @override
     def check_inputs(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
-    ) -> Iterable[str]:
+    ) -> Iterable[str | Warning]:
         return list(self._mistakes(options, inputs))
 
     @override
@@ -75,7 +75,7 @@ class Join(BasicBolt):
 
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
-    ) -> Iterator[str]:
+    ) -> Iterator[str | Warning]:
         if self.needs_times:
             yield from needless_ttl(self)
         sides = {(side.from_, side.stream): side for side in options.sides}

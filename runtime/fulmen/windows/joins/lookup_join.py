@@ -40,11 +40,20 @@ class LookupJoin(Join):
     @override
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
-    ) -> Iterator[str]:
+    ) -> Iterator[str | Warning]:
         yield from super()._mistakes(options, inputs)
-        waits = isinstance(options, LookupJoinOptions) and options.wait_for is not None
-        if waits and self.state_ttl is not None:
+        if not isinstance(options, LookupJoinOptions) or options.wait_for is None:
+            return
+        if self.state_ttl is not None:
             yield "state_ttl: tuples that are held would be forgotten; remove it, or waitFor"
+        table = options.right
+        stream = inputs.get((table.from_, table.stream))
+        if stream is not None and stream.time is None and table.time is None:
+            yield UserWarning(
+                f"waitFor waits for event time, and {table.from_!r} declares none: left tuples"
+                " don't wait for a table without it. Declare its eventTime, or name right.time, if"
+                " what is in front of it has one"
+            )
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

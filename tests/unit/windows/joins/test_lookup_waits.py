@@ -5,6 +5,8 @@ import pytest
 from fulmen import Stream, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, Message, run
+from fulmen.topology.reading.documents import to_document
+from fulmen.topology.validation.check import validate
 from fulmen.windows import LookupJoin
 
 FIELDS = Stream(("who", "n", "at"))
@@ -92,3 +94,23 @@ def test_mistakes_are_found_before_anything_runs(cls, config, said):
     with pytest.raises(ValidationFailed) as raised:
         run(topology([], cls, **config))
     assert said in str(raised.value)
+
+
+def test_a_table_that_has_no_part_in_event_time_is_told_as_nothing_waits_for_it():
+    def told(right_time=None, **times):
+        builder = TopologyBuilder()
+        for name in ("sales", "prices"):
+            spout = builder.set_spout(name, ListSpout([], fields=["who", "n", "at"]))
+            if name in times:
+                spout.set_event_time(times[name])
+        right = {"from": "prices", "fields": ["at"]} | ({"time": right_time} if right_time else {})
+        config = {"key": ["who"], "left": {"from": "sales", "fields": ["n"]}, "right": right}
+        join = builder.set_bolt("join", LookupJoin).set_config({**config, "waitFor": "2024-05-01"})
+        join.fields_grouping("sales", ["who"]).fields_grouping("prices", ["who"])
+        builder.set_bolt("sink", CollectBolt).shuffle_grouping("join")
+        return [(p.severity, p.message) for p in validate(to_document(builder.build()))]
+
+    assert told(sales="at", prices="at") == told("at", sales="at") == []
+    ((severity, message),) = told(sales="at")
+    assert severity == "warning"
+    assert "waitFor waits for event time, and 'prices' declares none" in message
