@@ -47,7 +47,17 @@ GROUPS = {
         ],
         ["engine/batches", "engine/driver/test_attempt.py", "engine/time"],
     ),
-    "transactions": ([f"{ENGINE}/batches/transactions.py"], ["engine/transactions"]),
+    "time": (
+        [f"{ENGINE}/time/{name}.py" for name in ("event_times", "timers", "watermarks")],
+        [f"engine/time/test_{name}.py" for name in ("event_times", "timers", "watermarks")],
+    ),
+    "transactions": (
+        [f"{ENGINE}/batches/transactions.py"],
+        [
+            "engine/batches/test_transactions_of_a_batch.py",
+            "engine/transactions/test_coordinator.py",
+        ],
+    ),
     "checkpoint": (
         ["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"],
         [f"checkpoint/test_{name}.py" for name in ("log", "record", "formats", "garbage")],

@@ -94,6 +94,14 @@ def test_timestamps_of_arrow_are_usable_in_each_unit(unit):
     assert find(of_arrow(times)) == ({0: 5000}, {1: "it has no time"}, set())
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_nanoseconds_of_arrow_need_not_be_whole_microseconds(zone):
+    times = pa.array([5_000_000_001, 5_000_999_999], pa.timestamp("ns")).cast(
+        pa.timestamp("ns", zone)
+    )
+    assert find(of_arrow(times)) == ({0: 5000, 1: 5000}, {}, set())
+
+
 def test_the_newest_time_is_that_of_each_part_or_of_all():
     times = pa.array([3, 9, -4, -6, 9]).to_numpy()
     assert newest_by_part(times, None) == {"": 9}
