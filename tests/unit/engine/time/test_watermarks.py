@@ -244,6 +244,7 @@ def test_a_part_with_something_to_read_is_idle_some_time_after_it_was_first_said
     rule, to_read = Rule(0, idle_seconds=5.0), {"task 0": ["part a"]}
     it = SourceTime().after(rule, {}, ["task 0", "task 1"], (), 0.0, to_read=to_read)
     assert (it.held_by, set(it.parts)) == ("part a", {"part a"})
+    assert it.after(rule, {}, ["task 0", "task 1"], (), 1.0).held_by == "part a", "not asked again"
     it = it.after(rule, {"part b": 7}, (), (), 4.0, to_read=to_read)
     assert (it.watermark, it.held_by) == (None, "part a")
     assert it.after(rule, {}, (), (), 5.0, to_read=to_read).watermark == 7
