@@ -308,6 +308,13 @@ def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
     assert coordinator.it.drains
 
 
+def test_workers_are_cold_after_an_attempt_that_came_to_nothing(coordinator):
+    coordinator.it.idle.warmed = WARM_BATCHES
+    coordinator.begin()
+    coordinator.fail()
+    assert coordinator.it.idle.warmed == 0
+
+
 # ---- which stages have a job of their own --------------------------------------------------------
 
 

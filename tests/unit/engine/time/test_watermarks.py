@@ -259,12 +259,25 @@ def test_a_part_with_something_to_read_is_idle_some_time_after_it_was_first_said
         ([Part(0, 9.0)], 990),
         ([Part(-500, 7.5)], 1990),
         ([Part(None, 0.0)], None),
+        ([Part(5000, 0.0), Part(3000, 9.5)], 2990),  # the second is not idle
     ],
 )
 def test_event_time_goes_on_with_the_clock_from_where_the_furthest_idle_part_was(parts, watermark):
     rule = Rule(lag=10, idle_seconds=1.0, advances=True)
     it = SourceTime(None, {f"task {n}": part for n, part in enumerate(parts)})
     assert it.after(rule, {}, (), (), 10.0).watermark == watermark
+
+
+def test_event_time_stands_while_all_parts_are_idle_unless_it_is_to_go_on():
+    it = SourceTime(7, {"task 0": Part(5000, 0.0)})
+    now = it.after(Rule(0, idle_seconds=1.0), {}, (), (), 10.0)
+    assert (now.watermark, now.held_by) == (7, None)
+
+
+def test_a_task_holds_the_watermark_before_its_first_tuple():
+    it = SourceTime().after(Rule(0), {"task 0": 5}, ["task 1"], (), 0.0)
+    assert (it.watermark, it.held_by) == (None, "task 1")
+    assert it.after(Rule(0), {"task 1": 3}, (), (), 1.0).watermark == 3
 
 
 def test_the_part_that_is_least_far_holds_the_watermark_also_at_the_beginning_of_time():
