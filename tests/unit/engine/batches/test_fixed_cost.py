@@ -2,7 +2,9 @@
 
 import pytest
 
-from fulmen.engine.batches.size.fixed_cost import BATCHES_BETWEEN_TRIALS
+from fulmen.engine.batches.size.batch_size import BatchSize
+from fulmen.engine.batches.size.fixed_cost import BATCHES_BETWEEN_TRIALS, FixedCost
+from fulmen.engine.protocol.summary import Summary
 from support.coordinators import Checked
 from support.seeds import generator, several
 
@@ -121,3 +123,25 @@ def test_a_machine_that_is_busy_no_more_has_batches_of_their_target(coordinator)
     assert max(slow) > 1.5
     quick = [step(0.005) for _ in range(100)]
     assert max(quick[80:]) < 1.2 * TARGET
+
+
+def test_a_smaller_batch_is_wanted_when_none_was_for_long():
+    cost = FixedCost()
+    for tuples, number in ((10, BATCHES_BETWEEN_TRIALS), (8, BATCHES_BETWEEN_TRIALS + 1)):
+        for _ in range(number - 1):
+            cost.took(tuples, 1.0)
+            assert not cost.wants_trial()
+        cost.took(0, 1.0)  # it tells nothing
+        assert not cost.wants_trial()
+        cost.took(tuples, 1.0)
+        assert cost.wants_trial()
+
+
+def test_a_batch_that_is_slow_whatever_it_holds_is_made_smaller_now_and_then_but_not_empty():
+    size, permits = BatchSize(), []
+    for tuples in (6, *[4] * (BATCHES_BETWEEN_TRIALS + 1)):
+        size.permit = 7
+        made = [Summary(0, 0, emitted=tuples, seconds=0.9 + tuples / 100)]
+        size.adapt(made, made[0].seconds, 0.0, TARGET)
+        permits.append(size.permit)
+    assert permits[1:] == [7] * BATCHES_BETWEEN_TRIALS + [1]
