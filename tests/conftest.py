@@ -151,7 +151,8 @@ def reached(changed, known):
         known: See `reach`.
     """
     if not changed:
-        return None, "Nothing is changed: all test files are run."
+        why = "Nothing is changed" if changed is not None else "Without git nobody knows the change"
+        return None, f"{why}: all test files are run."
     files = changed_files.texts(ROOT)
     every = sum(map(reach.is_test_file, files))
     found = reach.reached_tests(changed, files, known)

@@ -51,7 +51,7 @@ These name files which they don't read.
 """
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_BEGINNING = re.compile(r"[A-Za-z_]\w*\.(?:\w+\.)+")
+_BEGINNING = re.compile(r"([A-Za-z_]\w*(?:\.\w+)+)\.$")
 _FROM = re.compile(r"\bfrom\s+([\w.]+)\s+import\s+\(?([\w\s,]+)")
 _PATH = re.compile(r"[\w.*{}-]+(?:/[\w.*{}-]*)+")
 _WORD = re.compile(r"[\w.-]+")
@@ -126,7 +126,9 @@ class _Facts:
     dotted: frozenset[str] = frozenset()
     """Dotted names in strings, in a text that is no Python anywhere in it."""
     packages: frozenset[str] = frozenset()
-    """Those of which it may import any module."""
+    """Those whose modules it lists."""
+    beginnings: frozenset[str] = frozenset()
+    """What strings end with that names are put together from, as `f"fulmen.connectors.{name}"`."""
     words: frozenset[str] = frozenset()
     """Strings that are one word, as names of files and folders are."""
     paths: frozenset[str] = frozenset()
@@ -159,8 +161,12 @@ class _Tree:
             roots = PACKAGES
         elif not path.endswith(".py"):  # its words are no names of scripts or of tests
             roots = (*PACKAGES, path.rpartition("/")[0])
-        used = self._modules(facts.imports | facts.dotted, roots)
-        for package, root in itertools.product(facts.packages, roots):
+        used = self._modules(facts.imports | facts.dotted | facts.words, roots)
+        packages = facts.packages
+        # A package's own code compares names with such beginnings as well.
+        if roots != PACKAGES or any(name.startswith("importlib") for name in facts.imports):
+            packages |= facts.beginnings
+        for package, root in itertools.product(packages, roots):
             used.update(self.below.get(_join(root, *package.split(".")), ()))
         if path.startswith(NAMING_FILES) and path not in EVERYTHING:
             used |= self._named(facts, path)
@@ -279,8 +285,6 @@ def _facts_of_python(text):
             if isinstance(node, ast.Attribute) and node.attr == "__path__":
                 packages.add(ast.unparse(node.value))
             waiting += ast.iter_child_nodes(node)
-    if any(name.startswith("importlib") for name in imports):  # f"fulmen.cli.commands.{name}"
-        packages.update(string[:-1] for string in strings if _BEGINNING.fullmatch(string))
     whole = "\n".join(strings)
     words = frozenset(string for string in strings if _WORD.fullmatch(string))
     paths = frozenset(_PATH.findall(whole))
@@ -288,6 +292,7 @@ def _facts_of_python(text):
         imports=frozenset(imports),
         dotted=_names_in(whole),
         packages=frozenset(packages),
+        beginnings=frozenset(m[1] for string in strings if (m := _BEGINNING.search(string))),
         words=words,
         paths=paths,
         parts=words.union(*(path.split("/") for path in paths)),

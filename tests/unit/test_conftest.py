@@ -171,6 +171,12 @@ def test_where_nothing_is_changed_everything_is_run(committed):
     assert "Nothing is changed: all test files are run." in result.stdout
 
 
+def test_without_git_everything_is_run(tmp_path):
+    result = run_pytest(tmp_path, {"unit/test_a.py": PASSES}, "--reached")
+    assert "1 passed" in result.stdout
+    assert "Without git nobody knows the change: all test files are run." in result.stdout
+
+
 def test_what_concerns_all_tests_runs_all(committed):
     makefile = committed / "Makefile"
     makefile.touch()
