@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, has_nan, unusual
+from fulmen.engine.state.entries.measures import KeyMeasures
 from fulmen.engine.state.entries.segment_format import DELETED_BYTES, decode, encode
 from fulmen.engine.state.entries.segments import Segments
 from fulmen.engine.state.journals import STATE
@@ -53,6 +54,7 @@ class KeyedState(dict[Any, Any]):
         "_at_once",
         "_before",
         "_changed",
+        "_measures",
         "_name",
         "_names",
         "_segments",
@@ -72,6 +74,7 @@ class KeyedState(dict[Any, Any]):
         self._names = {} if owner is None else {id(owner): INSTANCE}
         self._name = name
         self._segments = Segments() if segments is None else segments
+        self._measures = KeyMeasures()
         self._before: dict[Any, Any] = {}
         self._changed: dict[Any, Any] = {}  # a set, in order: memory is read so
         self._touch = self._changed.setdefault
@@ -164,7 +167,8 @@ class KeyedState(dict[Any, Any]):
             return {}
         turn = self._segments.turn(changed, self)
         found: dict[str, tuple[bytes | None, int]] = dict.fromkeys(turn.dropped, (None, number))
-        for i, piece in enumerate(encode(turn.values, turn.deleted, self._names)):
+        pieces = encode(turn.values, turn.deleted, self._names, self._measures)
+        for i, piece in enumerate(pieces):
             journal = f"{self._name}.{number}.{i}"
             self._segments.add(journal, len(piece.data), piece.parts)
             found[journal] = piece.data, 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from itertools import chain
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ DEPTH = 2
 FEW = 64
 """So many are measured one by one: that is faster then."""
 NO_HASH = -1
+_NONE: Numbers = np.empty(0, np.int64)
 _MASK = 0xFFFFFFFF
 _TABLE = np.array(
     [zlib.crc32(bytes([byte ^ 0xFF])) ^ _MASK ^ (_MASK >> 8) for byte in range(256)], np.int64
@@ -36,6 +37,44 @@ def sizes_of(values: Sequence[Any]) -> Numbers:
     if len(values) > FEW and (found := _sizes(values)) is not None:
         return found
     return np.fromiter(map(quick_size, values), np.int64, len(values))
+
+
+class KeyMeasures:
+    """Sizes and hashes of keys that are written again and again, each of them measured once.
+
+    What is known is known of the keys of the last call, for as long as they come in the same order,
+    perhaps with others behind them: so it is where most of a state changes with each commit.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._keys: Sequence[Any] = ()
+        self._sizes: Numbers = _NONE
+        self._hashes: Numbers = _NONE
+
+    def sizes_of(self, keys: Sequence[Any]) -> Numbers:
+        """What `sizes_of` says of them."""
+        known = len(self._keys)
+        if len(keys) <= FEW:
+            if known:
+                self._forget()
+            return sizes_of(keys)
+        if known > len(keys) or not all(map(is_, self._keys, keys)):
+            known = 0
+        self._sizes = np.append(self._sizes[:known], sizes_of(keys[known:]))
+        self._hashes = self._hashes[:known]
+        self._keys = keys
+        return self._sizes.copy()
+
+    def hashes_of(self, keys: Sequence[Any]) -> Numbers:
+        """What `hashes_of` says of the keys that `sizes_of` was asked for last."""
+        if len(keys) <= FEW:
+            return hashes_of(keys)
+        known = len(self._hashes)
+        self._hashes = np.append(self._hashes, hashes_of(keys[known:]))
+        return self._hashes
 
 
 def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:

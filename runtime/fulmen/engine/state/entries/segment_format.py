@@ -28,7 +28,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.state.entries.measures import NO_HASH, Numbers, hashes_of, sizes_of
+from fulmen.engine.state.entries.measures import (
+    NO_HASH,
+    KeyMeasures,
+    Numbers,
+    hashes_of,
+    sizes_of,
+)
 from fulmen.engine.state.entries.segments import ALONE_BYTES
 from fulmen.engine.state.pickling import dumps
 from fulmen.errors import PASSED_ON, CheckpointError, NotReadable, StateError, repr_of, text_of
@@ -80,7 +86,10 @@ class Content(NamedTuple):
 
 
 def encode(
-    values: Mapping[Any, Any], deleted: Sequence[Any], names: Mapping[int, str]
+    values: Mapping[Any, Any],
+    deleted: Sequence[Any],
+    names: Mapping[int, str],
+    measures: KeyMeasures,
 ) -> Iterator[Piece]:
     """Segments with these keys. A large value has one of its own.
 
@@ -88,16 +97,19 @@ def encode(
         values: The value of each key.
         deleted: Keys that are no longer there.
         names: The names of parts that are written by their names, see `pickling`.
+        measures: What is known of keys that were written before.
 
     Raises:
         StateError: A value can't be pickled.
     """
-    entries = _entries(values, deleted, names)
+    entries = _entries(values, deleted, names, measures)
     total = int(entries.sizes.sum())
     if total < ALONE_BYTES:  # as most commits
         if entries.keys:
             yield _piece(entries, 1, names)
         return
+    hashes = np.append(measures.hashes_of(list(values)), hashes_of(deleted))
+    entries = _Entries(*entries[:4], hashes)
     is_large = entries.sizes >= ALONE_BYTES
     for i in np.flatnonzero(is_large).tolist():
         yield _piece(entries.at(slice(i, i + 1)), ALONE_BLOCKS, names)
@@ -119,12 +131,14 @@ class _Entries(NamedTuple):
         values: Their values; of a key that was deleted it means nothing.
         sizes: About how many bytes each takes.
         is_deleted: Which of them were deleted.
+        hashes: Of the keys; None: all are in one block.
     """
 
     keys: Sequence[Any]
     values: Sequence[Any]
     sizes: Numbers
     is_deleted: npt.NDArray[np.bool_]
+    hashes: Numbers | None = None
 
     def at(self, where: slice | npt.NDArray[np.bool_]) -> _Entries:
         """Some of them."""
@@ -132,14 +146,18 @@ class _Entries(NamedTuple):
             keys, values = self.keys[where], self.values[where]
         else:
             keys, values = list(compress(self.keys, where)), list(compress(self.values, where))
-        return _Entries(keys, values, self.sizes[where], self.is_deleted[where])
+        hashes = None if self.hashes is None else self.hashes[where]
+        return _Entries(keys, values, self.sizes[where], self.is_deleted[where], hashes)
 
 
 def _entries(
-    values: Mapping[Any, Any], deleted: Sequence[Any], names: Mapping[int, str]
+    values: Mapping[Any, Any],
+    deleted: Sequence[Any],
+    names: Mapping[int, str],
+    measures: KeyMeasures,
 ) -> _Entries:
     keys, kept = list(values), list(values.values())
-    sizes, of_values = sizes_of(keys), sizes_of(kept)
+    sizes, of_values = measures.sizes_of(keys), sizes_of(kept)
     for i in np.flatnonzero(sizes == 0).tolist():
         sizes[i] = _size_of_key(keys[i], names)
     for i in np.flatnonzero(of_values == 0).tolist():
@@ -213,8 +231,8 @@ def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
     bits = np.frexp(entries.sizes)[1].astype(np.int64)  # the number of bits of each
     bits[entries.is_deleted] = 0
     codes = bits
-    if count > 1:
-        codes = _blocks_of(keys, count) * _BITS + bits
+    if entries.hashes is not None and count > 1:
+        codes = _blocks_of(entries.hashes, count) * _BITS + bits
     contents = [Content([], []) for _ in range(count)]
     parts: list[tuple[float, Sequence[Any]]] = []
     for code, some in _by_code(codes):
@@ -315,7 +333,7 @@ def blocks_for(text: str, count: int) -> list[int]:
     """The blocks that may hold keys which are shown as this text."""
     if count == 1:
         return [0]
-    return sorted({0, *_blocks_of(list(_read_as(text)), count).tolist()})
+    return sorted({0, *_blocks_of(hashes_of(list(_read_as(text))), count).tolist()})
 
 
 def _read_as(text: str) -> Iterator[Any]:
@@ -334,6 +352,6 @@ class _Infinite(ast.NodeTransformer):
         return ast.Constant(math.inf) if node.id == "inf" else node
 
 
-def _blocks_of(keys: Sequence[Any], count: int) -> Numbers:
-    hashes = hashes_of(keys)
+def _blocks_of(hashes: Numbers, count: int) -> Numbers:
+    """The block of each key, by their hashes."""
     return np.where(hashes == NO_HASH, 0, 1 + hashes % (count - 1))

@@ -21,10 +21,11 @@ each restart begins again); a segment for each hash of keys (a commit would writ
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import compress, filterfalse, repeat
+from operator import is_, is_not, not_
 from typing import Any, NamedTuple
 
 FULL_BYTES = 1 << 20
@@ -146,7 +147,7 @@ class Segments:
         for part, number in Counter(before).items():
             if part is not None:
                 part.live -= number
-        self._stale.update(key for key, part in zip(keys, before, strict=True) if part is not None)
+        self._stale.update(compress(keys, before))
 
     def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> SegmentUpdate:
         """What the next commit writes.
@@ -156,20 +157,18 @@ class Segments:
             state: What is kept now.
         """
         self._supersede(changed)
-        found = zip(changed, map(state.get, changed, repeat(_MISSING)), strict=True)
-        values = {key: value for key, value in found if value is not _MISSING}
-        gone: list[Any] = []
-        if len(values) < len(changed):
-            gone += [key for key in changed if key not in values]
         dropped = list(self._victims())
         for segment in dropped:
             del self._segments[segment.journal]
+        if dropped and not self._segments:  # all is written anew: nothing of before matters
+            self._places, self._stale = {}, Counter()
+            return SegmentUpdate(dict(state), [], [segment.journal for segment in dropped])
+        values: dict[Any, Any] = {}
+        gone: list[Any] = []
+        _sort(changed, state, values, gone)
         for segment in dropped:
-            for key in self._taken_from(segment, state):
-                if key in state:
-                    values[key] = state[key]
-                else:
-                    gone.append(key)
+            for part in segment.parts:
+                _sort(self._taken_from(part, state), state, values, gone)
         deleted = [key for key in gone if key in self._stale]
         return SegmentUpdate(values, deleted, [segment.journal for segment in dropped])
 
@@ -201,23 +200,38 @@ class Segments:
                 total -= segment.bytes - int(segment.live_bytes)
                 yield segment
 
-    def _taken_from(self, segment: Segment, state: Mapping[Any, Any]) -> Iterator[Any]:
-        """Forget a segment; gives the keys that no later one has."""
-        places, stale = self._places, self._stale
-        for part in segment.parts:
-            found = list(map(places.get, part.keys))
-            newest = [key for key, place in zip(part.keys, found, strict=True) if place is part]
-            others = [key for key, place in zip(part.keys, found, strict=True) if place is not part]
-            for key in newest:
-                del places[key]
-            yield from newest
-            for key in others:
-                if stale[key] > 1:
-                    stale[key] -= 1
-                    continue
-                del stale[key]
-                if key not in state:  # it is deleted where it never was
-                    self._supersede((key,))
+    def _taken_from(self, part: Part, state: Mapping[Any, Any]) -> Sequence[Any]:
+        """Forget a part of a segment; gives the keys that no later one has."""
+        places, stale, keys = self._places, self._stale, part.keys
+        is_newest = list(map(is_, map(places.get, keys), repeat(part)))
+        newest = list(compress(keys, is_newest))
+        others = list(compress(keys, map(not_, is_newest)))
+        _forget(places, newest)
+        left = list(map((1).__lt__, map(stale.__getitem__, others)))
+        stale.subtract(compress(others, left))
+        ended = list(compress(others, map(not_, left)))
+        _forget(stale, ended)
+        # What is deleted where it never was need not be known any more.
+        self._supersede(list(filterfalse(state.__contains__, ended)))
+        return newest
+
+
+def _sort(
+    keys: Collection[Any], state: Mapping[Any, Any], values: dict[Any, Any], gone: list[Any]
+) -> None:
+    """Add keys with their values to `values`, and those that the state has not to `gone`."""
+    found = list(map(state.get, keys, repeat(_MISSING)))
+    if not any(map(is_, found, repeat(_MISSING))):
+        values.update(zip(keys, found, strict=True))
+        return
+    is_here = list(map(is_not, found, repeat(_MISSING)))
+    values.update(compress(zip(keys, found, strict=True), is_here))
+    gone += compress(keys, map(not_, is_here))
+
+
+def _forget(known: dict[Any, Any], keys: Iterable[Any]) -> None:
+    """Delete keys; Python runs once, and not for each."""
+    deque(map(known.pop, keys, repeat(None)), maxlen=0)
 
 
 def _size_class(segment: Segment) -> int:
