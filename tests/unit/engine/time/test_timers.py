@@ -15,7 +15,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
 from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.time.timers import TaskTimers
+from fulmen.engine.time.timers import STALE_ENTRIES, TaskTimers
 from fulmen.errors import EventTimeError
 from fulmen.plan import task_key
 from fulmen.testing import ABORT, EOF, PAUSE, ListSpout, ManualClock, run
@@ -68,11 +68,14 @@ def test_timers_are_those_that_are_set_and_come_in_order(steps):
         )
 
 
-def test_a_timer_that_is_moved_again_and_again_leaves_nothing_behind():
-    timers = TaskTimers(KeyedState(name="timers"))
+@pytest.mark.parametrize("number", [1, 500])
+def test_timers_that_are_moved_again_and_again_leave_little_behind(number):
+    timers, entries = TaskTimers(KeyedState(name="timers")), []
     for at in range(10_000):
-        timers.set("a", at)
-    assert sum(map(len, timers._heaps.values())) <= 1002
+        timers.set(at % number, at)
+        entries.append(sum(map(len, timers._heaps.values())))
+    assert max(entries) == 2 * number + STALE_ENTRIES
+    assert timers.next == (10_000 - number, None)
 
 
 class Reminder(BasicBolt):
