@@ -129,3 +129,17 @@ def test_what_a_spout_has_that_is_left_out_does_not_put_off_the_end(it):
     it.failed(5000.0, "hangs", calls=[Call(SPOUT, "next_tuple", 300.0)], hung_seconds=300.0)
     batch(it)
     assert it.has_nothing_more
+
+
+def test_the_spouts_are_named_that_have_not_said_their_end(it):
+    batch(it, exhausted=EXHAUSTED | {SPOUT: False})
+    assert it.spouts_without_end == ["source"]
+    batch(it, exhausted=EXHAUSTED)
+    assert it.spouts_without_end == []
+
+
+def test_the_seconds_are_known_in_which_no_spout_has_emitted(it):
+    batch(it, emitted=1)
+    assert it.seconds_without_input == 0.0
+    it.begin(5010.0)
+    assert it.seconds_without_input == 10.0

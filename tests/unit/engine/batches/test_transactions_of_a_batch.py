@@ -82,6 +82,7 @@ def test_the_source_says_whether_more_transactions_will_come(checked):
         checked.it.source_said(is_exhausted=is_exhausted, is_away=False)
         batch(checked)
         assert checked.it.exhausted is is_exhausted
+        assert checked.it.spouts_without_end == ([] if is_exhausted else ["source"])
 
 
 def test_the_seconds_of_a_batch_belong_to_the_phases_of_its_transactions(checked):
@@ -113,6 +114,17 @@ def test_batches_without_transactions_are_the_end_unless_the_source_is_away(chec
     for _ in range(2 + IDLE_BATCHES_TO_END):
         batch(checked)
     assert checked.it.has_nothing_more is not is_away
+
+
+def test_batches_in_the_pause_of_a_transaction_that_failed_are_not_the_end(checked):
+    it = checked.it
+    it.begin(checked.now)
+    [active] = it.transactions.active.values()
+    failed = FailedAttempt(active.attempt, "count", 3, "no")
+    it.committed(it.finish([checked.summary(failed_attempts=[failed])], 0.1))
+    for _ in range(2 + IDLE_BATCHES_TO_END):
+        assert not batch(checked)
+    assert not it.has_nothing_more
 
 
 def test_batches_in_which_something_happens_are_not_the_end(checked):

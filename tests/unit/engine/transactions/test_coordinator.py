@@ -163,6 +163,12 @@ def test_a_lost_instance_is_no_failure_of_the_transaction():
     assert made.model.given_up == []
 
 
+def test_one_that_failed_after_a_lost_one_is_not_to_blame():
+    made = world(most=2)
+    outcome = made.batch(fails=[1], losses=[0])
+    assert (outcome.ledger.failures, outcome.cascaded) == ({}, 1)
+
+
 def test_one_that_failed_too_often_is_given_up_alone_and_the_next_goes_on():
     made = world(most=3, max_replays=1)
     for _ in range(2):
