@@ -251,6 +251,14 @@ def test_with_max_replays_it_is_given_up_and_if_even_that_is_not_possible_the_to
     )
 
 
+def test_with_max_replays_no_losses_end_the_topology_before_it_is_given_up():
+    made = world(max_replays=2 * FAILURES_ALONE)
+    for _ in range(FAILURES_BEFORE_ALONE + 2 * FAILURES_ALONE):
+        made.lose(is_outage=False)
+        assert made.it.ended == ""
+    assert not made.begin().processes[0].is_dropped
+
+
 def test_outages_blame_nobody_however_many():
     made = world(most=3, max_replays=0)
     for _ in range(50):
