@@ -4,6 +4,12 @@ import pytest
 
 from fulmen.engine.batches.size.batch_size import BatchSize
 from fulmen.engine.batches.size.fixed_cost import BATCHES_BETWEEN_TRIALS, FixedCost
+from fulmen.engine.batches.size.permits import (
+    ENOUGH_BATCHES,
+    LAST_BATCHES,
+    MOST_OVERHEAD,
+    RecentBatches,
+)
 from fulmen.engine.protocol.summary import Summary
 from support.coordinators import Checked
 from support.seeds import generator, several
@@ -145,3 +151,15 @@ def test_a_batch_that_is_slow_whatever_it_holds_is_made_smaller_now_and_then_but
         size.adapt(made, made[0].seconds, 0.0, TARGET)
         permits.append(size.permit)
     assert permits[1:] == [7] * BATCHES_BETWEEN_TRIALS + [1]
+
+
+def test_tuples_may_take_as_long_as_the_last_batches_took_besides_them():
+    recent = RecentBatches()
+    for _ in range(ENOUGH_BATCHES):
+        assert recent.at_least_overhead(TARGET) == TARGET
+        recent.took(0, 9.0, 0.0)  # it had no tuples
+        recent.took(1, 1.5, 0.5)
+    for besides, longest in ((1.0, 1.0), (0.5, 0.5), (0.1, TARGET), (9.0, MOST_OVERHEAD * TARGET)):
+        for _ in range(2 * LAST_BATCHES // 3):
+            recent.took(1, 0.5 + besides, 0.5)
+        assert recent.at_least_overhead(TARGET) == pytest.approx(longest)
