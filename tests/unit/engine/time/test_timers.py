@@ -62,6 +62,7 @@ def test_timers_are_those_that_are_set_and_come_in_order(steps):
                     journals[journal] = [data]
             timers = TaskTimers(KeyedState.restore(journals, name="timers"))
         assert {k: timers.get(k) for k in range(6) if timers.get(k) is not None} == model
+        assert len(timers) == len(model)
         assert timers.next == tuple(
             min((at for at in model.values() if type(at) is kind), default=None)
             for kind in (int, float)
@@ -76,6 +77,17 @@ def test_timers_that_are_moved_again_and_again_leave_little_behind(number):
         entries.append(sum(map(len, timers._heaps.values())))
     assert max(entries) == 2 * number + STALE_ENTRIES
     assert timers.next == (10_000 - number, None)
+
+
+def test_a_timer_is_moved_to_the_same_number_of_the_other_clock():
+    timers = TaskTimers(KeyedState(name="timers"))
+    for at, following in ((5, (5, None)), (5.0, (None, 5.0)), (5, (5, None))):
+        for _ in range(2):
+            timers.set("a", at)
+        assert timers.next == following
+        assert timers.is_due(5, 4.9) is (type(at) is int)
+        assert timers.is_due(None, 5.0) is (type(at) is float)
+        assert sum(map(len, timers._heaps.values())) == 1
 
 
 class Reminder(BasicBolt):
