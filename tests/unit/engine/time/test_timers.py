@@ -85,6 +85,7 @@ def test_a_timer_is_moved_to_the_same_number_of_the_other_clock():
         for _ in range(2):
             timers.set("a", at)
         assert timers.next == following
+        assert not timers.is_due(4, 4.9)
         assert timers.is_due(5, 4.9) is (type(at) is int)
         assert timers.is_due(None, 5.0) is (type(at) is float)
         assert sum(map(len, timers._heaps.values())) == 1
