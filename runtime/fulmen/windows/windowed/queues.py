@@ -7,6 +7,10 @@ have come. A window is a part of it: what is before is expired. The rules are th
 - A window of duration L that ends at E holds `E - L < t <= E`; one of count L the last L up to E.
 - Slides by duration end at multiples of it; slides by count at each so many tuples.
 - Windows without a tuple are passed over, and what has expired in them is told by none.
+
+One is not Storm's: the last so many tuples are the same in each slide of a duration until the next
+one comes, in a gap of fifty years as well. So many windows are never called at once: see
+`MOST_REPEATED`.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 NEVER = float("inf")
+MOST_REPEATED = 1000
+"""After so many equal windows by count in a row, those until the next tuple are passed over."""
 
 
 class Extent(NamedTuple):
@@ -140,7 +146,12 @@ class Queue:
     def by_watermark(self, watermark: float) -> Iterator[Firing]:
         """The windows that are due, in order."""
         length, slide, _ = self.rule
+        repeated = 0
         while (at := self.due()) <= watermark:
+            if repeated >= MOST_REPEATED and not length.is_duration:
+                at = self._after_a_gap(watermark)
+                self.marks, repeated = replace(self.marks, at=at), 0
+                continue
             if slide.is_duration:
                 is_after_gap = self.marks.at is not None and at > self.marks.at
                 up_to = self._count(at)
@@ -151,11 +162,18 @@ class Queue:
                 self.marks = replace(self.marks, fired=fired)
             begin = self._count(at - length.amount) if length.is_duration else up_to - length.amount
             firing = self._fire(max(0, begin), up_to, int(at))
+            repeated = 0 if firing.new or firing.expired else repeated + 1
             if slide.is_duration and firing.tuples:
                 self.marks = replace(self.marks, at=at + slide.amount)
             yield replace(firing, expired=[]) if is_after_gap else firing
             if is_after_gap and firing.expired:
                 yield Firing([], [], firing.expired, None)
+
+    def _after_a_gap(self, watermark: float) -> float:
+        """The end of the next window that has something new, or that is not due yet."""
+        slide, known = self.rule.slide.amount, self._count(self.marks.at or 0)
+        end = watermark // slide * slide + slide
+        return min(end, self._end_after(self.entries[known].time)) if self.entries[known:] else end
 
     def by_arrival(self, now: float) -> Firing | None:
         """The window that is due after a tuple has come, if there is one."""

@@ -174,3 +174,27 @@ def test_times_before_1970():
     queue = by_time(ms(10), ms(10))
     add(queue, [(1, -15), (2, -10), (3, -9)])
     assert [w[0] for w in windows(queue, 0)] == [[1, 2], [3]]
+
+
+def test_windows_by_count_that_are_all_the_same_are_not_called_for_fifty_years():
+    queue, later = by_time(Extent(2), ms(10)), 50 * 365 * 86_400_000
+    add(queue, [("a", 1), ("b", 12)])
+    found = windows(queue, later)
+    same = (["a", "b"], [], [])
+    assert found[:3] == [(["a"], ["a"], []), (["a", "b"], ["b"], []), same]
+    assert len(found) == 1002
+    add(queue, [("c", later + 5)])
+    assert windows(queue, later + 15) == [(["b", "c"], ["c"], ["a"])]
+    assert windows(queue, later + 20) == [(["b", "c"], [], [])]
+
+
+def test_windows_by_count_go_on_with_the_first_tuple_after_a_long_gap():
+    queue = by_time(Extent(2), ms(10))
+    add(queue, [("a", 1), ("b", 10**12 + 5)])
+    found = [(f.end, *shown(f)) for f in queue.by_watermark(10**12 + 20)]
+    assert len(found) == 1003
+    assert found[-3:] == [
+        (10_010, ["a"], [], []),
+        (10**12 + 10, ["a", "b"], ["b"], []),
+        (10**12 + 20, ["a", "b"], [], []),
+    ]
