@@ -116,8 +116,11 @@ class TimeReader:
         try:
             found = datetime.fromisoformat(value)
         except ValueError:
+            is_number = re.fullmatch(r"\s*-?[0-9]+(\.[0-9]*)?\s*", value)
+            cure = ". Declare it as a number where it is read, as in fields: {at: int64}"
             raise EventTimeError(
                 f"its time is {_shown(value)}, which is not ISO 8601, such as 2024-05-01T12:00:00Z"
+                f"{cure if is_number else ''}"
             ) from None
         return self._datetime(found)
 

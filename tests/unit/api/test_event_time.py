@@ -66,6 +66,7 @@ def test_a_value_is_a_time(value, options, time):
         pytest.param(float("nan"), {"unit": "s"}, "its time is nan, which is no time", id="nan"),
         pytest.param(float("inf"), {}, "its time is inf, which is no time", id="infinite"),
         pytest.param("yesterday", {}, "which is not ISO 8601", id="text"),
+        pytest.param("1714564800", {}, "as in fields: {at: int64}", id="text-that-is-a-number"),
         pytest.param(5, {}, "Say which: unit: s, ms, us or ns", id="a-unit-is-not-safe-to-guess"),
         pytest.param(10**18, {"unit": "s"}, "beyond the year 9999", id="wrong-unit"),
         pytest.param(-62_135_596_800_001, {"unit": "ms"}, "before the year 1", id="no-year"),

@@ -115,7 +115,9 @@ def test_a_field_of_an_event_time_that_is_wrong_by_itself_is_told(declared, says
 
 
 class Days(Spout):
-    outputs = Stream(("day", "at"), types={"day": "date32", "at": "timestamp"})
+    outputs = Stream(
+        ("day", "at", "millis"), types={"day": "date32", "at": "timestamp", "millis": "int64"}
+    )
 
     def next_tuple(self):
         pass
@@ -137,3 +139,15 @@ def test_a_field_whose_type_is_none_of_a_time_is_told(declared, where):
         "spout 'clicks': eventTime is field 'day', a date32, but must be a timestamp, a number or"
         " ISO text"
     )
+
+
+def test_that_the_unit_of_numbers_is_guessed_is_said():
+    builder = TopologyBuilder()
+    builder.set_spout("clicks", Days).set_event_time("millis")
+    builder.set_bolt("keep", CollectBolt).shuffle_grouping("clicks")
+    document = to_document(builder.build())
+    (found,) = validate(document)
+    assert (found.severity, found.path) == ("warning", f"{WHERE}.unit")
+    assert "'millis', of type int64 without a unit, which is guessed" in found.message
+    document["spec"]["spouts"][0]["eventTime"]["unit"] = "ms"
+    assert validate(document) == []

@@ -1,5 +1,6 @@
 """Mistakes in what components declare of event times."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -8,6 +9,7 @@ from fulmen.api.event_time import MUST_BE, NO_TIMES, milliseconds
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart
 
+_NUMBERS = re.compile("u?int|float|double|decimal")
 _FIELD = "Add it, such as field: at. For several streams: streams: {orders: at, visits: began}."
 
 
@@ -77,3 +79,10 @@ def timed_stream(part: ComponentPart, streams: Mapping[str, api.Stream]) -> Iter
         elif (kind := streams[stream].types.get(field)) in NO_TIMES:
             message = f"{part.label}: eventTime is field {field!r}, a {kind}, {MUST_BE}"
             yield Problem(of_many or f"{path}.field", message)
+        elif declared.unit is None and _NUMBERS.match(kind or ""):
+            message = (
+                f"{part.label}: eventTime is field {field!r}, of type {kind} without a unit, which"
+                " is guessed for each number from its size"
+            )
+            cure = "Say it, such as unit: ms. From 1973 on the guess is right."
+            yield Problem(f"{path}.unit", message, cure, "warning")
