@@ -89,6 +89,9 @@ def test_a_timer_is_moved_to_the_same_number_of_the_other_clock():
         assert timers.is_due(5, 4.9) is (type(at) is int)
         assert timers.is_due(None, 5.0) is (type(at) is float)
         assert sum(map(len, timers._heaps.values())) == 1
+    assert timers.take_due(None, 9.0) == []
+    assert timers.take_due(5, 0.0) == [["a", 5]]
+    assert timers.next == (None, None)
 
 
 class Reminder(BasicBolt):
