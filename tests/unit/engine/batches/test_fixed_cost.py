@@ -9,7 +9,9 @@ from fulmen.engine.batches.size.permits import (
     LAST_BATCHES,
     MOST_OVERHEAD,
     RecentBatches,
+    next_permit,
 )
+from fulmen.engine.batches.summaries import BYTES_PER_SECOND
 from fulmen.engine.protocol.summary import Summary
 from support.coordinators import Checked
 from support.seeds import generator, several
@@ -159,7 +161,35 @@ def test_tuples_may_take_as_long_as_the_last_batches_took_besides_them():
         assert recent.at_least_overhead(TARGET) == TARGET
         recent.took(0, 9.0, 0.0)  # it had no tuples
         recent.took(1, 1.5, 0.5)
+    assert recent.at_least_overhead(TARGET) == 1.0
     for besides, longest in ((1.0, 1.0), (0.5, 0.5), (0.1, TARGET), (9.0, MOST_OVERHEAD * TARGET)):
         for _ in range(2 * LAST_BATCHES // 3):
             recent.took(1, 0.5 + besides, 0.5)
         assert recent.at_least_overhead(TARGET) == pytest.approx(longest)
+
+
+def test_the_newest_batch_is_compared_with_the_quickest_or_with_what_each_takes():
+    recent = RecentBatches()
+    for tuples, seconds in ((3, 0.5), (1, 3.0), (2, 2.0), (4, 5.0)):
+        recent.took(tuples, seconds, 0.0)
+    assert (recent.excess(0.0), recent.beyond_smaller(0.0)) == (4.5, 3.0)
+    assert (recent.excess(4.0), recent.beyond_smaller(4.0)) == (1.0, 1.0)
+    recent.took(1, 0.75, 0.0)
+    assert (recent.excess(0.0), recent.beyond_smaller(0.0)) == (0.25, None)
+
+
+FEW_OF_MANY_BYTES = Summary(0, 0, emitted=100, moved_bytes=int(BYTES_PER_SECOND))
+
+
+@pytest.mark.parametrize(
+    ("permit", "summaries", "work", "expected"),
+    [
+        pytest.param(1, [], 0.1, 1, id="nothing-ran"),
+        pytest.param(2, [Summary(0, 0, emitted=2)], 5.0, 1, id="one-tuple-at-least"),
+        pytest.param(64, [Summary(0, 0, emitted=64), Summary(0, 1)], 0.1, 128, id="one-of-two"),
+        pytest.param(1000, [FEW_OF_MANY_BYTES, Summary(0, 1)], 0.5, 45, id="large-tuples"),
+        pytest.param(1000, [Summary(0, 0, emitted=100)], 0.5, 1000, id="small-tuples"),
+    ],
+)
+def test_the_task_that_emitted_most_decides(permit, summaries, work, expected):
+    assert next_permit(permit, summaries, work, 0.0, TARGET) == expected
