@@ -9,6 +9,7 @@ from fulmen.engine.batches.size.permits import (
     LAST_BATCHES,
     MOST_OVERHEAD,
     RecentBatches,
+    is_full,
     next_permit,
 )
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
@@ -193,3 +194,19 @@ FEW_OF_MANY_BYTES = Summary(0, 0, emitted=100, moved_bytes=int(BYTES_PER_SECOND)
 )
 def test_the_task_that_emitted_most_decides(permit, summaries, work, expected):
     assert next_permit(permit, summaries, work, 0.0, TARGET) == expected
+
+
+@pytest.mark.parametrize(
+    ("emitted", "pending", "limit", "full"),
+    [
+        ((), {}, None, False),
+        ((0,), {}, None, False),
+        ((1, 0), {}, None, True),
+        ((0,), {4: 9, 5: 0}, 10, False),
+        ((0,), {4: 10, 5: 0}, 10, True),
+        ((0,), {4: 10}, None, False),
+    ],
+)
+def test_a_batch_is_full_if_a_task_emitted_all_that_it_may(emitted, pending, limit, full):
+    summaries = [Summary(0, n, emitted=one, spout_pending=pending) for n, one in enumerate(emitted)]
+    assert is_full(1, summaries, limit) is full
