@@ -186,6 +186,7 @@ FEW_OF_MANY_BYTES = Summary(0, 0, emitted=100, moved_bytes=int(BYTES_PER_SECOND)
     ("permit", "summaries", "work", "expected"),
     [
         pytest.param(1, [], 0.1, 1, id="nothing-ran"),
+        pytest.param(1000, [], 0.5, 1000, id="nothing-ran-and-slow"),
         pytest.param(2, [Summary(0, 0, emitted=2)], 5.0, 1, id="one-tuple-at-least"),
         pytest.param(64, [Summary(0, 0, emitted=64), Summary(0, 1)], 0.1, 128, id="one-of-two"),
         pytest.param(1000, [FEW_OF_MANY_BYTES, Summary(0, 1)], 0.5, 45, id="large-tuples"),
