@@ -42,6 +42,8 @@ is to be worked off, too."""
 CATCH_UP: Final = 2
 """What has gathered needs no more workers if messages are waited for in time again within so many
 times `upAfter`, at the pace since they were late: after a start or an outage, say."""
+FULL_CATCH_UP: Final = 10
+"""The same while workers have too little of a processor: more of them take it from the others."""
 ALMOST: Final = 1.02
 """Of numbers that are nearly equally fast, the least is taken."""
 LARGEST: Final = 1000
@@ -195,7 +197,8 @@ def _catches_up(scene: Scene, before: AutoscaleStatus) -> bool:
     if lag is None or not scene.is_late:
         return False
     pace = (before.pressure_lag - lag) / max(lasted(before, scene.now), 1.0)
-    return lag - scene.scale.max_lag_seconds <= pace * CATCH_UP * scene.scale.up_seconds
+    times = FULL_CATCH_UP if scene.is_starved else CATCH_UP
+    return lag - scene.scale.max_lag_seconds <= pace * times * scene.scale.up_seconds
 
 
 def _too_few_before(scene: Scene, before: AutoscaleStatus, number: int) -> RememberedWorkers:

@@ -95,6 +95,15 @@ def test_what_gathered_before_the_start_is_worked_off_without_more_workers():
     assert any("is worked off" in message for message in run.messages)
 
 
+def test_on_a_full_node_there_is_more_patience_with_what_has_gathered():
+    work = Work(constant(20), processors=0.4)  # 40 a second instead of 100
+    run = Simulation(work, SCALE, gathered=300).run(HOUR)
+    assert numbers(run) == [1]
+    assert (run.worst_lag > 250, run.lag) == (True, 0)
+    slow = Simulation(Work(constant(20), cost=1 / 40), SCALE, gathered=300).run(HOUR)
+    assert max(numbers(slow)) > 1, "the same pace, with a processor for each worker"
+
+
 def test_what_would_be_worked_off_too_slowly_gets_more_workers():
     run = Simulation(Work(constant(20)), SCALE, gathered=HOUR).run(HOUR)
     assert max(numbers(run)) > 1
