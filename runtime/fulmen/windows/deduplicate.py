@@ -59,7 +59,7 @@ class Deduplicate(ChunkBolt):
         return {"default": Stream(options.fields), LATE: Stream(("values", "time"))}
 
     @override
-    def check_input(self, options: DeduplicateOptions, stream: Stream) -> Iterable[str]:
+    def check_input(self, options: DeduplicateOptions, stream: Stream) -> Iterable[str | Warning]:
         needed = dict.fromkeys(options.id, "id")
         if options.time is not None:
             needed.setdefault(options.time, "time")

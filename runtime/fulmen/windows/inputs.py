@@ -25,6 +25,8 @@ MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
 TIMES = {"time", "left.time", "right.time", "timestampField"}
 """The options that name a field with the event time."""
+KEYS = {"key", "left.key", "right.key", "id"}
+"""The options that name fields of a key."""
 NO_EDGES = "an edge of its window is before the year 1 or after 9999"
 
 
@@ -44,7 +46,7 @@ def open_windows_gauge(context: TopologyContext) -> Gauge:
     )
 
 
-def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:
+def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | Warning]:
     """What is wrong about an input.
 
     Args:
@@ -57,6 +59,11 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:
             yield f"{where}: its input has no field {field!r}. It has: {there}"
         elif where in TIMES and (kind := stream.types.get(field)) in NO_TIMES:
             yield f"{where}: {field!r} is a {kind}, {MUST_BE}"
+        elif where in KEYS and stream.types.get(field) == "json":
+            yield UserWarning(
+                f"{where}: {field!r} may be any JSON: a tuple fails where it is a list or a"
+                " mapping, which is not hashable"
+            )
 
 
 def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:

@@ -18,6 +18,14 @@ def test_a_field_whose_type_is_none_of_an_event_time_is_told(option):
     ]
 
 
+def test_a_key_that_may_be_any_json_is_warned_of():
+    stream = Stream(("tags", "user"), types={"tags": "json", "user": "string"})
+    told = list(missing_fields({"tags": "left.key", "user": "key"}, stream))
+    assert [type(one) for one in told] == [UserWarning]
+    assert str(told[0]).startswith("left.key: 'tags' may be any JSON: a tuple fails where it is a")
+    assert list(missing_fields({"tags": "aggregates.n"}, stream)) == []
+
+
 @pytest.mark.parametrize(("field", "option"), [("at", "time"), ("user", "time"), ("day", "key")])
 def test_any_other_type_may_be_one(field, option):
     assert list(missing_fields({field: option}, STREAM)) == []

@@ -97,14 +97,14 @@ class Aggregate(ChunkBolt):
         return {"default": Stream(names, types=types), LATE: Stream(LATE_FIELDS)}
 
     @override
-    def check_input(self, options: AggregateOptions, stream: Stream) -> Iterable[str]:
+    def check_input(self, options: AggregateOptions, stream: Stream) -> Iterable[str | Warning]:
         return list(self._mistakes(options, stream))
 
     @override
     def grouping_key(self, options: AggregateOptions, source: tuple[str, str]) -> Sequence[str]:
         return options.key
 
-    def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str]:
+    def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str | Warning]:
         yield from needless_ttl(self)
         needed = dict.fromkeys(options.key, "key")
         if options.time is not None:

@@ -94,7 +94,7 @@ class Join(BasicBolt):
 
     def _of_side(
         self, name: str, side: Side, options: JoinOptions, stream: Stream
-    ) -> Iterator[str]:
+    ) -> Iterator[str | Warning]:
         needed = dict.fromkeys(options.key_of(side), f"{name}.key" if side.key else "key")
         if side.time is not None:
             needed.setdefault(side.time, f"{name}.time")

@@ -135,7 +135,7 @@ class WindowedBolt(Bolt):
         return {**found, late: LATE_FIELDS} if late else found
 
     @override
-    def check_input(self, options: WindowedOptions, stream: Stream) -> Iterable[str]:
+    def check_input(self, options: WindowedOptions, stream: Stream) -> Iterable[str | Warning]:
         try:
             options = self._options(options)
         except ValueError:  # check_inputs tells

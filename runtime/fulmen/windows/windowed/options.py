@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, model_validator
 
 from fulmen.api.event_time import DURATION, milliseconds
 from fulmen.connectors.options import Options
 from fulmen.errors import repr_of
-from fulmen.windows.options import Duration, Name, TimedOptions
+from fulmen.windows.options import MOST_WINDOWS, Duration, Name, TimedOptions
 from fulmen.windows.windowed.queues import Extent, Rule
 
 
@@ -36,6 +36,17 @@ class LengthAndSlide(Options):
     """How much is in a window: a number of tuples, or a duration."""
     slide: Amount = 1
     """How often there is one: after so many tuples, or so often. Equal to `length`: tumbling."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> LengthAndSlide:
+        length, slide = _extent(self.length), _extent(self.slide)
+        count = length.amount // slide.amount
+        if length.is_duration and slide.is_duration and count > MOST_WINDOWS:
+            raise ValueError(
+                f"each tuple would be in {count:,} windows of {self.length}, one every"
+                f" {self.slide}; {MOST_WINDOWS:,} are possible. Raise slide"
+            )
+        return self
 
     def rule(self, has_times: bool) -> Rule:
         """What it means."""

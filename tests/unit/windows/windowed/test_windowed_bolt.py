@@ -262,6 +262,7 @@ def test_streams_may_be_declared_as_in_storm():
         (Shown().with_window("0"), None, ["window.length: it is '0', but must be a number"]),
         (Shown().with_window(2, -1).with_lag("soon"), None, ["window.slide", "lag"]),
         (Shown(), {"window": {"length": 0, "slide": "-1s"}, "key": 3}, ["length", "slide", "key"]),
+        (Shown().with_window("30d", "1ms"), None, ["would be in 2,592,000,000 windows of 30d"]),
         (
             Shown().with_window(2).with_lag("1s").with_key("usr"),
             {"lateTupleStream": "late"},
