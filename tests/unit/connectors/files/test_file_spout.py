@@ -342,6 +342,13 @@ def test_a_file_that_is_named_and_missing_is_a_mistake_unless_it_may_come(tmp_pa
         lives(tmp_path / "a.log", follow=False)
 
 
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_folder_that_is_named_as_a_file_is_told_with_what_to_write(tmp_path, follow):
+    (tmp_path / "a.log").write_text("a line\n")
+    with pytest.raises(BadPlace, match=r"config\.path: '.*' is a folder\. Name its files, such as"):
+        lives(f"{tmp_path}/", follow=follow)
+
+
 def test_a_file_that_can_not_be_opened_for_now_means_that_the_source_is_away(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.log").write_text("a line\n")

@@ -278,6 +278,10 @@ class BucketFiles:
         for bucket in self._buckets.values():
             bucket.check()
 
+    def folder(self) -> str | None:
+        """There are none in a bucket."""
+        return None
+
     def missing(self) -> str | None:
         """An object that is named without `*` and is not there."""
         for bucket in self._patterns:

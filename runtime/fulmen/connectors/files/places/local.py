@@ -180,6 +180,13 @@ class LocalFiles:
                 return pattern
         return None
 
+    def folder(self) -> str | None:
+        """A folder that is named without `*`: it is no file, whatever is in it."""
+        for pattern in self._patterns:
+            if not glob.has_magic(pattern) and os.path.isdir(pattern):
+                return pattern.rstrip("/")
+        return None
+
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:
         """All that are there.
 

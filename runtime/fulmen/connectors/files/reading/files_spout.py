@@ -139,6 +139,10 @@ class FilesSpout(Spout):
         self._opened = OpenFiles(self.source.open, self.positions)
         self.source.check()
         is_new = not self.progress.next_number
+        if is_new and (folder := self.source.folder()):
+            raise BadPlace(
+                f"config.path: '{folder}' is a folder. Name its files, such as '{folder}/*'"
+            )
         if is_new and not self.options.follow and (missing := self.source.missing()):
             raise BadPlace(
                 f"config.path: there is no file '{missing}'. Check the path, or set follow: true to"
