@@ -289,6 +289,7 @@ def test_lines_can_be_taken_apart_and_left_out(folder):
     ("conf", "message"),
     [
         ({}, r"spout 'lines': config.files is ''. Write a pattern, such as /data/\*.log."),
+        ({"files": "/tmp"}, r"config.files is a folder. Name its files, such as /tmp/\*."),
         ({"files": "*", "maxBytes": 0}, "config.maxBytes is 0. Write a number from 1 on."),
         ({"files": "*", "follow": "no"}, "config.follow is 'no'. Write true or false."),
     ],

@@ -20,7 +20,7 @@ from fulmen.api.transactional_spouts import (
     TransactionalSpout,
 )
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
-from fulmen.transactional.spouts.lines import Shortened, end_of_lines, files_of, lines
+from fulmen.transactional.spouts.lines import Shortened, end_of_lines, files_of, folder_named, lines
 
 MAX_BYTES = 1 << 20
 LAG_SECONDS = 1.0
@@ -76,6 +76,8 @@ class _FileSource(TransactionalSource):
         who = f"spout {context.component!r}: config"
         if not isinstance(files, str) or not files:
             raise ValueError(f"{who}.files is {files!r}. Write a pattern, such as /data/*.log.")
+        if folder := folder_named(files):
+            raise ValueError(f"{who}.files is a folder. Name its files, such as {folder}/*.")
         if not isinstance(max_bytes, int) or max_bytes < 1:
             raise ValueError(f"{who}.maxBytes is {max_bytes!r}. Write a number from 1 on.")
         if not isinstance(follow, bool):

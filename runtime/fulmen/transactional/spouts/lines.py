@@ -48,6 +48,12 @@ def files_of(pattern: str, told: Callable[[OSError], None] | None = None) -> lis
     return sorted({p for p in _matching(begin, parts, told) if _is_file(p, told)})
 
 
+def folder_named(pattern: str) -> str | None:
+    """The folder that a pattern without `*` names, if it does: no file, whatever is in it."""
+    is_one = not glob.has_magic(pattern) and os.path.isdir(pattern)
+    return pattern.rstrip("/") if is_one else None
+
+
 def _ignore(error: OSError) -> None:
     pass
 

@@ -30,7 +30,7 @@ from fulmen.connectors.files.positions import (
     Whose,
 )
 from fulmen.errors import FulmenError
-from fulmen.transactional.spouts.lines import files_of
+from fulmen.transactional.spouts.lines import files_of, folder_named
 
 COMPRESSED = ".gz"
 # What log rotation appends: app.log.1, app.log-20260131, app.log.2026-01-31, and app.log.1.gz.
@@ -181,11 +181,8 @@ class LocalFiles:
         return None
 
     def folder(self) -> str | None:
-        """A folder that is named without `*`: it is no file, whatever is in it."""
-        for pattern in self._patterns:
-            if not glob.has_magic(pattern) and os.path.isdir(pattern):
-                return pattern.rstrip("/")
-        return None
+        """A folder that is named without `*`."""
+        return next(filter(None, map(folder_named, self._patterns)), None)
 
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:
         """All that are there.
