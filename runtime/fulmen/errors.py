@@ -60,6 +60,15 @@ from collections.abc import Callable, Sequence
 from fulmen.secrets import masked
 
 
+def install(extra: str) -> str:
+    """The command that installs an extra of Fulmen's, for the end of a sentence.
+
+    No package index has Fulmen: it is installed from its source, and a name that others could take
+    must not be named.
+    """
+    return f"pip install 'CHECKOUT[{extra}]', where CHECKOUT is the folder of Fulmen's source"
+
+
 class Interruption(BaseException):
     """Unwinds a thread from wherever it is, an author's code too. It is not an error."""
 

@@ -8,6 +8,8 @@ import tomllib
 from fulmen.cli.main import ENGINES
 from support.pages import ROOT
 
+PLACES = ["docs", "examples", "runtime", "operator", "charts"]
+WARNED = "would install somebody else's"
 ALL_OF_OPERATOR = """
 import importlib, pkgutil, fulmen_operator
 for module in pkgutil.walk_packages(fulmen_operator.__path__, "fulmen_operator."):
@@ -48,3 +50,17 @@ def test_the_engine_is_what_the_command_line_says():
     project = read("pyproject.toml")["project"]
     names = {re.match(r"[\w-]+", line)[0] for line in project["optional-dependencies"]["engine"]}
     assert {name.replace("-", "_") for name in names} == ENGINES - {"py4j"}  # pyspark's
+
+
+def test_no_place_says_that_a_package_index_has_fulmen():
+    # Somebody else's package of that name would be installed.
+    places = [ROOT / "README.md", *(path for name in PLACES for path in (ROOT / name).rglob("*.*"))]
+    said = [
+        line
+        for path in places
+        if path.suffix in (".md", ".py", ".yaml", ".txt", ".toml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"pip install [^`]*\bfulmen(\[|$|`)", line)
+    ]
+    assert len(places) > 500
+    assert [line for line in said if WARNED not in line] == []

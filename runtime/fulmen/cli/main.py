@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from fulmen.cli.bad_input import BAD_INPUT, BadInput
-from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
+from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed, install
 
 FAILURE = 1
 INTERRUPTED = 130
@@ -117,7 +117,7 @@ def _uninstalled(name: str, missing: str) -> click.Command:
     def tell(**_: object) -> None:
         raise BadInput(
             f"`fulmen {name}` needs the package {missing}, which is not installed. Install Fulmen"
-            " with what runs topologies: its extra 'local', as in pip install 'fulmen[local]'."
+            f" with what runs topologies, its extra 'local': {install('local')}."
         )
 
     anything = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)

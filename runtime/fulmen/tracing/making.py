@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from fulmen.errors import FulmenError, error_text
+from fulmen.errors import FulmenError, error_text, install
 from fulmen.secrets import hide, masked
 from fulmen.tracing.settings import TraceSettings, secrets_in
 
@@ -43,9 +43,7 @@ def _made(
     try:
         from fulmen.tracing.export import OtlpTracer  # importing the SDK takes long
     except ImportError as error:
-        raise FulmenError(
-            f"it needs OpenTelemetry's SDK: pip install 'fulmen[traces]' ({error})"
-        ) from None
+        raise FulmenError(f"it needs OpenTelemetry's SDK ({error}): {install('traces')}") from None
     for name, text in secrets_in(environ):
         hide(name, [text])
     return OtlpTracer(settings, topology, note)

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+from fulmen.errors import install
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -31,9 +33,7 @@ def check_installed() -> None:
     try:
         import datasketches  # noqa: F401
     except ImportError:
-        raise ValueError(
-            "it needs the package datasketches: pip install 'fulmen[sketches]'"
-        ) from None
+        raise ValueError(f"it needs the package datasketches: {install('sketches')}") from None
 
 
 class Kll:

@@ -111,5 +111,5 @@ def test_without_an_engine_other_commands_say_what_to_install(light):
     done = light("run", "topology.yaml", "--until-drained")
     assert done.returncode == 2
     assert "which is not installed" in done.stderr
-    assert "pip install 'fulmen[local]'" in done.stderr
+    assert "pip install 'CHECKOUT[local]'" in done.stderr
     assert "needs the extra 'local'" in light("--help").stdout

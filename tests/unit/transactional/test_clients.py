@@ -28,10 +28,10 @@ def run(code):
 
 def test_a_client_that_is_not_installed_is_said():
     assert run(WITHOUT) == [
-        "map 'counts': the Python package 'psycopg' can't be imported (import of psycopg halted;"
-        " None in sys.modules). Install it on every worker: pip install 'fulmen[postgres]'.",
-        "map 'counts': the Python package 'redis' can't be imported (import of redis halted; None"
-        " in sys.modules). Install it on every worker: pip install 'fulmen[redis]'.",
+        f"map 'counts': the Python package {package!r} can't be imported (import of {package}"
+        " halted; None in sys.modules). Install it on every worker: pip install"
+        f" 'CHECKOUT[{extra}]', where CHECKOUT is the folder of Fulmen's source."
+        for package, extra in (("psycopg", "postgres"), ("redis", "redis"))
     ]
 
 

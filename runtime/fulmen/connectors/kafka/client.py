@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.kafka.options import ClientOptions, KafkaSinkOptions, KafkaSpoutOptions
+from fulmen.errors import install
 
 try:
     from confluent_kafka import (
@@ -22,9 +23,7 @@ try:
     )
     from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 except ImportError as error:
-    raise ImportError(
-        "the Kafka connectors need Kafka's client: pip install 'fulmen[kafka]'"
-    ) from error
+    raise ImportError(f"{error}. The client of Kafka is an extra: {install('kafka')}") from error
 
 T = TypeVar("T")
 SECONDS = 10.0

@@ -5,11 +5,13 @@ share a pool for each database. Used by topologies, as
 `class: fulmen.connectors.postgres.PostgresSink`.
 """
 
+from fulmen.errors import install as _install
+
 try:
     import psycopg as _psycopg  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        f"{error}. The client of PostgreSQL is an extra: pip install 'fulmen[postgres]'"
+        f"{error}. The client of PostgreSQL is an extra: {_install('postgres')}"
     ) from error
 
 from fulmen.connectors.postgres.query_spout import PostgresQueryOptions, PostgresQuerySpout

@@ -9,12 +9,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.errors import install
 
 try:
     import pika  # type: ignore[import-untyped]
     from pika import exceptions
 except ImportError as error:
-    raise ImportError(f"pip install 'fulmen[rabbitmq]' has what is missing: {error}") from error
+    raise ImportError(
+        f"{error}. The client of RabbitMQ is an extra: {install('rabbitmq')}"
+    ) from error
 
 SECONDS = 10.0
 """For each step until there is a connection."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.errors import install
 from fulmen.transactional.errors import StoreError
 
 try:
@@ -18,7 +19,7 @@ try:
 
     from fulmen.transactional.stores.redis_connection import described, translated
 except ImportError as error:
-    raise ImportError(f"pip install 'fulmen[redis]' has what is missing: {error}") from error
+    raise ImportError(f"{error}. The client of Redis is an extra: {install('redis')}") from error
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60

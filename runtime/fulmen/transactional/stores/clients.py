@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fulmen.errors import install
 from fulmen.transactional.errors import StoreRefused
 
 
@@ -21,5 +22,5 @@ def needs(where: str, package: str, extra: str) -> Iterator[None]:
         raise StoreRefused(
             where,
             f"the Python package {package!r} can't be imported ({error})",
-            f"Install it on every worker: pip install 'fulmen[{extra}]'.",
+            f"Install it on every worker: {install(extra)}.",
         ) from error

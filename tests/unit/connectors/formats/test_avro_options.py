@@ -114,7 +114,7 @@ def test_without_its_libraries_the_format_says_what_to_install(monkeypatch, libr
     monkeypatch.setitem(sys.modules, library, None)
     for cls in (KafkaSpout, KafkaSink):
         [problem] = problems(cls, KAFKA | {"format": WHERE | schema})
-        assert "the format avro needs its libraries: pip install 'fulmen[avro]'" in problem
+        assert "the format avro needs its libraries: pip install 'CHECKOUT[avro]'" in problem
 
 
 @pytest.mark.parametrize("cls", [KafkaSpout, KafkaSink])

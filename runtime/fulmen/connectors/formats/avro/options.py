@@ -27,6 +27,7 @@ from fulmen.connectors.formats.options import (
     TextOptions,
 )
 from fulmen.connectors.formats.types import misfits
+from fulmen.errors import install
 
 Strategy = Literal["TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"]
 _URL = re.compile(r"https?://[^\s/,]+(/[^\s@]*)?")  # an @ behind a / is that of a login
@@ -114,9 +115,7 @@ class AvroKeyOptions(OneFormat):
         try:
             import fulmen.connectors.formats.avro.coding  # noqa: F401 (whether it can be)
         except ImportError:
-            raise ValueError(
-                "the format avro needs its libraries: pip install 'fulmen[avro]'"
-            ) from None
+            raise ValueError(f"the format avro needs its libraries: {install('avro')}") from None
         return given
 
     @model_validator(mode="after")
