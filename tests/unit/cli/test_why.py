@@ -542,7 +542,7 @@ STAGES = [
                 (
                     "task 7 of bolt 'count' gets 50 % of its tuples; a fair share of its 4 tasks"
                     " would be 25 %",
-                    "If a fields grouping has a value that comes often, use partial-key",
+                    "If a fields grouping has a value that comes often: an Aggregate",
                 )
             ],
         ),

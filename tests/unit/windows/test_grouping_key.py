@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from fulmen import TopologyBuilder
+from fulmen.cli.display.why.run import CURES
 from fulmen.testing import CollectBolt, ListSpout
 from fulmen.topology.validation.check import validate
 from fulmen.windows import Aggregate, Deduplicate, LookupJoin, WindowedBolt
@@ -69,6 +70,13 @@ def test_nothing_is_told_where_equal_keys_come_to_one_task(kind):
     assert warnings_of(kind, by_key) == []
     assert warnings_of(kind, lambda bolt: bolt.fields_grouping("source", ["place"])) == []
     assert warnings_of(kind, lambda bolt: bolt.global_grouping("source")) == []
+
+
+def test_what_is_advised_for_a_frequent_key_is_no_mistake():
+    assert "if it has `partial: true`" in CURES["skew"]
+    tumbling = {"type": "tumbling", "size": "1m"}
+    config = AGGREGATE[1] | {"window": tumbling, "time": "n", "partial": True}
+    assert warnings_of((Aggregate, config), by_key) == []
 
 
 def test_a_table_that_every_task_has_whole_is_there_for_what_comes_to_any_of_them():

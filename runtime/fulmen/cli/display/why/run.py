@@ -67,8 +67,10 @@ CURES: Mapping[str, str] = {
     "late": "See docs/troubleshooting.md#trees-time-out.",
     "dropped": "`fulmen state CHECKPOINT SPOUT --dropped` shows them.",
     "head": "With spec.maxReplays such a transaction is given up in the end.",
-    "skew": "If a fields grouping has a value that comes often, use partial-key and merge the two"
-    " results, or group by another field.",
+    "skew": "If a fields grouping has a value that comes often: an Aggregate adds up each worker's"
+    " tuples before they are sent if it has `partial: true`; a bolt of yours may get its tuples by"
+    " partial-key, with a bolt behind it that merges the two results. Anything else has to be"
+    " grouped by another field. See docs/guide/time.md#frequent-keys.",
     "commit": "The checkpoint's store is slow, or much state changes in each batch: see"
     " docs/performance.md#large-keyed-state.",
     "stage": "`fulmen plan FILE` shows which groupings would save a stage.",
