@@ -1,6 +1,9 @@
 """A filter of one's own: requests that took too long, or failed."""
 
-from fulmen import BasicBolt
+from collections.abc import Mapping
+from typing import Any
+
+from fulmen import BasicBolt, BasicOutputCollector, TopologyContext, Tuple
 
 
 class Slow(BasicBolt):
@@ -11,11 +14,11 @@ class Slow(BasicBolt):
 
     outputs = ("page", "status", "milliseconds")
 
-    def prepare(self, conf, context):
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Keep the limit."""
         self.limit = conf["milliseconds"]
 
-    def execute(self, tup, collector):
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Look at one request."""
         page, status, milliseconds = tup.values
         if milliseconds > self.limit or status >= 500:

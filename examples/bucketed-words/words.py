@@ -1,8 +1,19 @@
 """Storm's TransactionalWords: how often each word comes, and how many words come how often."""
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
-from fulmen import BasicBolt, BatchBolt, Committer
+from fulmen import (
+    BasicBolt,
+    BasicOutputCollector,
+    BatchBolt,
+    BatchOutputCollector,
+    Committer,
+    TopologyContext,
+    TransactionAttempt,
+    Tuple,
+)
 from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
 
 BUCKET_SIZE = 3  # bucket 0: words that came 0 to 2 times; bucket 1: 3 to 5 times; and so on
@@ -26,15 +37,21 @@ class KeyedCountUpdater(BatchBolt, Committer):
 
     outputs = ["tx", "word", "count", "previous"]
 
-    def prepare(self, conf, context, collector, attempt):
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
         self.collector, self.attempt = collector, attempt
-        self.partials = Counter()
+        self.partials: Counter[str] = Counter()
         self.counts = SqliteMap(conf["file"], "counts", context, value="integer")
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.partials[tup["word"]] += 1
 
-    def finish_batch(self):
+    def finish_batch(self) -> None:
         self.counts.update(self.attempt, self.partials, plus)
         counts = self.counts.get_many(self.partials)
         for word, partial in self.partials.items():
@@ -47,7 +64,7 @@ class Bucketize(BasicBolt):
 
     outputs = ["tx", "bucket", "delta"]
 
-    def execute(self, tup, collector):
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         bucket = tup["count"] // BUCKET_SIZE
         if tup["previous"] is None:
             collector.emit([tup["tx"], bucket, 1])
@@ -61,13 +78,19 @@ class Bucketize(BasicBolt):
 class BucketCountUpdater(BatchBolt):
     """Counts the words of each bucket. It is behind a committer, so it may write."""
 
-    def prepare(self, conf, context, collector, attempt):
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
         self.attempt = attempt
-        self.deltas = Counter()
+        self.deltas: Counter[int] = Counter()
         self.buckets = SqliteMap(conf["file"], "buckets", context, key="integer", value="integer")
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.deltas[tup["bucket"]] += tup["delta"]
 
-    def finish_batch(self):
+    def finish_batch(self) -> None:
         self.buckets.update(self.attempt, self.deltas, plus)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from visits import VISITS, visits
 
 
-def main():
+def main() -> None:
     """Compare."""
     expected = set(visits(0, VISITS))
     with closing(sqlite3.connect(sys.argv[1])) as database:

@@ -1,16 +1,26 @@
 """Counts the distinct URLs of each domain: two tables that always agree."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
-from fulmen import BatchBolt, Committer, TransactionalSpout
+from fulmen import (
+    BatchBolt,
+    BatchOutputCollector,
+    Committer,
+    TopologyContext,
+    TransactionalSpout,
+    TransactionAttempt,
+    Tuple,
+)
 from fulmen.transactional import SqliteMap, plus
 
 DOMAINS = ["news.example", "shop.example", "wiki.example"]
 VISITS, TAKE = 4000, 500  # in all, and in a transaction
 
 
-def visits(start, end):
+def visits(start: int, end: int) -> Iterator[str]:
     """Their URLs: always the same ones for the same numbers, as rows of a table that only grows."""
     for n in range(start, end):
         page = n * n % 4999
@@ -22,43 +32,45 @@ class Visits(TransactionalSpout):
 
     outputs = ["tx", "url"]
 
-    def get_coordinator(self, conf, context):
+    def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> "Coordinator":
         return Coordinator()
 
-    def get_emitter(self, conf, context):
+    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> "Emitter":
         return Emitter(context)
 
 
 class Coordinator(TransactionalSpout.Coordinator):
     """One in the driver: says what the next transaction is."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.end = 0
 
-    def is_ready(self):
+    def is_ready(self) -> bool:
         return self.end < VISITS
 
-    def initialize_transaction(self, txid, previous_metadata):
+    def initialize_transaction(self, txid: int, previous_metadata: Any) -> tuple[int, int]:
         start = previous_metadata[1] if previous_metadata else 0
         self.end = min(start + TAKE, VISITS)
         return start, self.end
 
-    def is_exhausted(self):
+    def is_exhausted(self) -> bool:
         return self.end >= VISITS
 
 
 class Emitter(TransactionalSpout.Emitter):
     """One for each task: emits its share of each transaction."""
 
-    def __init__(self, context):
+    def __init__(self, context: TopologyContext) -> None:
         self.index, self.tasks = context.task_index, len(context.tasks(context.component))
 
-    def emit_batch(self, attempt, metadata, collector):
+    def emit_batch(
+        self, attempt: TransactionAttempt, metadata: Any, collector: BatchOutputCollector
+    ) -> None:
         for url in list(visits(*metadata))[self.index :: self.tasks]:
             collector.emit([attempt, url])
 
 
-def first(old, new):
+def first(old: int | None, new: int) -> int:
     """What was there first stays."""
     return new if old is None else old
 
@@ -72,15 +84,21 @@ class NewUrls(BatchBolt, Committer):
 
     outputs = ["tx", "domain", "new"]
 
-    def prepare(self, conf, context, collector, attempt):
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
         self.collector, self.attempt = collector, attempt
-        self.seen = set()
+        self.seen: set[str] = set()
         self.urls = SqliteMap(conf["file"], "urls", context, value="integer")
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.seen.add(tup["url"])
 
-    def finish_batch(self):
+    def finish_batch(self) -> None:
         txid = self.attempt.txid
         self.urls.update(self.attempt, dict.fromkeys(self.seen, txid), first)
         since = self.urls.get_many(self.seen)
@@ -92,13 +110,19 @@ class NewUrls(BatchBolt, Committer):
 class CountUrls(BatchBolt):
     """Counts the distinct URLs of each domain. It is behind a committer, so it may write."""
 
-    def prepare(self, conf, context, collector, attempt):
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
         self.attempt = attempt
-        self.new = Counter()
+        self.new: Counter[str] = Counter()
         self.domains = SqliteMap(conf["file"], "domains", context, value="integer")
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.new[tup["domain"]] += tup["new"]
 
-    def finish_batch(self):
+    def finish_batch(self) -> None:
         self.domains.update(self.attempt, self.new, plus)

@@ -1,8 +1,18 @@
 """Counts numbers by their last digit, in a bolt that fails 5 % of its tuples."""
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
-from fulmen import BasicBolt, FailedException, Spout
+from fulmen import (
+    BasicBolt,
+    BasicOutputCollector,
+    FailedException,
+    Spout,
+    SpoutOutputCollector,
+    TopologyContext,
+    Tuple,
+)
 
 
 class Numbers(Spout):
@@ -10,15 +20,17 @@ class Numbers(Spout):
 
     outputs = ["number", "digit"]
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.next = 0
-        self.failed = []
+        self.failed: list[int] = []
 
-    def open(self, conf, context, collector):
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
         self.end = conf["end"]
         self.collector = collector
 
-    def next_tuple(self):
+    def next_tuple(self) -> None:
         if self.failed:
             number = self.failed.pop()
         elif self.next < self.end:
@@ -28,20 +40,20 @@ class Numbers(Spout):
             return
         self.collector.emit([number, number % 10], msg_id=number)
 
-    def fail(self, msg_id, reason):
+    def fail(self, msg_id: Any, reason: str) -> None:
         self.failed.append(msg_id)
 
-    def is_exhausted(self):
+    def is_exhausted(self) -> bool:
         return self.next == self.end and not self.failed
 
 
 class Count(BasicBolt):
     """Fails first, if it is to fail, and counts then: what has failed has left no trace."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.random = random.Random(5)  # a field as well: its state survives its process
 
-    def execute(self, tup, collector):
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         if self.random.random() < 0.05:
             raise FailedException("bad luck")
         digit = tup["digit"]

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 
-def main():
+def main() -> None:
     """Compare."""
     counted = {entry["key"]: entry["value"] for entry in json.load(sys.stdin)}
     expected = Counter(number % 10 for number in range(int(sys.argv[1])))

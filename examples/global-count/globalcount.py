@@ -1,6 +1,16 @@
 """Storm's TransactionalGlobalCount: how many tuples there are, in a database, exactly."""
 
-from fulmen import BatchBolt, Committer
+from collections.abc import Mapping
+from typing import Any
+
+from fulmen import (
+    BatchBolt,
+    BatchOutputCollector,
+    Committer,
+    TopologyContext,
+    TransactionAttempt,
+    Tuple,
+)
 from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
 
 DATA = {  # the rows of each partition
@@ -23,14 +33,20 @@ class BatchCount(BatchBolt):
 
     outputs = ["tx", "count"]
 
-    def prepare(self, conf, context, collector, attempt):
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
         self.collector, self.attempt = collector, attempt
         self.count = 0
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.count += 1
 
-    def finish_batch(self):
+    def finish_batch(self) -> None:
         self.collector.emit([self.attempt, self.count])
 
 
@@ -39,14 +55,20 @@ class UpdateGlobalCount(BatchBolt, Committer):
 
     outputs = ["tx", "sum"]
 
-    def prepare(self, conf, context, collector, attempt):
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
         self.collector, self.attempt = collector, attempt
         self.counts = SqliteMap(conf["file"], "counts", context, value="integer")
         self.sum = 0
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.sum += tup["count"]
 
-    def finish_batch(self):
+    def finish_batch(self) -> None:
         self.counts.update(self.attempt, {"all": self.sum}, plus)  # only if the row's txid differs
         self.collector.emit([self.attempt, self.counts.get_many(["all"])["all"]])

@@ -5,7 +5,7 @@ import sys
 from contextlib import closing
 
 
-def main():
+def main() -> None:
     """Print it: key, value, and the transaction that has changed the value last."""
     file, table = sys.argv[1:]
     with closing(sqlite3.connect(file)) as database:

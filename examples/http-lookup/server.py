@@ -22,7 +22,7 @@ COUNTRY_OF = {city: country for country, cities in COUNTRIES.items() for city in
 class Handler(BaseHTTPRequestHandler):
     """Answers one request."""
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         time.sleep(0.25)
         country = COUNTRY_OF.get(unquote(self.path[1:]))
         body = json.dumps({"country": country}).encode()
@@ -31,11 +31,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *arguments):
+    def log_message(self, *arguments: object) -> None:
         """Say nothing."""
 
 
-def make_server(port):
+def make_server(port: int) -> ThreadingHTTPServer:
     """A server on this machine; port 0 is any free one."""
     return ThreadingHTTPServer(("127.0.0.1", port), Handler)
 

@@ -1,6 +1,9 @@
 """Joins orders with their payments: two streams, by key, each tuple acked when its partner came."""
 
-from fulmen import Bolt, Spout
+from collections.abc import Mapping
+from typing import Any
+
+from fulmen import Bolt, OutputCollector, Spout, SpoutOutputCollector, TopologyContext, Tuple
 
 ORDERS = {1: "tea", 2: "milk", 3: "bread", 4: "salt"}
 PAYMENTS = {3: 310, 1: 450, 2: 120, 9: 5000}  # nobody has paid 4, and nobody has ordered 9
@@ -9,21 +12,25 @@ PAYMENTS = {3: 310, 1: 450, 2: 120, 9: 5000}  # nobody has paid 4, and nobody ha
 class Items(Spout):
     """Emits the items of a dictionary. What can't be joined is given up, and kept in the state."""
 
-    def __init__(self):
+    items: Mapping[int, Any]
+
+    def __init__(self) -> None:
         self.todo = list(self.items)
 
-    def open(self, conf, context, collector):
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
         self.collector = collector
 
-    def next_tuple(self):
+    def next_tuple(self) -> None:
         if self.todo:
             order = self.todo.pop(0)
             self.collector.emit([order, self.items[order]], msg_id=order)
 
-    def fail(self, msg_id, reason):
+    def fail(self, msg_id: Any, reason: str) -> None:
         self.state[msg_id] = reason
 
-    def is_exhausted(self):
+    def is_exhausted(self) -> bool:
         return not self.todo
 
 
@@ -51,13 +58,16 @@ class Join(Bolt):
 
     outputs = ["order", "what", "cents"]
 
-    def __init__(self):
-        self.new, self.old = {}, {}  # kept tuples are durable, like any field
+    def __init__(self) -> None:
+        self.new: dict[int, Tuple] = {}  # kept tuples are durable, like any field
+        self.old: dict[int, Tuple] = {}
 
-    def prepare(self, conf, context, collector):
+    def prepare(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
+    ) -> None:
         self.collector = collector
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         if tup.is_tick():
             for kept in self.old.values():
                 self.collector.fail(kept, f"nothing came to join with {kept.component}")
@@ -78,9 +88,11 @@ class Join(Bolt):
 class Paid(Bolt):
     """Keeps the joined tuples."""
 
-    def prepare(self, conf, context, collector):
+    def prepare(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
+    ) -> None:
         self.collector = collector
 
-    def execute(self, tup):
+    def execute(self, tup: Tuple) -> None:
         self.state[tup["order"]] = f"{tup['what']} for {tup['cents']}"
         self.collector.ack(tup)

@@ -1,11 +1,22 @@
 """The most frequent words of the last minute, at any time: as Storm's RollingTopWords."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Any
 
-from fulmen import BasicBolt, Spout
+from fulmen import (
+    BasicBolt,
+    BasicOutputCollector,
+    Spout,
+    SpoutOutputCollector,
+    TopologyContext,
+    Tuple,
+)
 
 WORDS = ["nathan"] * 4 + ["mike"] * 5 + ["jackson"] * 2 + ["golda"] * 3 + ["bertels"]
+
+Counted = tuple[str, int]  # a word and its count
 
 
 class Words(Spout):
@@ -13,20 +24,22 @@ class Words(Spout):
 
     outputs = ["word"]
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.next = 0
 
-    def open(self, conf, context, collector):
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
         self.end = conf["end"]
         self.collector = collector
 
-    def next_tuple(self):
+    def next_tuple(self) -> None:
         if self.next < self.end:
             self.collector.emit([WORDS[self.next % len(WORDS)]], msg_id=self.next)
             self.next += 1
 
-    def is_exhausted(self):
-        return self.next == self.end
+    def is_exhausted(self) -> bool:
+        return bool(self.next == self.end)
 
 
 class RollingCount(BasicBolt):
@@ -38,24 +51,24 @@ class RollingCount(BasicBolt):
 
     outputs = ["word", "count"]
 
-    def __init__(self):
-        self.slots = [Counter()]
+    def __init__(self) -> None:
+        self.slots: list[Counter[str]] = [Counter()]
 
-    def prepare(self, conf, context):
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self.length = conf["slots"]
 
-    def execute(self, tup, collector):
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         if not tup.is_tick():
             self.slots[-1][tup["word"]] += 1
             return
         self.emit_counts(collector)
         self.slots = [*self.slots, Counter()][-self.length :]
 
-    def drain(self, collector):
+    def drain(self, collector: BasicOutputCollector) -> None:
         self.emit_counts(collector)  # of what came after the last tick too
 
-    def emit_counts(self, collector):
-        for word, count in sum(self.slots, Counter()).items():
+    def emit_counts(self, collector: BasicOutputCollector) -> None:
+        for word, count in sum(self.slots, Counter[str]()).items():
             collector.emit([word, count])
 
 
@@ -64,23 +77,23 @@ class Rank(BasicBolt):
 
     outputs = ["ranking"]
 
-    def __init__(self):
-        self.counts = {}
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
 
-    def prepare(self, conf, context):
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self.length = conf["length"]
 
-    def execute(self, tup, collector):
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         if not tup.is_tick():
             self.counts[tup["word"]] = tup["count"]
         else:
             self.emit_ranking(collector)
 
-    def drain(self, collector):
+    def drain(self, collector: BasicOutputCollector) -> None:
         if self.counts:  # of the last turn of `count`, unless a tick came in between
             self.emit_ranking(collector)
 
-    def emit_ranking(self, collector):
+    def emit_ranking(self, collector: BasicOutputCollector) -> None:
         collector.emit([first(self.length, self.counts.items())])
         self.counts = {}  # the next counts are of the next window
 
@@ -88,18 +101,18 @@ class Rank(BasicBolt):
 class RankAll(BasicBolt):
     """The first few of all words, from the newest ranking of each task of `Rank`."""
 
-    def __init__(self):
-        self.rankings = {}
+    def __init__(self) -> None:
+        self.rankings: dict[int, list[Counted]] = {}
 
-    def prepare(self, conf, context):
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self.length = conf["length"]
 
-    def execute(self, tup, collector):
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         self.rankings[tup.task] = tup["ranking"]
         ranking = first(self.length, chain.from_iterable(self.rankings.values()))
         self.state["top"] = ranking
 
 
-def first(length, counts):
+def first(length: int, counts: Iterable[Counted]) -> list[Counted]:
     """The most frequent words, as (word, count)."""
     return sorted(counts, key=lambda entry: (-entry[1], entry[0]))[:length]

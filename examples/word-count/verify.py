@@ -14,9 +14,9 @@ from collections import Counter
 SKIPPED = {"test", "tests", "site-packages", "dist-packages"}
 
 
-def count_words(folder):
+def count_words(folder: str) -> Counter[str]:
     """How often each word is in the text files below a folder."""
-    counts = Counter()
+    counts: Counter[str] = Counter()
     for parent, folders, names in os.walk(folder):
         folders[:] = set(folders) - SKIPPED
         for name in names:
@@ -27,7 +27,7 @@ def count_words(folder):
     return counts
 
 
-def main():
+def main() -> None:
     """Compare."""
     counted = {entry["key"]: entry["value"] for entry in json.load(sys.stdin)}
     expected = count_words(sys.argv[1])

@@ -20,7 +20,6 @@ from fulmen.api.collector import (
     BasicOutputCollector,
     MessageId,
     OutputCollector,
-    SpoutOutputCollector,
 )
 from fulmen.api.combiner import Combiner
 from fulmen.api.context import TopologyContext
@@ -201,16 +200,15 @@ class Spout(Component):
     parts_end: ClassVar[bool] = True
     """Whether the parts that `unread_parts` names come to their ends, as files do."""
 
-    def open(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
-    ) -> None:
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: Any) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
             context: Names, task ids and streams.
-            collector: Keep it in a field, which is not durable. Emitting here is an error, and
-                stops the topology: emit in the first `next_tuple`.
+            collector: A `SpoutOutputCollector`, and an `ArrowSpoutCollector` for an ArrowSpout.
+                Keep it in a field, which is not durable. Emitting here is an error, and stops the
+                topology: emit in the first `next_tuple`.
         """
 
     @abstractmethod
