@@ -15,7 +15,17 @@ from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
 
-HAVE_NAN = frozenset(psycopg.adapters.types[name].oid for name in ("float4", "float8", "numeric"))
+HAVE_PLACE = {
+    psycopg.adapters.types[name].oid: condition
+    for names, condition in {
+        ("float4", "float8", "numeric"): "{column} < 'NaN' AND {column} - {column} = 0",
+        ("date", "timestamp", "timestamptz", "interval"): "isfinite({column})",
+    }.items()
+    for name in names
+}
+"""By type: which values have a place in an order that goes on. Behind infinity nothing comes, and
+PostgreSQL sorts NaN behind all numbers. Infinity minus infinity is NaN, also in versions whose
+`numeric` does not know the word."""
 
 
 class PostgresQueryOptions(GrowingOptions):
@@ -76,10 +86,7 @@ class _Query:
             )
             select = SQL("SELECT {fields} FROM {source}").format(**parts)
             check_types(db, self._database.where, select, options.fields)
-            # PostgreSQL sorts NaN behind all numbers, so no position may be there
-            self._has_place = "{column} IS NOT NULL"
-            if column.type_code in HAVE_NAN:
-                self._has_place = "{column} < 'NaN'"
+            self._has_place = HAVE_PLACE.get(column.type_code, "{column} IS NOT NULL")
             self._highest = SQL(
                 f"SELECT {{column}} FROM {{source}} WHERE {self._has_place}"
                 " ORDER BY {column} DESC LIMIT 1"
@@ -87,8 +94,8 @@ class _Query:
             db.execute(SQL("EXPLAIN ") + self._highest, [])
             self._select(db, None, None, 0)
 
-    def highest(self) -> Any:
-        """The highest value there is."""
+    def highest(self, position: Any) -> Any:  # noqa: ARG002
+        """The highest value there is that has a place."""
         with self._database.transaction() as db:
             row = cursor_of(db).execute(self._highest, []).fetchone()
         return row[0] if row else None
@@ -115,8 +122,10 @@ class _Query:
         ).format(**self._parts)
         return self._count(count, [*values, MOST_COUNTED])
 
-    def without_place(self) -> int:
-        """How many rows have no value, or NaN, up to a limit."""
+    placeless = "null, NaN or infinite"
+
+    def without_place(self, position: Any) -> int:  # noqa: ARG002
+        """How many rows have no value, NaN or infinity, up to a limit."""
         count = SQL(
             "SELECT count(*) FROM (SELECT FROM {source}"
             f" WHERE ({self._has_place}) IS NOT TRUE LIMIT %s) AS without"

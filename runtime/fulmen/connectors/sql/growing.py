@@ -33,10 +33,20 @@ BLOCK = 1 << 28
 
 
 class GrowingTable(Protocol):
-    """A table or query with a growing column. Its methods raise ServiceUnavailable."""
+    """A table or query with a growing column. Its methods raise ServiceUnavailable.
 
-    def highest(self) -> Any:
-        """The highest value there is; None: there are no rows."""
+    Attributes:
+        placeless: What a value is that has no place in the order of the others.
+    """
+
+    placeless: str
+
+    def highest(self, position: Any) -> Any:
+        """The highest value that has a place; None: there is none.
+
+        Args:
+            position: Where the spout is.
+        """
         ...
 
     def after(self, position: Any, last: Any) -> list[Row]:
@@ -63,8 +73,12 @@ class GrowingTable(Protocol):
         """How many rows have values higher than this one; at most MOST_COUNTED are counted."""
         ...
 
-    def without_place(self) -> int:
-        """How many rows have a value that is in no order, such as null; counted up to there."""
+    def without_place(self, position: Any) -> int:
+        """How many rows have a value such as null or infinity; counted up to MOST_COUNTED.
+
+        Args:
+            position: Where the spout is.
+        """
         ...
 
 
@@ -92,14 +106,13 @@ class GrowingSpout(Spout):
     _lag_due: float
     _context: TopologyContext
     _is_at_end: bool
-    without_place = 0
-    """How many rows that can't be emitted were told of. In the class for older checkpoints."""
 
     def __init__(self) -> None:
         self.position: Any = None
         self.emitted = 0
         self.failed: list[int] = []
         self.blocks: dict[int, int] = {}
+        self.without_place = 0  # rows that can't be emitted were told of
 
     def outputs_for(self, options: GrowingOptions) -> Outputs:
         """The columns to emit."""
@@ -134,7 +147,6 @@ class GrowingSpout(Spout):
         self._rows, self._seen = deque(), deque()
         self._due = self._lag_due = self.now()
         self._is_at_end, self._context = False, context
-        self.blocks = getattr(self, "blocks", {})  # older checkpoints have none, but single rows
 
     def next_tuple(self) -> bool:
         """Emit the rows of the next values, or one that has failed."""
@@ -212,12 +224,13 @@ class GrowingSpout(Spout):
 
     def _tell_of_rows_without_place(self) -> None:
         """Those that have come since the last time, also in another life."""
-        before, self.without_place = self.without_place, self._table.without_place()
+        before, self.without_place = self.without_place, self._table.without_place(self._start)
         more = self.without_place - before
         if more > 0:
             rows, column = "a row" if more == 1 else f"{more} rows", self._options.column
             where = self._source
-            reason = f"{rows} can't be emitted: {column!r} is null or NaN, which is in no order"
+            why = f"{column!r} is {self._table.placeless}, which has no place in a growing order"
+            reason = f"{rows} can't be emitted: {why}"
             self.collector.report_error(f"{where}: {reason}")
             self.collector.emit([None, reason, f"{where}.{column}"], stream=ERRORS_STREAM)
 
@@ -229,7 +242,7 @@ class GrowingSpout(Spout):
         options = self._options
         last = None
         if options.delay_seconds:
-            last = self._settled(self._table.highest())
+            last = self._settled(self._table.highest(position))
             if last is None:
                 self._is_at_end = not self._seen
                 return

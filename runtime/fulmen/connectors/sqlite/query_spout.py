@@ -16,6 +16,17 @@ from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import Database, listed, quoted
 from fulmen.connectors.sqlite.values import lenient, typed_as
 
+HAVE_PLACE = {
+    "integer": "{column} > -9e999 AND {column} < 9e999",
+    "real": "{column} > -9e999 AND {column} < 9e999",
+    "text": "{column} >= '' AND {column} < x''",
+    "blob": "{column} >= x''",
+    "null": "{column} IS NOT NULL",
+}
+"""By the type of a value that a column has: which values have a place in the same order. Behind
+infinity no number comes, and SQLite sorts text behind all numbers, and blobs behind all text."""
+_TYPES = {int: "integer", float: "real", str: "text"}
+
 
 class SqliteQueryOptions(GrowingOptions):
     """Options of a SqliteQuerySpout."""
@@ -41,6 +52,7 @@ class _Query:
         query = (options.query or "").rstrip().rstrip(";")
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size
+        self._start = options.start
         self._names = f'{self._column} AS "fulmen position", {listed(list(options.fields))}'
         types = types_of(options.fields)
         self._wanted = [
@@ -55,10 +67,12 @@ class _Query:
             # SQLite takes a name in double quotes that is no column for a text
             check_columns(self._database.where, [options.column, *options.fields], names)
 
-    def highest(self) -> Any:
-        """The highest value there is."""
+    def highest(self, position: Any) -> Any:
+        """The highest value there is that has a place."""
         with self._database.transaction("DEFERRED") as db, lenient(db):
-            return db.execute(f"SELECT max({self._column}) FROM {self._source}").fetchone()[0]
+            where, _ = self._place(db, position)
+            select = f"SELECT max({self._column}) FROM {self._source} WHERE {where}"
+            return db.execute(select).fetchone()[0]
 
     def after(self, position: Any, last: Any) -> list[Row]:
         """The next rows in order."""
@@ -77,23 +91,28 @@ class _Query:
 
     def behind(self, position: Any) -> int:
         """How many rows have higher values, up to a limit."""
-        condition, values = self._above(position)
-        rows = f"SELECT 1 FROM {self._source} WHERE {condition} LIMIT {MOST_COUNTED}"
         with self._database.transaction("DEFERRED") as db:
-            found: int = db.execute(f"SELECT count(*) FROM ({rows})", values).fetchone()[0]
-        return found
+            where, value = self._place(db, position)
+            return self._count(db, *self._above(where, value, position))
 
-    def without_place(self) -> int:
-        """How many rows have no value, up to a limit. SQLite has no NaN."""
-        rows = f"SELECT 1 FROM {self._source} WHERE {self._column} IS NULL LIMIT {MOST_COUNTED}"
+    placeless = "null, infinite, or of another type than others"
+
+    def without_place(self, position: Any) -> int:
+        """How many rows have no value that has a place, up to a limit. SQLite has no NaN."""
         with self._database.transaction("DEFERRED") as db:
-            found: int = db.execute(f"SELECT count(*) FROM ({rows})").fetchone()[0]
+            where, _ = self._place(db, position)
+            return self._count(db, f"({where}) IS NOT TRUE", [])
+
+    def _count(self, db: sqlite3.Connection, condition: str, values: list[Any]) -> int:
+        rows = f"SELECT 1 FROM {self._source} WHERE {condition} LIMIT {MOST_COUNTED}"
+        found: int = db.execute(f"SELECT count(*) FROM ({rows})", values).fetchone()[0]
         return found
 
     def _select(self, db: sqlite3.Connection, position: Any, last: Any, most: int) -> list[Row]:
-        condition, values = self._above(position)
+        where, value = self._place(db, position)
+        condition, values = self._above(where, value, position)
         if last is not None:
-            condition += f" AND {self._column} <= ?"
+            condition += f" AND {self._column} <= {value}"
             values.append(last)
         select = f"SELECT {self._names} FROM {self._source} WHERE "
         first = (
@@ -105,11 +124,25 @@ class _Query:
             return rows
         last_number, last_value, *_ = rows[-1]  # its other rows may not be among these
         complete = [row for row in rows if row[0] != last_number]
-        others = db.execute(f"{select}{self._column} = ?", [last_value]).fetchall()
+        others = db.execute(f"{select}{self._column} = {value}", [last_value]).fetchall()
         return complete + [(last_number, *row) for row in others]
 
-    def _above(self, position: Any) -> tuple[str, list[Any]]:
+    def _above(self, where: str, value: str, position: Any) -> tuple[str, list[Any]]:
         """Rows behind a position: a condition, and its values."""
         if position is None:
-            return f"{self._column} IS NOT NULL", []
-        return f"{self._column} > ?", [position]
+            return where, []
+        return f"{where} AND {self._column} > {value}", [position]
+
+    def _place(self, db: sqlite3.Connection, position: Any) -> tuple[str, str]:
+        """Which values have a place, a condition; and how statements have such a value.
+
+        They are of the position's type, or of the lowest one's before there is one. `start` is none
+        yet, as SQLite may take its text for a number; nor are bytes, which may be text that is no
+        UTF-8.
+        """
+        kind = None if position == self._start else _TYPES.get(type(position))
+        if kind is None:
+            lowest = f"SELECT typeof(min({self._column})) FROM {self._source}"
+            [kind] = db.execute(lowest).fetchone()
+        value = "CAST(? AS TEXT)" if kind == "text" else "?"
+        return HAVE_PLACE[kind].format(column=self._column), value

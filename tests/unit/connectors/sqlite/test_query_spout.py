@@ -99,16 +99,6 @@ def test_rows_of_another_type_are_told_beside_others_of_their_call(file):
     assert [json.loads(data)["word"] for data, *_ in one.collector.told] == ["x", "y", "x", "y"]
 
 
-def test_rows_of_a_checkpoint_that_has_each_by_itself_are_known(file):
-    insert(file, "abc")
-    one = task(file)
-    fields = {"position": 2, "emitted": 2, "failed": [2]}
-    one.checkpoint, one.pending = pickle.dumps((fields, {1: ["a"], 2: ["b"]})), {1: ("a",)}
-    one.restore()
-    one.until_exhausted(room=3)
-    assert one.acked == {(letter,): 1 for letter in "abc"}
-
-
 def test_rows_of_one_value_are_emitted_together_however_many(file):
     insert(file, "abc", at=1.0)
     insert(file, "d", at=2.0)
@@ -134,12 +124,51 @@ def test_rows_whose_values_only_the_database_takes_for_equal_are_emitted_togethe
         assert one.acked == {("a",): 2, ("A",): 1, ("b",): 1, ("B",): 1}
 
 
+PLACELESS = (
+    "null, infinite, or of another type than others, which has no place in a growing order"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "placeless", "after"),
+    [
+        pytest.param("1, 2.5", "-9e999, 9e999", "3", id="infinity"),
+        pytest.param("1, 2", "'z', x'ff'", "3", id="text-and-blobs-among-numbers"),
+        pytest.param("'a', CAST(x'ff' AS TEXT)", "x'00'", "CAST(x'ff61' AS TEXT)", id="texts"),
+        pytest.param("x'00', x'61'", "NULL", "x'ff'", id="blobs"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"delay_seconds": 5, "fetch_size": 1}])
+def test_values_without_a_place_are_told_and_hide_no_rows_that_come_later(
+    file, before, placeless, after, options
+):
+    def put(values):
+        for i, value in enumerate(values.split(", ")):
+            file(f"INSERT INTO v VALUES ({value}, {i})")
+
+    file("CREATE TABLE v (at, n)")
+    put(placeless)
+    put(before)
+    one = task(file, table="v", column="at", fields=["n"], **options)
+    one.until_exhausted()
+    many = placeless.count(",") + 1
+    rows = "a row" if many == 1 else f"{many} rows"
+    assert [said for _, said, _ in one.collector.told] == [
+        f"{rows} can't be emitted: 'at' is {PLACELESS}"
+    ]
+    put(after)
+    one.clock.advance(5)
+    one.until_exhausted()
+    assert one.acked == {(0,): 2, (1,): 1}
+    assert (one.lag, len(one.collector.told)) == (0, 1)
+
+
 def test_rows_without_a_value_in_the_column_are_told_of_once(file):
     insert(file, "ab")
     insert(file, "c", at=1.0)
     one = task(file, column="at")
     one.batch()
-    reason = "2 rows can't be emitted: 'at' is null or NaN, which is in no order"
+    reason = f"2 rows can't be emitted: 'at' is {PLACELESS}"
     assert one.collector.told == [[None, reason, "t.at"]]
     assert one.collector.errors == [f"t: {reason}"]
     one.restore()
@@ -221,9 +250,10 @@ def test_a_text_that_is_no_utf_8_stops_nothing(file):
     assert [said[1] for said in two.collector.told] == ["field 'word': b'\\xffa' is no string"]
 
 
-def test_it_begins_after_start(file):
+@pytest.mark.parametrize("start", [2, "2"])
+def test_it_begins_after_start(file, start):
     insert(file, "abc")
-    one = task(file, start=2)
+    one = task(file, start=start)
     one.until_exhausted()
     assert one.acked == {("c",): 1}
 
