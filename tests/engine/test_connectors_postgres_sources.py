@@ -14,9 +14,10 @@ from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, P
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.pools import close_all
 from support import sql_topologies
-from support.postgres import USER
+from support.postgres import USER, running_postgres
 from support.postgres_target import Target
 from support.seeds import generator, several
+from support.spark_runs import wait_until
 from support.sql_sinks import context, prepared, written
 from support.sql_sources import Task
 
@@ -173,6 +174,31 @@ def test_values_that_python_cannot_hold_are_emitted_as_text(target):
         ("infinity", "0044-03-15 BC"): 1,
         (None, datetime.date(2026, 1, 2)): 1,
     }
+
+
+def test_a_role_that_may_only_read_reads_from_a_hot_standby(target):
+    target.run(
+        "CREATE TABLE t (id int, word text)",
+        "INSERT INTO t VALUES (1, 'a')",
+        "CREATE ROLE reader LOGIN PASSWORD 'r'",
+        "ALTER ROLE reader SET default_transaction_read_only = on",
+        "GRANT SELECT ON t TO reader",
+        "GRANT USAGE ON SCHEMA public TO reader",
+    )
+    try:
+        with running_postgres(primary=target.server) as standby:
+            copied = growing(target, dsn=standby.dsn_of("reader", "r"), delay_seconds=5)
+            read = growing(target, dsn=target.server.dsn_of("reader", "r"))
+            target.run("INSERT INTO t VALUES (2, 'b')")
+            wait_until(lambda: len(standby.run("SELECT id FROM t")) == 2, "what was replicated")
+            for one in (read, copied):
+                one.until_exhausted()
+                assert one.acked == {("a",): 1, ("b",): 1}
+            with pytest.raises(ServiceUnavailable, match="the server is a standby"):
+                prepared(PostgresSink(), dsn=standby.dsn, table="t")
+    finally:
+        close_all()
+        target.run("DROP OWNED BY reader", "DROP ROLE reader")
 
 
 def test_a_query_with_odd_characters_may_be_the_source(target):

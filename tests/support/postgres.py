@@ -51,29 +51,33 @@ class Postgres:
     Args:
         folder: Where it keeps all that it has.
         address: Of this machine, where it listens.
+        primary: It is a hot standby of this one. None: it is new.
 
     Attributes:
         address: Where it listens.
         port: The same.
     """
 
-    def __init__(self, folder, address="127.0.0.1"):
+    def __init__(self, folder, address="127.0.0.1", primary=None):
         self.address, self.port = address, free_port(address)
         self._folder, self._process = folder, None
+        if primary is not None:
+            how = ["-D", folder / "data", "-R", "-c", "fast", "-N", "-d", primary.dsn]
+            self._made_by(["pg_basebackup", *how])
+            return
         password = folder / "password"
         password.write_text(PASSWORD)
         options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
-        made = subprocess.run(
-            [binary("initdb"), "-D", folder / "data", "-U", USER, "--pwfile", password, *options],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            **by_a_user(),
-        )
-        assert made.returncode == 0, made.stdout + made.stderr
+        self._made_by(["initdb", "-D", folder / "data", "-U", USER, "--pwfile", password, *options])
         with open(folder / "data" / "pg_hba.conf", "a") as rules:
             rules.write("host all all all scram-sha-256\n")
+
+    def _made_by(self, command):
+        command[0] = binary(command[0])
+        made = subprocess.run(
+            command, cwd=self._folder, capture_output=True, text=True, check=False, **by_a_user()
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
 
     @property
     def dsn(self):
@@ -139,15 +143,15 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres(address="127.0.0.1"):
-    """One with an empty database, on an address of this machine's."""
+def running_postgres(address="127.0.0.1", primary=None):
+    """One with an empty database, on an address of this machine's; or a standby of another one."""
     binary("postgres")
     with tempfile.TemporaryDirectory(prefix="fulmen-postgres-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         if is_root():
             shutil.chown(folder, "postgres")
-        server = Postgres(folder, address)
+        server = Postgres(folder, address, primary)
         try:
             server.start()
             yield server

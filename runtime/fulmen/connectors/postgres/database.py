@@ -62,6 +62,7 @@ class Database:
         dsn: str,
         *,
         reads: bool = False,
+        writes: bool = True,
         cures: Mapping[type[psycopg.Error], str] = NO_CURES,
     ) -> None:
         """Make it known, without connecting.
@@ -70,6 +71,7 @@ class Database:
             what: A table or query.
             dsn: How to connect.
             reads: Whether values are read.
+            writes: Whether anything is written: then a standby is of no use.
             cures: What is to be done about mistakes that are other ones here than elsewhere. The
                 first that fits counts, before `CURES`.
 
@@ -81,6 +83,7 @@ class Database:
         self._dsn = dsn
         self._cures = (*cures.items(), *CURES)
         self._begin = CHECKED + READABLE if reads else CHECKED
+        self._writes = writes
 
     @property
     def _pool(self) -> Pool[connections.Connection]:
@@ -115,7 +118,7 @@ class Database:
         try:
             with self._lent() as db:
                 found = db.execute("SHOW transaction_read_only").fetchone()
-                if found and found[0] == "on":
+                if self._writes and found and found[0] == "on":
                     reason = "the server is a standby, or the role may only read"
                     raise ServiceUnavailable(self.service, reason)
                 yield db

@@ -65,7 +65,8 @@ def _cures(options: PostgresQueryOptions) -> dict[type[psycopg.Error], str]:
 class _Query:
     def __init__(self, options: PostgresQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
-        self._database = Database(what, options.dsn, reads=True, cures=_cures(options))
+        cures = _cures(options)
+        self._database = Database(what, options.dsn, reads=True, writes=False, cures=cures)
         query = (options.query or "").rstrip().rstrip(";")
         source = (
             qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")
