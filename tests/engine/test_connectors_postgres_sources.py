@@ -514,6 +514,36 @@ def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
     assert target.run("SELECT * FROM t") == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("float8", ["1", "NaN", "Infinity", "0.1"]),
+        ("numeric", ["1.10", "NaN", "Infinity"]),
+        ("timestamptz", ["2026-01-31 12:00+05:30", "infinity", "-infinity"]),
+        ("jsonb", ['{"a": [1.10]}', "null", '"x"']),
+        ("mood", ["happy", 'so "so"']),
+        ("bytea", [r"\x00ff", r"\x"]),
+    ],
+)
+def test_a_row_of_a_queue_is_taken_once_whatever_its_key_is(target, kind, keys):
+    target.run(
+        "CREATE TYPE mood AS ENUM ('happy', 'so \"so\"')",
+        f"CREATE TABLE t (id {kind} PRIMARY KEY, word text, claimed_by text,"
+        " claimed_until timestamptz)",
+    )
+    for i, key in enumerate(keys):
+        target.run(psycopg.sql.SQL("INSERT INTO t VALUES ({}, {})").format(key, f"w{i}"))
+    one, other = queue(target), queue(target)
+    one.batch()
+    one.batch(is_lost=True)
+    one.batch(fail=lambda _: True)
+    one.batch(fail=lambda _: True)
+    for task in (other, one):
+        task.until_exhausted()
+    assert one.acked == {(f"w{i}",): 1 for i in range(len(keys))}
+    assert target.run("SELECT * FROM t") == []
+
+
 def test_a_task_of_a_queue_holds_the_watermark_while_it_has_rows(target):
     target.run(QUEUE)
     put(target, 0, 3)
@@ -610,7 +640,7 @@ def test_a_queue_whose_server_is_away_goes_on_when_it_is_back(target):
     one.batch()
     target.server.kill()
     try:
-        one.spout.ack(1)
+        one.spout.ack(next(iter(one.pending)))
         with pytest.raises(ServiceUnavailable):
             one.spout.committed(one.number)
     finally:

@@ -10,6 +10,8 @@
   restore.
 - A claim that has run out is anybody's, as of a topology that was deleted. The spout renews claims
   of rows that it knows.
+- A row is known by the text of its key: values of some types, such as NaN or a JSON object, equal
+  nothing in Python, or can't be a key of the state.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any, ClassVar, Self
 
 from psycopg import Error
 from psycopg.errors import UndefinedColumn
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field, model_validator
 
 from fulmen.api.collector import MessageId, SpoutOutputCollector
@@ -37,7 +39,6 @@ from fulmen.connectors.postgres.loading import Times, check_types, cursor_of
 from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
 from fulmen.connectors.sql.options import Fields, Name, stream_of
 from fulmen.connectors.sql.told import as_data
-from fulmen.errors import repr_of
 
 _CURES: Mapping[type[Error], str] = {
     UndefinedColumn: "Correct the name in key, fields or order, or add the column. A queue needs"
@@ -96,7 +97,7 @@ class PostgresQueueSpout(Spout):
     _options: PostgresQueueOptions
     _queue: _Queue
     _rows: deque[Sequence[Any]]
-    _gone: list[Any]
+    _gone: list[str]
     _due: float
     _renewed: float
     _retry: float
@@ -110,8 +111,8 @@ class PostgresQueueSpout(Spout):
 
     def __init__(self) -> None:
         self.name = ""
-        self.acked: list[Any] = []
-        self.failed: list[Any] = []
+        self.acked: list[str] = []
+        self.failed: list[str] = []
 
     def outputs_for(self, options: PostgresQueueOptions) -> Outputs:
         """The columns to emit."""
@@ -155,17 +156,17 @@ class PostgresQueueSpout(Spout):
         self._emit(key)
         return True
 
-    def _kept(self, key: Any, values: list[Any]) -> Sequence[Any]:
+    def _kept(self, key: str, values: list[Any]) -> Sequence[Any]:
         """A row as it is kept: as a tuple, if it is told on the stream `errors`."""
         try:
             self._times.check(values)
         except Malformed as error:
-            position = f"{self._options.table}.{self._options.key}={repr_of(key)}"
+            position = f"{self._options.table}.{self._options.key}={key}"
             self.collector.report_error(f"{position}: {error}")
             return as_data(self._options.fields, values), str(error), position
         return values
 
-    def _emit(self, key: Any) -> None:
+    def _emit(self, key: str) -> None:
         values = self.state[key]
         stream = ERRORS_STREAM if type(values) is tuple else DEFAULT_STREAM
         self.collector.emit(list(values), stream=stream, msg_id=key)
@@ -193,7 +194,7 @@ class PostgresQueueSpout(Spout):
         seconds = seconds_since(first, type(self).today()) if length else 0.0
         self._context.lag(messages=length, seconds=seconds)
 
-    def _known(self) -> list[Any]:
+    def _known(self) -> list[str]:
         return [*self.state, *self.acked]
 
     def _keep_claims(self) -> None:
@@ -210,12 +211,12 @@ class PostgresQueueSpout(Spout):
     def ack(self, msg_id: MessageId) -> None:
         """Note that the row is done. It is deleted when that is committed."""
         if self.state.pop(msg_id, None) is not None:
-            self.acked.append(msg_id)
+            self.acked.append(msg_id)  # type: ignore[arg-type]
 
     def fail(self, msg_id: MessageId, reason: str) -> None:  # noqa: ARG002
         """Emit the row again."""
         if msg_id in self.state and msg_id not in self.failed:
-            self.failed.append(msg_id)
+            self.failed.append(msg_id)  # type: ignore[arg-type]
 
     def committed(self, number: int) -> None:  # noqa: ARG002
         """Delete what was acked before the commit."""
@@ -246,7 +247,7 @@ class _Queue:
 
     def __init__(self, options: PostgresQueueOptions) -> None:
         self._database = Database(f"queue {options.table!r}", options.dsn, reads=True, cures=_CURES)
-        parts = {
+        parts: dict[str, Composable] = {
             "table": qualified(escaped(options.table)),
             "key": Identifier(escaped(options.key)),
             "order": Identifier(escaped(options.order or options.key)),
@@ -259,42 +260,45 @@ class _Queue:
             return SQL(statement).format(**parts)
 
         self._lease, self._most = options.claim_seconds, options.fetch_size
-        self._claim = made(
-            "WITH free AS MATERIALIZED (SELECT {key} AS k FROM {table}"
-            " WHERE ({until} IS NULL OR {until} < now()) AND NOT {key} = ANY(%s)"
-            " ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED),"
-            " claimed AS (UPDATE {table} t SET {by} = %s,"
-            " {until} = now() + %s * interval '1 second' FROM free WHERE t.{key} = free.k"
-            " RETURNING t.*)"
-            " SELECT {key}, {fields} FROM claimed ORDER BY {order}"
-        )
-        self._claimed = made(
-            "SELECT {key}, {fields} FROM {table} WHERE {by} = %s AND NOT {key} = ANY(%s)"
-            " ORDER BY {order}"
-        )
-        self._renew = made(
-            "UPDATE {table} SET {until} = now() + %s * interval '1 second'"
-            " WHERE {by} = %s AND {key} = ANY(%s)"
-        )
-        self._waiting = made(
-            "SELECT (SELECT count(*) FROM (SELECT FROM {table}"
-            " WHERE {until} IS NULL OR {until} < now() LIMIT %s) AS counted),"
-            " (SELECT {order} FROM {table}"
-            " WHERE {until} IS NULL OR {until} < now() ORDER BY {order} LIMIT 1)"
-        )
-        self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY(%s)")
         with self._database.opening() as db:
+            [key] = db.execute(made("SELECT {key} FROM {table} LIMIT 0"), []).description or []
+            [[kind]] = db.execute("SELECT format_type(%s, NULL)", [key.type_code])
+            parts["keys"] = SQL(f"%s::text[]::{escaped(kind)}[]")
+            self._claim = made(
+                "WITH free AS MATERIALIZED (SELECT {key} AS k FROM {table}"
+                " WHERE ({until} IS NULL OR {until} < now()) AND NOT {key} = ANY({keys})"
+                " ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED),"
+                " claimed AS (UPDATE {table} t SET {by} = %s,"
+                " {until} = now() + %s * interval '1 second' FROM free WHERE t.{key} = free.k"
+                " RETURNING t.*)"
+                ' SELECT {key}::text AS "fulmen key", {fields} FROM claimed ORDER BY {order}'
+            )
+            self._claimed = made(
+                'SELECT {key}::text AS "fulmen key", {fields} FROM {table}'
+                " WHERE {by} = %s AND NOT {key} = ANY({keys}) ORDER BY {order}"
+            )
+            self._renew = made(
+                "UPDATE {table} SET {until} = now() + %s * interval '1 second'"
+                " WHERE {by} = %s AND {key} = ANY({keys})"
+            )
+            self._waiting = made(
+                "SELECT (SELECT count(*) FROM (SELECT FROM {table}"
+                " WHERE {until} IS NULL OR {until} < now() LIMIT %s) AS counted),"
+                " (SELECT {order} FROM {table}"
+                " WHERE {until} IS NULL OR {until} < now() ORDER BY {order} LIMIT 1)"
+            )
+            self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY({keys})")
             db.execute(SQL("EXPLAIN ") + self._claim, [[], 0, "", 1.0])
             db.execute(SQL("EXPLAIN ") + self._delete, ["", []])
             check_types(
                 db, self._database.where, made("SELECT {fields} FROM {table}"), options.fields
             )
 
-    def claim(self, name: str, known: Sequence[Any]) -> list[Any]:
+    def claim(self, name: str, known: Sequence[str]) -> list[Any]:
         """Claim rows that nobody has claimed, but for those that are known: key and fields."""
         return self._run(self._claim, [list(known), self._most, name, self._lease])
 
-    def claimed(self, name: str, known: Sequence[Any]) -> list[Any]:
+    def claimed(self, name: str, known: Sequence[str]) -> list[Any]:
         """Rows that were claimed under a name, but for those that are known."""
         return self._run(self._claimed, [name, list(known)])
 
@@ -303,12 +307,12 @@ class _Queue:
         [(length, first)] = self._run(self._waiting, [MOST_COUNTED])
         return length, first
 
-    def renew(self, name: str, keys: Sequence[Any]) -> None:
+    def renew(self, name: str, keys: Sequence[str]) -> None:
         """Let the claims of these rows count from now on."""
         with self._database.transaction() as db:
             db.execute(self._renew, [self._lease, name, list(keys)])
 
-    def delete(self, name: str, keys: Sequence[Any]) -> None:
+    def delete(self, name: str, keys: Sequence[str]) -> None:
         """Delete those of these rows that are claimed under a name."""
         with self._database.transaction() as db:
             db.execute(self._delete, [name, list(keys)])
