@@ -124,9 +124,7 @@ def test_rows_whose_values_only_the_database_takes_for_equal_are_emitted_togethe
         assert one.acked == {("a",): 2, ("A",): 1, ("b",): 1, ("B",): 1}
 
 
-PLACELESS = (
-    "null, infinite, or of another type than others, which has no place in a growing order"
-)
+PLACELESS = "null, infinite, or of another type than others, which has no place in a growing order"
 
 
 @pytest.mark.parametrize(
