@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from fulmen.api.declarer import Stream
+from fulmen.api.declarer import ANY_STREAM, Stream
 from fulmen.api.signals import (
     BUCKETS,
     Counter,
@@ -83,6 +83,13 @@ class TopologyContext:
     def tasks(self, component: str) -> list[int]:
         """The task ids of `component`, ascending; empty if there is no such component."""
         return list(self.component_tasks.get(component, ()))
+
+    @property
+    def inputs(self) -> Mapping[tuple[str, str], Stream]:
+        """What this component receives, by (component, stream). See `ANY_STREAM` of sinks."""
+        if getattr(self.options, "any_stream", False):
+            return dict.fromkeys(self.sources, ANY_STREAM)
+        return {(source, name): self.streams[source][name] for source, name in self.sources}
 
     def component_of(self, task_id: int) -> str:
         """The component that a task is an instance of.

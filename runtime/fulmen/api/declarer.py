@@ -50,6 +50,13 @@ class Stream:
     time: StreamTime | None = field(default=None, compare=False, repr=False)
 
 
+ANY_STREAM = Stream(
+    ("component", "stream", "values"),
+    types={"component": "string", "stream": "string", "values": "json"},
+)
+"""What a sink with `anyStream: true` gets of each tuple, whatever its fields are."""
+
+
 class OutputFieldsDeclarer:
     """Given to `declare_output_fields`. Collects the streams of one component.
 

@@ -169,7 +169,9 @@ class Sink(Component):
       repeat nothing alike. A row that `encode` refuses fails; one that `write` refuses can't fail
       any more, and is emitted on the stream `errors`, with the reason.
 
-    All streams that a sink receives must have the same fields, in any order.
+    All streams that a sink receives must have the same fields, in any order; or its `config` has
+    `anyStream: true`. Then a row is the component and the stream that a tuple is from, and a
+    mapping of its values by name.
 
     Attributes:
         guarantees: Those that the class can keep. The first is the default.

@@ -13,7 +13,7 @@ from typing_extensions import override
 from fulmen.api.collector import OutputCollector
 from fulmen.api.components import Bolt, FailedException
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import Stream
+from fulmen.api.declarer import ANY_STREAM, Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.files.contents import Content, Encoder, content_of, mistaken_columns
@@ -135,7 +135,7 @@ class RollingFileSink(Bolt):
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
-        return mistaken_columns(options, stream)
+        return mistaken_columns(options, ANY_STREAM if options.any_stream else stream)
 
     @override
     def prepare(
@@ -157,7 +157,10 @@ class RollingFileSink(Bolt):
         if tup.is_tick():
             return
         try:
-            self._rows.append(self._encoder(tuple(tup.fields))(tup.values))
+            fields, values = tuple(tup.fields), tup.values
+            if self._options.any_stream:
+                fields, values = ANY_STREAM.fields, [tup.component, tup.stream, tup.as_dict()]
+            self._rows.append(self._encoder(fields)(values))
         except Malformed as error:
             raise FailedException(str(error)) from error
         self._collector.ack(tup)

@@ -86,10 +86,9 @@ class RabbitSink(Sink):
         self._options: RabbitSinkOptions = context.options
         self._format = self._options.format.for_topic(None).make()
         self._fields: tuple[str, ...] | None = None
-        for component, stream in context.sources:
-            fields = context.streams[component][stream].fields
+        for (component, _), stream in context.inputs.items():
             try:
-                _encoder(self._options, self._format, fields)
+                _encoder(self._options, self._format, stream.fields)
             except Malformed as error:
                 raise ValueError(
                     f"bolt {context.component!r}: in what it receives from {component!r}, {error}"

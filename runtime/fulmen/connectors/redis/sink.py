@@ -60,10 +60,9 @@ class RedisSink(Sink):
         self._script = self._server.client.register_script(WRITE)
         self._may_use = self._server.client.register_script(MAY_USE)
         self._fields: tuple[str, ...] | None = None
-        for component, stream in context.sources:
-            fields = context.streams[component][stream].fields
+        for (component, _), stream in context.inputs.items():
             try:
-                commands(self._options, fields)
+                commands(self._options, stream.fields)
             except Malformed as error:
                 raise ValueError(
                     f"bolt {context.component!r}: in what it receives from {component!r}, {error}"

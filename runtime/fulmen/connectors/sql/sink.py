@@ -99,9 +99,8 @@ class SqlSink(Sink):
         self._fields, self._names = tuple(columns), tuple(columns.values())
         task = f"{context.topology}/{context.component}/{context.task_index}"
         self._table = self.look_at_table(options, self._names, task)
-        for component, stream in context.sources:
-            types = context.streams[component][stream].types
-            self._refuse_types(f"table {options.table!r}", component, types)
+        for (component, _), stream in context.inputs.items():
+            self._refuse_types(f"table {options.table!r}", component, stream.types)
 
     def _refuse_types(self, where: str, component: str, types: Mapping[str, str]) -> None:
         """Refuse an input whose every row the table would refuse, by what is known of its types."""
@@ -165,9 +164,9 @@ class SqlSink(Sink):
         """The column of each field. All inputs have the same fields."""
         options: TableSinkOptions = context.options
         where = f"table {options.table!r}"
-        for component, stream in context.sources:
+        for (component, _), stream in context.inputs.items():
             try:
-                return options.columns_of(context.streams[component][stream].fields)
+                return options.columns_of(stream.fields)
             except Malformed as error:
                 said = f"in what {context.component!r} receives from {component!r}, {error}"
                 raise StoreRefused(where, said) from None

@@ -16,6 +16,16 @@ def no_guarantee(cls: type[Sink], chosen: Any) -> str:
     return f"guarantee {chosen!r} is not what {cls.__name__} can keep: {kept}"
 
 
+def takes_any_stream(options: Any, config: Mapping[str, Any]) -> bool:
+    """Whether a sink's inputs may have different fields.
+
+    Args:
+        options: Its validated `config_model`; None if the class has none.
+        config: Its `config`.
+    """
+    return bool(getattr(options, "any_stream", config.get("anyStream", False)))
+
+
 def unlike_inputs(inputs: Mapping[str, Stream]) -> Iterator[str]:
     """What is wrong about the fields that a sink gets.
 
@@ -29,5 +39,5 @@ def unlike_inputs(inputs: Mapping[str, Stream]) -> Iterator[str]:
         elif fields != frozenset(stream.fields):
             yield (
                 f"a sink gets the same fields from all inputs, but {first} has {sorted(fields)},"
-                f" and {name} has {sorted(stream.fields)}"
+                f" and {name} has {sorted(stream.fields)}: with anyStream: true it takes both"
             )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fulmen import api
-from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
+from fulmen.api.declarer import ANY_STREAM, DEAD_LETTER_FIELDS, DEAD_LETTERS
 from fulmen.errors import PASSED_ON, CodeError, DeclarationError, error_text
 from fulmen.topology.code.callbacks import mistaken_callbacks, unlikely_callbacks
 from fulmen.topology.code.class_state import kept_in_class
@@ -18,7 +18,7 @@ from fulmen.topology.code.loading import (
     streams_of,
     unpickle,
 )
-from fulmen.topology.code.sinks import GUARANTEE, no_guarantee, unlike_inputs
+from fulmen.topology.code.sinks import GUARANTEE, no_guarantee, takes_any_stream, unlike_inputs
 from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftovers
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.configuration.options import (
@@ -59,7 +59,7 @@ class Classes:
         pinned: Names of the spouts that are hosted by the driver.
         printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class has the marker `Committer`.
-        sinks: Names of the bolts that are sinks.
+        sinks: Names of the bolts that are sinks, and whether these take any stream.
         is_transactional: Whether the topology has a transactional spout.
         base: The folder of the topology's file.
         told: What was told about mistakes in the code itself: a module that can't be imported is
@@ -72,7 +72,7 @@ class Classes:
     pinned: list[str] = field(default_factory=list)
     printing: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
-    sinks: list[str] = field(default_factory=list)
+    sinks: dict[str, bool] = field(default_factory=dict)
     is_transactional: bool = False
     base: Path | None = None
     told: set[str] = field(default_factory=set)
@@ -144,7 +144,7 @@ class Classes:
         if not issubclass(cls, api.Sink) or part.model is None:
             return
         if part.name:
-            self.sinks.append(part.name)
+            self.sinks[part.name] = takes_any_stream(checked.options, part.model.config)
         if cls.config_model is not None and checked.options is None:
             return  # its model tells what is wrong
         given = part.model.config.get(GUARANTEE, cls.guarantees[0])
@@ -213,7 +213,7 @@ class Classes:
                     yield from _subscription(item, item.stream, self.streams[item.source])
                 else:
                     yield from _needs_fields(item, None)
-            if part.name in self.sinks:
+            if self.sinks.get(part.name or "") is False:
                 yield from self._inputs_of_sink(part)
             yield from self._checked_inputs(part)
 
@@ -244,6 +244,8 @@ class Classes:
             place = (item.source or "", item.stream or "")
             stream = self.streams.get(place[0], {}).get(place[1])
             if stream is not None:
+                if self.sinks.get(part.name):
+                    stream = ANY_STREAM
                 known[place] = stream
                 for message, severity in _told("check_input", instance, options, stream):
                     yield Problem(item.path, f"{item.label}: {message}", severity=severity)

@@ -69,8 +69,8 @@ class KafkaSink(Sink):
         values, keys = options.formats()
         self._format = values.make()
         self._key_format = keys.make() if keys is not None else None
-        for component, stream in context.sources:
-            self._encoder_of(context.streams[component][stream].fields)
+        for stream in context.inputs.values():
+            self._encoder_of(stream.fields)
         self._deliveries: dict[bool, Delivery] = {}
         self._transactions = Transactions(self._brokers, options.topic)
         probe = self._brokers.make(Consumer, group_id="fulmen")

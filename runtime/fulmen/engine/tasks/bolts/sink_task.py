@@ -20,8 +20,16 @@ from typing import Any, NoReturn
 from typing_extensions import override
 
 from fulmen.api.components import FailedException, ReportedFailedException
+from fulmen.api.declarer import ANY_STREAM
 from fulmen.api.returned import refuse_unrun
-from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
+from fulmen.api.sinks import (
+    ERRORS_STREAM,
+    Mark,
+    MarkAhead,
+    Rows,
+    ServiceUnavailable,
+    Sink,
+)
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
@@ -38,7 +46,7 @@ from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of
-from fulmen.topology.code.sinks import no_guarantee
+from fulmen.topology.code.sinks import no_guarantee, takes_any_stream
 
 LONGEST_REASON = 500
 
@@ -101,6 +109,7 @@ class SinkTask(BoltTask):
         if chosen not in kept:
             self._refuse_guarantee(chosen)
         self._is_exactly_once = chosen == "exactly-once"
+        self._takes_any = takes_any_stream(options, config)
 
     def _refuse_guarantee(self, chosen: Any) -> NoReturn:
         text = no_guarantee(type(self.instance), chosen)
@@ -204,7 +213,9 @@ class SinkTask(BoltTask):
         """Write the rows of a batch, or keep them for the commit. Returns which failed, and why."""
         if not chunks:
             return []
-        rows = Rows(chunks[0].fields, _values(chunks), traceparents=self._traceparents(chunks))
+        fields = ANY_STREAM.fields if self._takes_any else chunks[0].fields
+        values = _with_streams(chunks) if self._takes_any else _values(chunks)
+        rows = Rows(fields, values, traceparents=self._traceparents(chunks))
         items = self._encode(rows)
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
@@ -344,6 +355,15 @@ def _values(chunks: Sequence[Chunk]) -> Sequence[Any]:
             order = [chunk.fields.index(name) for name in fields]
             values.extend([row[i] for i in order] for row in chunk.rows)
     return values
+
+
+def _with_streams(chunks: Sequence[Chunk]) -> Sequence[Any]:
+    """What `ANY_STREAM` says of all tuples."""
+    return [
+        [chunk.component, chunk.stream, dict(zip(chunk.fields, row, strict=True))]
+        for chunk in chunks
+        for row in chunk.rows
+    ]
 
 
 def _roots_of(
