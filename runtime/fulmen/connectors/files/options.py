@@ -65,8 +65,8 @@ class FileSpoutOptions(SourceOptions):
     format: LineFormatOptions = TextOptions()
     """What each line is: `text`, `bytes`, `json` or `csv`."""
     header: bool = False
-    """Whether the first record of each file of CSV names its values. Then `fields` of the format
-    are those to be read, in any order."""
+    """Whether the first record of each file of CSV that is not blank names its values. Then
+    `fields` of the format are those to be read, in any order."""
     file_field: Name | None = None
     """The name of one more field, with the file's path. Default: none."""
     max_line_bytes: Annotated[int, Field(ge=1)] = 1 << 20

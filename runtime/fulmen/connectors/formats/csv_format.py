@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from typing_extensions import override
 
 from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
-from fulmen.connectors.formats.encodings import UTF_8
+from fulmen.connectors.formats.encodings import UTF_8, without_mark
 from fulmen.connectors.formats.types import convert_all, converters
 from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text
+from fulmen.transactional.spouts.lines import without_line_feed
 
 # Python refuses values above 128 KiB in all readers of a process. Sources have limits of their own.
 csv.field_size_limit((1 << 63) - 1)
@@ -23,6 +24,30 @@ _TEXTS = ("string", "binary", "base64")
 """Types of which an empty text is a value."""
 _MARK = "\ufeff"
 _END = "\r\n"
+
+
+class Quotes:
+    """Where quotes of CSV are open: they count where a value begins, and nowhere else."""
+
+    def __init__(self, delimiter: str, encoding: str) -> None:
+        self._encoding = encoding
+        between = re.escape(delimiter)
+        opened = '"[^"]*+(?:""[^"]*+)*+'
+        value = f'(?:{opened}"|(?!")[^{between}]*+)'
+        self._line = re.compile(rf"(?:{value}{between})*+(?:{value}|({opened}))\Z").match
+
+    def are_open(self, line: bytes, *, before: bool, is_first: bool = False) -> bool | None:
+        """Whether quotes are open behind a line; None: it is no part of a record.
+
+        Args:
+            line: With or without its end.
+            before: Whether they are open before it.
+            is_first: Whether it is that of a file, which may begin with a byte order mark.
+        """
+        line = without_mark(line, self._encoding) if is_first else line
+        text = without_line_feed(line).decode(self._encoding, "replace")
+        found = self._line(f'"{text}' if before else text)
+        return None if found is None else found[1] is not None
 
 
 class CsvFormat(Format):
@@ -66,6 +91,8 @@ class CsvFormat(Format):
         self._at: list[int] | None = None
         opened = re.escape(delimiter)
         self._special = re.compile(f'["\r\n{opened}]')
+        self._read = _One()
+        self._records = csv.reader(self._read, delimiter=delimiter, strict=True)
         self._value = re.compile(rf'(?:\A|{opened})(?:("(?:[^"]|"")*")|[^{opened}]*)')
 
     def of_columns(self, names: Sequence[str]) -> CsvFormat:
@@ -114,12 +141,12 @@ class CsvFormat(Format):
         return self._cut(text_in(data, self._encoding))
 
     def _cut(self, text: str) -> list[str]:
+        self._read.text = text
         try:
-            records = list(csv.reader([text], delimiter=self._delimiter, strict=True))
+            return next(self._records)
         except csv.Error as error:
             said = str(error).partition(" - do you need to open")[0]  # not the reader's to do
             raise Malformed(f"it is not CSV: {said}") from error
-        return records[0] if records else []
 
     def _quoted(self, text: str, values: Sequence[str]) -> Sequence[int]:
         """Which values are between quotes, of those for which it matters."""
@@ -174,6 +201,21 @@ class CsvFormat(Format):
                 text.encode(self._encoding)
             except UnicodeError as error:
                 raise Malformed(f"it can't be written in {self._encoding}: {error}") from None
+
+
+class _One:
+    """What `csv` reads a text of. One reader for all of them costs a quarter of one for each."""
+
+    text: str | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        text, self.text = self.text, None
+        if text is None:
+            raise StopIteration
+        return text
 
 
 class _Lines:

@@ -10,8 +10,8 @@ from pydantic import AfterValidator
 
 UTF_8 = "utf-8"
 _MARK = "\ufeff"
-_CUT_AT = '\n"'
-"""Lines end at the first, and records of CSV are looked for by the second."""
+_CUT_AT = '\n\r"'
+"""Lines end at the first, those of CSV at the second, too, unless they are between the last."""
 _PLAIN = (_CUT_AT, "a")
 """The second is for encodings of names, whose parts are short."""
 _OTHERS = "".join(chr(i) for i in range(0x10000) if chr(i) not in _CUT_AT)
@@ -37,7 +37,7 @@ def is_utf_8(encoding: str) -> bool:
 
 @cache
 def cuts_lines(encoding: str) -> bool:
-    """Whether a line feed, or a quote, is one byte that is part of no other character."""
+    """Whether an end of a line, or a quote, is one byte that is part of no other character."""
     try:
         if any((line := text * 100).encode(encoding) != line.encode() for text in _PLAIN):
             return False

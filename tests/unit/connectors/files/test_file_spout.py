@@ -246,6 +246,15 @@ def test_csv_with_a_header_is_read_by_name_also_after_a_kill(tmp_path):
     assert life.values("errors") == [[b"7,8", "it has 2 values, not 3", f"{file}:31"]]
 
 
+def test_a_header_that_is_still_being_written_is_waited_for(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("a,")
+    life = lives(file, format=CSV, header=True)
+    assert life.batch() == []
+    file.write_text("a,b\n1,2\n")
+    assert life.batch() == [["2", "1"]]
+
+
 def test_a_header_without_a_field_makes_the_records_of_its_file_malformed(tmp_path):
     (tmp_path / "a.csv").write_text("a,x\n1,2\n")
     life = lives(tmp_path / "a.csv", format=CSV, header=True)

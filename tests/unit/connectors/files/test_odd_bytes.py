@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.options import FileSpoutOptions
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.csv_format import CsvFormat
 from support.file_spouts import SpoutLives
 
 BOM = b"\xef\xbb\xbf"
@@ -125,12 +127,51 @@ def test_a_value_that_is_written_in_another_way_is_told_with_its_cure(tmp_path, 
     assert [row[1] for row in life.values("errors")] == [f"field 'a': {said}"]
 
 
-def test_a_carriage_return_outside_quotes_is_told_without_pythons_advice(tmp_path):
-    (tmp_path / "a.csv").write_bytes(b"1,a\rb\n")
-    life = lives(tmp_path / "a.csv", format={"type": "csv", "fields": ["a", "b"]})
+def test_a_carriage_return_in_a_message_is_told_without_pythons_advice():
+    made = CsvFormat(["a", "b"])
+    with pytest.raises(Malformed, match=r"CSV: new-line character seen in unquoted field$"):
+        made.decode(b"1,a\rb")
+    assert made.decode(b"1,a") == ["1", "a"]
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        pytest.param(b"id,item\r1,lamp\r2,rug\r", ["lamp", "rug"], id="carriage-returns"),
+        pytest.param(b"\n  \n\r\nid,item\n1,lamp\n", ["lamp"], id="blank-before-the-header"),
+        pytest.param(b"\xef\xbb\xbf\nid,item\n1,lamp\n", ["lamp"], id="mark-in-a-blank-line"),
+        pytest.param(b'\xef\xbb\xbf"id","a\nb","item"\n1,2,rug\n', ["rug"], id="mark-and-quotes"),
+        pytest.param(b'id,item\n1,5"\n2,lamp\n3,6"\n', ['5"', "lamp", '6"'], id="stray-quotes"),
+        pytest.param(b'id,item\n1,"5\n2,a\n3,"6\n4,b\n', ["a", "b"], id="never-closed"),
+    ],
+)
+def test_a_file_of_csv_costs_no_row_but_those_that_are_malformed(tmp_path, data, rows):
+    (tmp_path / "a.csv").write_bytes(data)
+    life = lives(tmp_path / "a.csv", format={"type": "csv", "fields": ["item"]}, header=True)
     life.finish()
-    said = "it is not CSV: new-line character seen in unquoted field"
-    assert [row[1] for row in life.values("errors")] == [said]
+    assert [row for (row,) in life.values()] == rows
+
+
+def test_separators_alone_are_a_row_though_they_are_blank(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"a\tb\n\t\n \n\n")
+    form = {"type": "csv", "delimiter": "\t", "fields": ["a", "b"]}
+    life = lives(tmp_path / "a.tsv", format=form)
+    life.finish()
+    assert life.values() == [["a", "b"], ["", ""]]
+
+
+def test_a_header_that_names_a_field_twice_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("id,item,item\n1,lamp,blue\n")
+    life = lives(tmp_path / "a.csv", format={"type": "csv", "fields": ["item"]}, header=True)
+    life.finish()
+    said = (
+        "the file's header has 'item' 2 times: ['id', 'item', 'item']. Give these columns other"
+        " names, or read the file without `header`"
+    )
+    assert (life.values(), [row[1] for row in life.values("errors")]) == ([], [said])
+    life = lives(tmp_path / "a.csv", format={"type": "csv", "fields": ["id"]}, header=True)
+    life.finish()
+    assert life.values() == [["1"]]
 
 
 def test_a_value_above_128_kib_is_read(tmp_path):

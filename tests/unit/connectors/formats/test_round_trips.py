@@ -18,6 +18,7 @@ from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.files.reading.records import records
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed, TextOptions
+from fulmen.connectors.formats.csv_format import Quotes
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ["", "NA", '"', '""', ",", "\r", "\n", "a\r\nb", "\ufeff", "\ufeffa", " ", "x" * 200_000, "\0"]
@@ -95,7 +96,7 @@ def test_files_of_csv_are_read_as_they_were_written_by_us_and_by_arrow(rows, nul
     file = content.file([content.chunk([encode(row) for row in rows])])
 
     made = CsvOptions(type="csv", fields=["a", "b"], nulls=nulls).make()
-    found = [made.decode(line) for line in lines_of(file, has_quotes=True)]
+    found = [made.decode(line) for line in lines_of(file, Quotes(",", "utf-8"))]
     assert found == [list(row) for row in rows]
 
     if any("\r" in text.replace("\r\n", "") for row in rows for text in row if text):
@@ -114,9 +115,9 @@ def test_files_of_csv_are_read_as_they_were_written_by_us_and_by_arrow(rows, nul
     assert [tuple(row.values()) for row in table.to_pylist()] == rows
 
 
-def lines_of(file, *, has_quotes):
+def lines_of(file, quotes=None):
     opened = io.BytesIO(file.removeprefix(b"\xef\xbb\xbf"))
-    limits = {"is_complete": True, "has_quotes": has_quotes, "most_bytes": 1 << 20}
+    limits = {"is_complete": True, "quotes": quotes, "most_bytes": 1 << 20}
     return [record.data for record in records(opened, 0, len(file), **limits)]
 
 
@@ -131,7 +132,7 @@ def test_files_of_text_are_read_as_they_were_written_or_rows_are_refused(rows):
         except Malformed:
             assert "\n" in text or text.endswith("\r")
     file = content.file([content.chunk(items)])
-    assert [data.decode() for data in lines_of(file, has_quotes=False)] == kept
+    assert [data.decode() for data in lines_of(file)] == kept
 
 
 OF_PARQUET = {

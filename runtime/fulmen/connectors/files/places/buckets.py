@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import obstore
@@ -323,9 +323,9 @@ class BucketFiles:
         if position.version and entry["e_tag"] != position.version:
             raise Changed(f"object {position.path} was written again")
         raw = _Content(bucket, path, position.version, entry["size"])
-        content: BinaryIO = io.BufferedReader(raw, _READ_BYTES)
+        content: io.BufferedIOBase = io.BufferedReader(raw, _READ_BYTES)
         if path.endswith(COMPRESSED):
-            content = gzip.GzipFile(fileobj=content)  # type: ignore[assignment]
+            content = gzip.GzipFile(fileobj=content)
         return Opened(content)
 
     def fault_of(self, path: str, error: Exception) -> str | None:  # noqa: ARG002 (it is said)

@@ -68,7 +68,7 @@ class Opened:
         reader: What makes values of its records, once that is known.
     """
 
-    content: BinaryIO
+    content: io.BufferedIOBase
     raw: BinaryIO | None = None
     reader: Any = None
 
@@ -267,7 +267,7 @@ class LocalFiles:
             raw.close()
             raise Gone(f"file '{position.path}' was replaced")
         if position.path.endswith(COMPRESSED):
-            return Opened(gzip.GzipFile(fileobj=raw), raw)  # type: ignore[arg-type]
+            return Opened(gzip.GzipFile(fileobj=raw), raw)
         return Opened(raw, raw)
 
     def fault_of(self, path: str, error: Exception) -> str | None:

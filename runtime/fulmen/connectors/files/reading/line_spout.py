@@ -18,12 +18,22 @@ from fulmen.connectors.files.reading.kept import Kept
 from fulmen.connectors.files.reading.readers import Reader
 from fulmen.connectors.files.reading.records import Record, records
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed
+from fulmen.connectors.formats.csv_format import Quotes
 from fulmen.connectors.formats.encodings import without_mark
 
 _SHOWN_BYTES = 1000
 _BYTES_AT_ONCE = 1 << 20
 """So much is read at once, or one record that is longer."""
+_SPACES = b" \t\r\f\v"
 _NOT_GZIP = (EOFError, zlib.error, BadGzipFile)
+
+
+def _spaces_of(options: FileSpoutOptions) -> bytes | None:
+    """What lines may be made of that are no records; None: all lines are."""
+    chosen = options.format
+    if isinstance(chosen, CsvOptions) and (len(chosen.fields) > 1 or options.header):
+        return _SPACES.replace(chosen.delimiter.encode(chosen.encoding), b"")
+    return _SPACES if isinstance(chosen, JsonOptions) else None
 
 
 class FileSpout(FilesSpout):
@@ -34,7 +44,7 @@ class FileSpout(FilesSpout):
 
     config_model = FileSpoutOptions
     transient: ClassVar[Sequence[str]] = (
-        *FilesSpout.transient, "_records", "_kept", "_second", "_is_over",
+        *FilesSpout.transient, "_records", "_kept", "_second", "_is_over", "_quotes", "_spaces",
     )  # fmt: skip
     options: FileSpoutOptions
 
@@ -54,6 +64,11 @@ class FileSpout(FilesSpout):
         self._records: Iterator[Record] | None = None
         self._kept: Kept[Record] = Kept()
         self._second: tuple[int, Opened] | None = None
+        chosen = self.options.format
+        self._quotes = (
+            Quotes(chosen.delimiter, chosen.encoding) if isinstance(chosen, CsvOptions) else None
+        )
+        self._spaces = _spaces_of(self.options)
 
     @override
     def is_whole(self, path: str) -> bool:
@@ -90,9 +105,12 @@ class FileSpout(FilesSpout):
         some: list[Record] = []
         room, size, self._is_over = self.collector.room, 0, False
         try:
-            for record in self._read(number):
-                is_header = record.start == 0 and self.options.header
-                if is_header or self._is_blank(record.data):
+            reading, opened = self._read(number), self.content(number)
+            for record in reading:
+                is_blank = self._is_blank(record)
+                if opened.reader is None and not is_blank:
+                    opened.reader = Reader(self.options, record)
+                if is_blank or record.start < opened.reader.begin:
                     if not some:
                         self.positions[number].offset = record.end
                     continue
@@ -108,28 +126,31 @@ class FileSpout(FilesSpout):
             self._records = None  # it is met again, behind these
         return some
 
-    def _is_blank(self, data: bytes) -> bool:
+    def _is_blank(self, record: Record) -> bool:
         """Whether a line is none of the format's records, but only there to look at."""
-        chosen = self.options.format
-        may_be = isinstance(chosen, JsonOptions) or (
-            isinstance(chosen, CsvOptions) and (len(chosen.fields) > 1 or self.options.header)
-        )
-        return may_be and not without_mark(data, self.options.encoding).strip()
+        if self._spaces is None:
+            return False
+        data = record.data
+        if record.start == 0:
+            data = without_mark(data, self.options.encoding)
+        return not data.strip(self._spaces)
 
     def _read(self, number: int) -> Iterator[Record]:
         if self._records is None:
-            self._reader(number)  # which reads the header
-            opened = self.content(number)
-            self._records = self._from(opened, self.positions[number].offset)
+            self._know_header(number)
+            start = self.positions[number].offset
+            self._records = self._from(self.content(number), start, self._end, self._is_complete)
         return self._records
 
-    def _from(self, opened: Opened, start: int, end: int | None = None) -> Iterator[Record]:
+    def _from(
+        self, opened: Opened, start: int, end: int = PLACES, is_complete: bool = True
+    ) -> Iterator[Record]:
         return records(
             opened.content,
             start,
-            self._end if end is None else end,
-            is_complete=self._is_complete if end is None else True,
-            has_quotes=isinstance(self.options.format, CsvOptions),
+            end,
+            is_complete=is_complete,
+            quotes=self._quotes,
             most_bytes=self.options.max_line_bytes,
         )
 
@@ -140,7 +161,7 @@ class FileSpout(FilesSpout):
         data = [record.data for record in some]
         if some[0].start == 0:
             data[0] = without_mark(data[0], self.options.encoding)
-        found = self._reader(number).decode_each(data)
+        found = self.content(number).reader.decode_each(data)
         for record, values in zip(some, found, strict=True):
             msg_id = message_id(number, record.start)
             reason = str(values) if isinstance(values, Malformed) else ""
@@ -154,16 +175,17 @@ class FileSpout(FilesSpout):
                 ids.append(msg_id)
         self.collector.emit_many(rows, msg_ids=ids)
 
-    def _reader(self, number: int) -> Reader:
-        opened = self.content(number)
-        if opened.reader is None:
-            header = None
-            if self.options.header:
-                self._records = None  # the file is moved
-                header = next(self._from(opened, 0, PLACES), None)
+    def _know_header(self, number: int) -> None:
+        """Have the file's header, if it has one and that is there as a whole."""
+        opened, header = self.content(number), None
+        if opened.reader is not None:
+            return
+        if self.options.header:
+            self._records = None  # the file is moved
+            found = self._from(opened, 0, is_complete=False)
+            header = next((one for one in found if not self._is_blank(one)), None)
+        if header is not None or not self.options.header:
             opened.reader = Reader(self.options, header)
-        reader: Reader = opened.reader
-        return reader
 
     @override
     def emit_again(self) -> None:
@@ -171,7 +193,7 @@ class FileSpout(FilesSpout):
         some = sorted(again.popleft() for _ in range(min(len(again), self.collector.room or 1)))
         again.extendleft(reversed(some))  # places ascend: no file is read backwards
         number, _ = place_of(some[0])
-        self._reader(number)
+        self._know_header(number)
         found: list[Record] = []
         try:
             for msg_id in takewhile(lambda one: place_of(one)[0] == number, some):
@@ -188,7 +210,7 @@ class FileSpout(FilesSpout):
         record = self._kept.get(msg_id)
         if record is None:
             try:
-                record = next(self._from(self._again_in(number), place_of(msg_id)[1], PLACES), None)
+                record = next(self._from(self._again_in(number), place_of(msg_id)[1]), None)
             except _NOT_GZIP as error:
                 raise Changed(str(error)) from error
             if record is None:

@@ -13,10 +13,15 @@ from fulmen.connectors.formats.encodings import without_mark
 
 
 class Reader:
-    """Turns the records of one file into values."""
+    """Turns the records of one file into values.
+
+    Attributes:
+        begin: Where the first of them may be.
+    """
 
     def __init__(self, options: FileSpoutOptions, header: Record | None) -> None:
         self._format: Format = options.format.make()
+        self.begin = 0 if header is None else header.end
         self._problem = ""
         if isinstance(self._format, CsvFormat) and options.header:
             data = b"" if header is None else without_mark(header.data, options.encoding)
@@ -25,9 +30,14 @@ class Reader:
             except Malformed as error:
                 self._problem = f"the file's header can't be read: {error}"
                 return
-            missing = [name for name in self._format.fields if name not in names]
-            if missing:
+            counts = {name: names.count(name) for name in self._format.fields}
+            if missing := [name for name, count in counts.items() if not count]:
                 self._problem = f"the file's header has no {missing[0]!r}, only {names}"
+            elif equal := [name for name, count in counts.items() if count > 1]:
+                self._problem = (
+                    f"the file's header has {equal[0]!r} {counts[equal[0]]} times: {names}. Give"
+                    " these columns other names, or read the file without `header`"
+                )
             else:
                 self._format = self._format.of_columns(names)
 
