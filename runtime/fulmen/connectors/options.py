@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from fulmen.api.event_time import DURATION
 from fulmen.api.sinks import Guarantee
+
+Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
+"""A length of time such as 10s: see `fulmen.api.event_time.milliseconds`."""
 
 
 class Options(BaseModel):

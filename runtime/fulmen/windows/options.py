@@ -8,13 +8,12 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from fulmen.api.event_time import DURATION, TimeReader, milliseconds
-from fulmen.connectors.options import Options
+from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.connectors.options import Duration, Options
 from fulmen.windows.spans import Calendar, Sliding, Spans
 from fulmen.windows.wanted import wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
-Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
 MOST_WINDOWS = 100_000
 """That a tuple is in: with so many it takes a good part of a second."""
 

@@ -7,15 +7,21 @@ import string
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 from typing_extensions import override
 
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.connectors.options import Options
+from fulmen.api.declarer import Stream
+from fulmen.api.event_time import milliseconds
+from fulmen.connectors.options import Duration, Options
+
+AGES = 1000 * 365 * 24 * 3600 * 1000
+"""After so many milliseconds, made-up times begin again: there are none after the year 9999."""
 
 
 class ClockOptions(Options):
@@ -131,8 +137,23 @@ class TextField(Options):
     """How many."""
 
 
+class TimeField(Options):
+    """Times that go on with the number of the row, in no strict order: event times to try."""
+
+    type: Literal["time"]
+    start: Annotated[
+        AwareDatetime,
+        Field(ge=datetime(1100, 1, 1, tzinfo=UTC), lt=datetime(8900, 1, 1, tzinfo=UTC)),
+    ] = datetime(2026, 1, 1, tzinfo=UTC)
+    """That of the first row, with its offset from UTC."""
+    step: Duration = "1s"
+    """How much later each row is than the one before."""
+    jitter: Duration = "0s"
+    """Each time is earlier by a random part of this."""
+
+
 AnyField = Annotated[
-    SequenceField | IntegerField | NumberField | ChoiceField | TextField,
+    SequenceField | IntegerField | NumberField | ChoiceField | TextField | TimeField,
     Field(discriminator="type"),
 ]
 
@@ -142,7 +163,8 @@ class GeneratorOptions(Options):
 
     fields: Annotated[dict[Annotated[str, Field(min_length=1)], AnyField], Field(min_length=1)]
     """The fields and what their values are: `{type: sequence}`, `integer` or `number` (with `min`
-    and `max`), `choice` (with `values`) or `text` (with `length`)."""
+    and `max`), `choice` (with `values`), `text` (with `length`) or `time` (with `start`, `step` and
+    `jitter`)."""
     rate: Annotated[float, Field(gt=0)] | None = 10.0
     """Rows a second, of all tasks together; null: as many as the topology takes."""
     count: Annotated[int, Field(ge=0)] | None = None
@@ -176,7 +198,8 @@ class GeneratorSpout(Spout):
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
-        return tuple(options.fields)
+        times = [name for name, one in options.fields.items() if isinstance(one, TimeField)]
+        return Stream(tuple(options.fields), types=dict.fromkeys(times, "timestamp"))
 
     @override
     def open(
@@ -253,6 +276,10 @@ def value(field: AnyField, number: int, random_by: str) -> Any:
         return field.min + drawn % (field.max - field.min + 1)
     if isinstance(field, NumberField):
         return field.min + (field.max - field.min) * (drawn >> 11) / (1 << 53)
+    if isinstance(field, TimeField):
+        late = drawn % (min(milliseconds(field.jitter), AGES) + 1)
+        gone = milliseconds(field.step) * number % AGES
+        return field.start + timedelta(milliseconds=gone - late)
     return field.values[drawn % len(field.values)]
 
 

@@ -1,5 +1,7 @@
 """A clock and a generator: the same after a kill, and the same when it is emitted again."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from pydantic import ValidationError
 
@@ -13,6 +15,7 @@ FIELDS = {
     "x": {"type": "number", "min": 2, "max": 4},
     "who": {"type": "choice", "values": ["ann", "bob"]},
     "text": {"type": "text", "length": 12},
+    "at": {"type": "time", "start": "2026-03-01T12:00:00+01:00", "step": "10s", "jitter": "1m"},
 }
 
 
@@ -29,6 +32,10 @@ def test_values_are_what_their_fields_say():
     assert {row[3] for row in rows} == {"ann", "bob"}
     assert len({row[4] for row in rows}) == 60
     assert all(len(row[4]) == 12 and row[4].isalpha() for row in rows)
+    start = datetime(2026, 3, 1, 11, tzinfo=UTC)
+    late = [start + timedelta(seconds=10 * i) - row[5] for i, row in enumerate(rows)]
+    assert timedelta(0) <= min(late) < timedelta(seconds=10)
+    assert timedelta(seconds=50) < max(late) <= timedelta(minutes=1)
 
 
 def test_the_seed_decides_about_the_rows_and_kills_change_nothing():
@@ -44,6 +51,12 @@ def test_the_seed_decides_about_the_rows_and_kills_change_nothing():
     assert life.spout.knows_its_end
     failed = sorted(life.pending)[5]
     assert life.batch(fails=[failed]) == [whole[5]]
+
+
+def test_times_stay_within_those_that_there_are():
+    fields = {"at": {"type": "time", "start": "8899-12-31T00:00:00Z", "step": "999999999d"}}
+    life = generator(fields=fields | {"jitter": {"type": "time", "jitter": "999999999d"}})
+    assert len(life.batch()) == 60
 
 
 def test_tasks_divide_the_rows():
@@ -67,7 +80,8 @@ def test_a_least_value_above_the_greatest_is_a_mistake():
 
 
 def test_the_fields_are_declared():
-    assert GeneratorSpout().outputs_for(GeneratorOptions(fields=FIELDS)) == tuple(FIELDS)
+    stream = GeneratorSpout().outputs_for(GeneratorOptions(fields=FIELDS))
+    assert (stream.fields, stream.types) == (tuple(FIELDS), {"at": "timestamp"})
 
 
 def test_the_clock_ticks_at_its_interval_and_ends_after_its_count(monkeypatch):
