@@ -119,7 +119,7 @@ def _own(windows: OwnWindows) -> str:
     assert windows.watermark is not None
     return (
         f"its own watermark is {said(windows.watermark)}, held by {who}; it needs a tuple of it"
-        f" with a time of {said(windows.due + windows.lag)} or later"
+        f" with a time after {said(windows.due + windows.lag)}"
     )
 
 

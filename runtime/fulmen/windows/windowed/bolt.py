@@ -6,6 +6,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from typing_extensions import override
@@ -15,9 +16,9 @@ from fulmen.api.components import Bolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream
 from fulmen.api.returned import refuse_result
-from fulmen.windows.inputs import missing_fields
+from fulmen.windows.inputs import check_kept, missing_fields
 from fulmen.windows.windowed.options import WindowedOptions
-from fulmen.windows.windowed.task_windows import TaskWindows, TupleWindow
+from fulmen.windows.windowed.task_windows import TIME, TaskWindows, TupleWindow
 
 LATE_FIELDS = ("late_tuple",)
 
@@ -48,6 +49,8 @@ class WindowedBolt(Bolt):
 
     config_model = WindowedOptions
     emits_results = True
+    kept_for: Mapping[str, str] = MappingProxyType({})
+    """What the windows in the state are of."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -205,6 +208,12 @@ class WindowedBolt(Bolt):
                 f"the stream {late!r} of late tuples is not declared: declare it with the field"
                 " late_tuple, or declare streams by the attribute outputs"
             )
+        now = options.kept_as()
+        if any(place != TIME for place in self.state):
+            check_kept("open windows", self.kept_for, now)
+        elif self.kept_for.get("timestampField") != now["timestampField"]:
+            self.state.pop(TIME, None)
+        self.kept_for = now
         self._windows = TaskWindows(self, options, context, collector)
 
 

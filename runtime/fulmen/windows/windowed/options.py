@@ -37,6 +37,13 @@ class LengthAndSlide(Options):
     slide: Amount = 1
     """How often there is one: after so many tuples, or so often. Equal to `length`: tumbling."""
 
+    @property
+    def described(self) -> str:
+        """The window in words that are the same if it is."""
+        parts = zip(("length", "slide"), map(_extent, (self.length, self.slide)), strict=True)
+        units = "tuples", "ms"
+        return ", ".join(f"{n} {e.amount} {units[e.is_duration]}" for n, e in parts)
+
     @model_validator(mode="after")
     def _fits(self) -> LengthAndSlide:
         length, slide = _extent(self.length), _extent(self.slide)
@@ -75,3 +82,9 @@ class WindowedOptions(TimedOptions):
     key: tuple[Name, ...] = ()
     """The fields whose values have windows of their own. The input must be grouped by them. None:
     a task has one window for all."""
+
+    def kept_as(self) -> dict[str, str]:
+        """What may not change while windows are open: option -> its value."""
+        window = self.window.described if self.window is not None else "nothing"
+        time = self.timestamp_field or "nothing (by arrival)"
+        return {"window": window, "timestampField": time, "key": ", ".join(self.key) or "nothing"}

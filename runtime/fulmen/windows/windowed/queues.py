@@ -5,12 +5,13 @@ have come. A window is a part of it: what is before is expired. The rules are th
 `WindowManager` with its triggers and evictions:
 
 - A window of duration L that ends at E holds `E - L < t <= E`; one of count L the last L up to E.
+- A window is called when the watermark is past E. Storm calls it at E already: then a tuple of that
+  very time, which is not late, is in the window or not, as tuples are cut into batches.
 - Slides by duration end at multiples of it; slides by count at each so many tuples.
 - Windows without a tuple are passed over, and what has expired in them is told by none.
 
 One is not Storm's: the last so many tuples are the same in each slide of a duration until the next
-one comes, in a gap of fifty years as well. So many windows are never called at once: see
-`MOST_REPEATED`.
+one comes, in a gap of fifty years as well. So many windows are never called: see `MOST_REPEATED`.
 """
 
 from __future__ import annotations
@@ -85,11 +86,13 @@ class Marks:
         seen: How many of the queue, from its beginning on, were in the last one.
         fired: As far as the slide, if it is a count, has come in the queue.
         at: With event times: when the next one ends, if it is known; by arrival: when the last was.
+        repeated: How many equal ones there were last, in a row.
     """
 
     seen: int = 0
     fired: int = 0
     at: float | None = None
+    repeated: int = 0
 
 
 @dataclass
@@ -113,18 +116,8 @@ class Queue:
         else:
             self.entries.append(entry)
 
-    def is_late(self, time: float) -> bool:
-        """Whether no window will have it, although the watermark is not above it."""
-        length, slide, _ = self.rule
-        after = self.marks.at
-        if after is None or not (length.is_duration and slide.is_duration):
-            return False
-        if slide.amount <= length.amount:
-            return time <= after - length.amount
-        return time == after - slide.amount
-
     def due(self) -> float:
-        """By which watermark there is a window; NEVER: more tuples must come first."""
+        """When the next window ends; NEVER: more tuples must come first."""
         length, slide, _ = self.rule
         if not slide.is_duration:
             last = self.marks.fired + slide.amount - 1
@@ -134,6 +127,9 @@ class Queue:
             return NEVER
         if after is None:
             return self._end_after(self.entries[0].time)
+        if self.marks.repeated >= MOST_REPEATED and not length.is_duration:
+            new = self.entries[self.marks.seen :]
+            return max(after, self._end_after(new[0].time)) if new else NEVER
         begin = after - length.amount if length.is_duration else -NEVER
         first = self._count(begin)
         if first < len(self.entries) and self.entries[first].time > after:
@@ -144,16 +140,12 @@ class Queue:
         return -(-time // self.rule.slide.amount) * self.rule.slide.amount
 
     def by_watermark(self, watermark: float) -> Iterator[Firing]:
-        """The windows that are due, in order."""
+        """The windows that have ended before the watermark, in order."""
         length, slide, _ = self.rule
-        repeated = 0
-        while (at := self.due()) <= watermark:
-            if repeated >= MOST_REPEATED and not length.is_duration:
-                at = self._after_a_gap(watermark)
-                self.marks, repeated = replace(self.marks, at=at), 0
-                continue
+        while (at := self.due()) < watermark:
             if slide.is_duration:
-                is_after_gap = self.marks.at is not None and at > self.marks.at
+                after = self.marks.at
+                is_after_gap = length.is_duration and after is not None and at > after
                 up_to = self._count(at)
             else:
                 is_after_gap = False
@@ -162,18 +154,12 @@ class Queue:
                 self.marks = replace(self.marks, fired=fired)
             begin = self._count(at - length.amount) if length.is_duration else up_to - length.amount
             firing = self._fire(max(0, begin), up_to, int(at))
-            repeated = 0 if firing.new or firing.expired else repeated + 1
             if slide.is_duration and firing.tuples:
-                self.marks = replace(self.marks, at=at + slide.amount)
+                repeated = 0 if firing.new or firing.expired else self.marks.repeated + 1
+                self.marks = replace(self.marks, at=at + slide.amount, repeated=repeated)
             yield replace(firing, expired=[]) if is_after_gap else firing
             if is_after_gap and firing.expired:
                 yield Firing([], [], firing.expired, None)
-
-    def _after_a_gap(self, watermark: float) -> float:
-        """The end of the next window that has something new, or that is not due yet."""
-        slide, known = self.rule.slide.amount, self._count(self.marks.at or 0)
-        end = watermark // slide * slide + slide
-        return min(end, self._end_after(self.entries[known].time)) if self.entries[known:] else end
 
     def by_arrival(self, now: float) -> Firing | None:
         """The window that is due after a tuple has come, if there is one."""
@@ -221,10 +207,10 @@ class Queue:
             return -NEVER
         length, last = self.rule.length, self.entries[-1].time
         if not self.rule.slide.is_duration:
-            return last
+            return last + 1
         if length.is_duration:
-            return last + length.amount + self.rule.slide.amount  # with that, it is emptied
-        return self._end_after(last)
+            return last + length.amount + self.rule.slide.amount + 1  # with that, it is emptied
+        return self._end_after(last) + 1
 
 
 def _time(entry: Entry) -> float:

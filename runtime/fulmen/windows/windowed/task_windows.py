@@ -91,7 +91,7 @@ class TaskWindows:
         self._queues = {}
         state = self._bolt.state
         self._watermark, newest = state.get(TIME, (None, {}))
-        self._newest = dict(newest)
+        self._newest = {one: newest[one] for one in self._context.sources if one in newest}
         for place, value in state.items():
             if place == TIME:
                 continue
@@ -125,8 +125,7 @@ class TaskWindows:
             time: float = time_of(tup, options.timestamp_field, self._reader)
             stream = (tup.component, tup.stream)
             self._newest[stream] = max(time, self._newest.get(stream, time))
-            below = self._watermark is not None and time < self._watermark
-            if below or queue.is_late(time):
+            if self._watermark is not None and time < self._watermark:
                 self._is_late(tup)
                 return
         else:
@@ -210,7 +209,7 @@ class TaskWindows:
     def _due(self, watermark: float) -> Iterator[tuple[Key, Queue, Firing]]:
         """The windows that are due, key by key."""
         assert self._queues is not None
-        while self._heap and self._heap[0][0] <= watermark:
+        while self._heap and self._heap[0][0] < watermark:
             due, _, key = heapq.heappop(self._heap)
             if self._pushed.get(key) != due:
                 continue  # it was due earlier
@@ -231,8 +230,9 @@ class TaskWindows:
                 for key, queue in list(queues.items())
                 for firing in queue.by_watermark(queue.last_watermark())
             )
-            self._watermark = int(max(self._newest.values()))
-            self._bolt.state[TIME] = (self._watermark, dict(self._newest))
+            if self._newest:
+                self._watermark = int(max(self._newest.values())) + 1
+                self._bolt.state[TIME] = (self._watermark, dict(self._newest))
             return
         queue = queues.get(key)
         if queue is None:

@@ -132,7 +132,7 @@ def test_why_it_does_not_fire_is_said(time, why, is_stuck):
             NOON + 1000,
             False,
             f"its own {MARK.removeprefix('the ')}, held by stream 'main' of 'visits'; it needs a"
-            " tuple of it with a time of 2024-05-01 12:10:01 UTC or later",
+            " tuple of it with a time after 2024-05-01 12:10:01 UTC",
         ),
         (
             "orders",

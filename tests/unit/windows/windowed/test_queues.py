@@ -1,7 +1,10 @@
 """Which tuples are in which window: the cases of Storm's own tests of its WindowManager."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fulmen.windows.windowed import queues
 from fulmen.windows.windowed.queues import NEVER, Entry, Extent, Queue, Rule
 
 
@@ -140,16 +143,36 @@ def test_windows_by_the_clock_that_come_late_lose_nothing():
     assert [e.item for e in firing.expired] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("length", "slide", "time", "is_late"),
-    [(10, 10, 20, True), (10, 10, 21, False), (20, 10, 20, False), (20, 10, 10, True)],
-)
-def test_what_no_window_will_have_is_late(length, slide, time, is_late):
-    queue = by_time(ms(length), ms(slide))
-    assert not queue.is_late(time)
-    add(queue, [(1, 15)])
-    assert len(windows(queue, 20)) == 1
-    assert queue.is_late(time) is is_late
+LAG = 10
+STEPS = st.lists(st.tuples(st.sampled_from([-10, -5, 0, 0, 5, 10, 55]), st.booleans()), max_size=14)
+
+
+@pytest.mark.parametrize("length", [ms(10), ms(20), Extent(2)])
+@pytest.mark.parametrize("slide", [ms(10), ms(15), Extent(3)])
+@given(steps=STEPS)
+def test_windows_do_not_depend_on_how_tuples_are_cut_into_batches(length, slide, steps):
+    """As long as each is within the lag; those of the time of the watermark are in time, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queues, "MOST_REPEATED", 2)
+        at_once = in_batches(length, slide, [(step, False) for step, _ in steps])
+        assert in_batches(length, slide, steps) == at_once
+
+
+def in_batches(length, slide, steps):
+    """All windows, also those of the end of all input.
+
+    Args:
+        length: Of the windows.
+        slide: Of the windows.
+        steps: How much later each tuple is than the newest one, and whether it begins a batch.
+    """
+    queue, newest, found = by_time(length, slide), 0, []
+    for number, (step, begins_batch) in enumerate(steps):
+        if begins_batch:
+            found += windows(queue, newest - LAG)
+        queue.add(Entry(newest + step, number, number))
+        newest = max(newest, newest + step)
+    return found + windows(queue, queue.last_watermark())
 
 
 @pytest.mark.parametrize("slide", [10, 15])
@@ -165,7 +188,6 @@ def test_a_window_that_had_nothing_may_still_get_a_tuple_of_its_end():
     queue = by_time(ms(5), ms(10))
     add(queue, [(1, 3), (2, 23)])
     assert windows(queue, 10) == []
-    assert not queue.is_late(10)
     add(queue, [(3, 10)])
     assert [w[0] for w in windows(queue, 12)] == [[3]]
 
@@ -173,7 +195,7 @@ def test_a_window_that_had_nothing_may_still_get_a_tuple_of_its_end():
 def test_times_before_1970():
     queue = by_time(ms(10), ms(10))
     add(queue, [(1, -15), (2, -10), (3, -9)])
-    assert [w[0] for w in windows(queue, 0)] == [[1, 2], [3]]
+    assert [w[0] for w in windows(queue, 1)] == [[1, 2], [3]]
 
 
 def test_windows_by_count_that_are_all_the_same_are_not_called_for_fifty_years():
@@ -185,13 +207,13 @@ def test_windows_by_count_that_are_all_the_same_are_not_called_for_fifty_years()
     assert len(found) == 1002
     add(queue, [("c", later + 5)])
     assert windows(queue, later + 15) == [(["b", "c"], ["c"], ["a"])]
-    assert windows(queue, later + 20) == [(["b", "c"], [], [])]
+    assert windows(queue, later + 21) == [(["b", "c"], [], [])]
 
 
 def test_windows_by_count_go_on_with_the_first_tuple_after_a_long_gap():
     queue = by_time(Extent(2), ms(10))
     add(queue, [("a", 1), ("b", 10**12 + 5)])
-    found = [(f.end, *shown(f)) for f in queue.by_watermark(10**12 + 20)]
+    found = [(f.end, *shown(f)) for f in queue.by_watermark(10**12 + 21)]
     assert len(found) == 1003
     assert found[-3:] == [
         (10_010, ["a"], [], []),

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
-from fulmen.errors import ValidationFailed
+from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import WindowedBolt, WindowedOptions
 from support.aggregates import within
@@ -81,12 +81,48 @@ def test_windows_by_event_time_with_a_lag_and_what_is_late():
     assert [key for key in result.state("windowed") if key != ("time",)] == []
 
 
-def test_a_tuple_of_the_time_of_the_watermark_whose_window_was_called_is_late():
-    bolt = by_time(Shown().with_tumbling_window("10ms")).with_late_tuple_stream("late")
-    items = [("a", 1, 10), PAUSE, ("a", 2, 10), ("a", 3, 11)]
+@pytest.mark.parametrize("cut", [(), (PAUSE,)])
+def test_a_tuple_just_as_old_as_the_lag_allows_is_in_its_window(cut):
+    """At whose end the watermark is, in whichever batch the tuple comes."""
+    bolt = by_time(Shown().with_tumbling_window("10ms"), "5ms").with_late_tuple_stream("late")
+    items = [("a", 1, 15), *cut, ("a", 2, 10), PAUSE, ("a", 3, 16), PAUSE, ("a", 4, 10)]
     found, result = shown(items, bolt)
-    assert [row[1] for row in found] == [[1], [3]]
-    assert [values["n"] for (values,) in result.collected("late")] == [2]
+    assert [row[1] for row in found] == [[2], [1, 3]]
+    assert [values["n"] for (values,) in result.collected("late")] == [4]
+
+
+TIMED = {"window": {"length": "10s", "slide": "5s"}, "timestampField": "at", "unit": "ms"}
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ({"key": ["n"]}, "key nothing; now it is n"),
+        ({"window": {"length": "10s", "slide": 2}}, "slide 5000 ms; now it is .* slide 2 tuples"),
+        ({"timestampField": "n"}, "timestampField at; now it is n"),
+        ({"timestampField": None}, "timestampField at; now it is nothing"),
+        ({"window": {"length": "10000ms", "slide": "5s"}, "lag": "3s"}, None),
+    ],
+)
+def test_a_change_is_refused_that_open_windows_do_not_allow(after, said):
+    """They would have tuples of both keys, times or windows in them."""
+    items = [("a", 1, 1000), PAUSE, ("b", 2, 2000), PAUSE]
+    first = shown(items, Shown(), TIMED, batches=2)[1]
+    if said is None:
+        assert shown(items, Shown(), {**TIMED, **after}, checkpoint=first)[1].errors == []
+    else:
+        key = after.get("key", ())
+        with pytest.raises(TopologyFailed, match=f"has open windows that were kept with .*{said}"):
+            shown(items, Shown(), {**TIMED, **after}, key=key, checkpoint=first)
+
+
+def test_windows_by_another_time_begin_anew_when_none_is_open():
+    items = [("a", 1, 60_000), ("a", 2, 90_000)]
+    first = shown(items, Shown(), TIMED)[1]
+    more = [*items, ("a", 3, 0), ("a", 4, 0)]
+    found, result = shown(more, Shown(), {**TIMED, "timestampField": "n"}, checkpoint=first)
+    assert [row[1] for row in found] == [[1], [1], [2], [2], [3, 4], [3, 4]]
+    assert result.errors == []
 
 
 def test_what_has_left_its_last_window_is_forgotten_before_a_gap_and_after_a_restart():
@@ -150,8 +186,8 @@ def test_people_are_told_which_window_ends_next_and_what_it_waits_for():
     [found] = running.totals.event_times().values()
     assert found.why == (
         "'windowed' has something due at 2024-05-01 12:03:00 UTC: its own watermark is 2024-05-01"
-        " 12:02:05 UTC, held by stream 'default' of 'source'; it needs a tuple of it with a time of"
-        " 2024-05-01 12:03:05 UTC or later"
+        " 12:02:05 UTC, held by stream 'default' of 'source'; it needs a tuple of it with a time"
+        " after 2024-05-01 12:03:05 UTC"
     )
     assert not found.is_stuck
 
