@@ -73,6 +73,10 @@ class Interruption(BaseException):
     """Unwinds a thread from wherever it is, an author's code too. It is not an error."""
 
 
+class OutputClosed(Interruption):
+    """Nobody reads any more what the command writes: it ends."""
+
+
 PASSED_ON = (KeyboardInterrupt, Interruption)
 """What nobody takes for an error of the author's code, but all else that it raises: not all of it
 is an Exception, as SystemExit, asyncio's CancelledError and a panic of an extension in Rust."""

@@ -35,7 +35,6 @@ from pathlib import Path
 import yaml
 
 from fulmen.checkpoint import Store, read_newest
-from fulmen.engine.jvm.workdir import PREFIX
 from fulmen.topology.reading.documents import to_document
 from support import kafka_soak, sink_soak, source_soak, transaction_soak, unrepeatable
 from support import unrepeatable_windows as windows
@@ -249,9 +248,8 @@ def shuffle_tasks(pid):
     Spark counts all its tasks, and has the number in the name: shuffle_SHUFFLE_TASK_0.data. The run
     holds the folder open.
     """
-    links = [os.path.realpath(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
-    locks = [Path(link) for link in links if link.endswith("/lock")]
-    (folder,) = {lock.parent for lock in locks if lock.parent.name.startswith(PREFIX)}
+    links = {Path(os.path.realpath(fd)) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    (folder,) = (link for link in links if link.name.startswith("fulmen-work-"))
     return [int(file.name.split("_")[2]) for file in folder.rglob("shuffle_*")]
 
 

@@ -5,7 +5,6 @@ topologies need packages which are not installed everywhere.
 """
 
 import importlib
-import io
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from fulmen.cli.bad_input import BAD_INPUT, BadInput
+from fulmen.cli.streams import standard_streams
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed, install
 
 FAILURE = 1
@@ -61,6 +61,11 @@ class _Failure(click.ClickException):
 class _Group(click.Group):
     """Ends with one clear message on stderr instead of a traceback."""
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as a program: it ends when nobody reads what it writes."""
+        with standard_streams():
+            return super().__call__(*args, **kwargs)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all subcommands."""
         return sorted({*MODULES, *super().list_commands(ctx)})
@@ -79,8 +84,6 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
-        if isinstance(sys.stdout, io.TextIOWrapper):  # not every name of a file can be written
-            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except (BadInput, ValidationFailed, CodeError, DeclarationError) as error:

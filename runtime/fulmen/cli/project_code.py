@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.wheels import PROJECT, REQUIREMENTS, Target, requirements_of, unpack_wheels
 from fulmen.errors import CodeError
+from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.code.packages import FOLDER, fits_here
 from fulmen.topology.code.packing import left_behind, pack, project_files
@@ -85,8 +85,8 @@ def bundled(
         return
     own = code_folder or file.parent / ((code and code.folder) or ".")
     asked_by = packages.requirements or requirements_of([own, file.parent])
-    with tempfile.TemporaryDirectory(prefix="fulmen-packages-") as name:
-        folder = Path(name)
+    with PrivateFolder("packages") as private:
+        folder, name = private.path, str(private.path)
         made_for = unpack_wheels(asked_by, folder, packages.target)
         found = sorted(path for path in folder.rglob("*") if path.is_file())
         if fits_here(made_for):

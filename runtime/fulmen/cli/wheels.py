@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import MADE_FOR_FILE, MadeFor, image_packages, normalized
 
 REQUIREMENTS: Final = "requirements.txt"
@@ -88,10 +88,10 @@ def unpack_wheels(requirements: Path, into: Path, target: Target) -> MadeFor:
     Raises:
         BadInput: The file can't be understood, or pip can't find or download a wheel.
     """
-    with tempfile.TemporaryDirectory(prefix="fulmen-wheels-") as name:
+    with PrivateFolder("wheels") as work:
         wheels = [
             wheel
-            for wheel in _downloaded(requirements, Path(name), target)
+            for wheel in _downloaded(requirements, work.path, target)
             if _OF_IMAGE not in wheel.name
         ]
         for wheel in wheels:

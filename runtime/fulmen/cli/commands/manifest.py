@@ -4,7 +4,6 @@ import base64
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.project_code import Packages, Project, bundled, project_of, write_packed
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
 from fulmen.cli.wheels import MACHINES, PROJECT, PYTHON, REQUIREMENTS, Target
+from fulmen.own_files import written_whole
 from fulmen.topology.code.packing import CODE
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
@@ -225,18 +225,14 @@ def _write_archive(project: Project, archive: Path, uri: str | None, topology: T
     A file that is there stays whole until the new one is: it may be being uploaded, and half of an
     archive looks like one.
     """
-    unfinished = archive.with_name(f".{archive.name}.{os.getpid()}")
     try:
-        try:
-            with unfinished.open("wb") as into:
-                write_packed(project, into)
-            with unfinished.open("rb") as written:
-                digest = hashlib.file_digest(written, "sha256").hexdigest()
-            unfinished.replace(archive.resolve())
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with written_whole(archive) as into:
+            write_packed(project, into)
+            into.seek(0)
+            digest = hashlib.file_digest(into, "sha256").hexdigest()
     except OSError as error:
-        raise BadInput(f"--archive: '{archive}' can't be written: {error.strerror}.") from error
+        why = error.strerror or error
+        raise BadInput(f"--archive: '{archive}' can't be written: {why}.") from error
     if uri is None:
         click.echo(f"{digest}  {archive}")
     else:

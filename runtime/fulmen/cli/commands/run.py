@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -17,7 +16,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.display.live_display import RunPhase
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.prepared_run import Prepared, prepare
-from fulmen.cli.local.run_log import RunLog, runs_folder
+from fulmen.cli.local.run_log import open_log
 from fulmen.cli.topology_file import topology_arguments
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.jobs import Jobs
@@ -26,6 +25,7 @@ from fulmen.engine.worker.author_logs import logged_to
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError
 from fulmen.metrics import Access, MetricsServer
+from fulmen.own_files import written_whole
 from fulmen.testing.components import Killed
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
@@ -136,8 +136,10 @@ def run(
         raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
     with (
         prepare(file, assignments, code_folder, checkpoint, in_process) as prepared,
-        _open_log(prepared.runnable.topology.name) as log,
-        logged_to(log.file),
+        open_log(
+            prepared.runnable.topology.name, os.environ, Path.home, datetime.now().astimezone()
+        ) as log,
+        logged_to(log.write),
     ):
         jobs = make_jobs(prepared, log.file, in_process=in_process)
         stop = Stop(
@@ -184,15 +186,6 @@ def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContex
     return server
 
 
-def _open_log(name: str) -> RunLog:
-    now = datetime.now().astimezone()
-    try:
-        return RunLog(runs_folder(os.environ, Path.home()), name, now)
-    except (OSError, RuntimeError):  # there is no home, or it is read-only
-        temporary = Path(tempfile.gettempdir()) / f"fulmen-runs-{os.getuid()}"
-        return RunLog(temporary, name, now)
-
-
 def _write_report(file: Path, content: Mapping[str, Any]) -> None:
     """Write the file as a whole: whoever reads it finds the old one or the new one."""
     text = json.dumps(content, indent=2) + "\n"
@@ -203,12 +196,8 @@ def _write_report(file: Path, content: Mapping[str, Any]) -> None:
         if file.exists() and not file.is_file():  # a pipe or a device
             file.write_text(text, encoding="utf-8")
             return
-        target = file.resolve()  # a link stays one
-        new = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            new.write_text(text, encoding="utf-8")
-            new.replace(target)
-        finally:
-            new.unlink(missing_ok=True)
+        with written_whole(file) as into:
+            into.write(text.encode())
     except OSError as error:
-        raise FulmenError(f"--report: '{file}' can't be written: {error.strerror}.") from error
+        why = error.strerror or error
+        raise FulmenError(f"--report: '{file}' can't be written: {why}.") from error

@@ -28,7 +28,7 @@ from fulmen.engine.driver.taps import Taps
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
-from fulmen.errors import PASSED_ON, FulmenError, error_text
+from fulmen.errors import PASSED_ON, FulmenError, OutputClosed, error_text
 from fulmen.secrets import masked
 from fulmen.topology.resource.spec import Topology
 from fulmen.tracing import tracer_of
@@ -144,6 +144,8 @@ class LocalRun:
                 "stopped at once, by a second signal. What is committed stays: another run with "
                 "the same checkpoint continues from there."
             ) from None
+        except OutputClosed:  # nobody would read it
+            raise
         except FulmenError as error:
             self._print_summary("failed")
             raise FulmenError(self._with_log(str(error))) from error

@@ -1,7 +1,5 @@
 """Where `fulmen run` keeps state, and what is there already."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +9,7 @@ from typing import Any
 from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.cli.bad_input import BadInput
 from fulmen.errors import CheckpointError, Unreachable
+from fulmen.own_files import PrivateFolder
 from fulmen.topology.resource.spec import ACKER, Topology
 
 
@@ -77,17 +76,14 @@ def place(uri: str | None, known: Known, topology: Topology) -> Iterator[tuple[s
         carries_on = f", carried on from commit {known.number}" if known.number else ""
         yield uri, f"checkpoint: {uri}{carries_on}"
         return
-    folder = Path(tempfile.mkdtemp(prefix="fulmen-checkpoint-"))
     claim = topology.spec.checkpoint.persistent_volume_claim
     why = f" (the claim {claim!r} is for clusters)" if claim else ""
-    try:
+    with PrivateFolder("checkpoint") as folder:
         # Nothing of it is to outlive a crash of the machine.
         yield (
-            f"{folder.as_uri()}?fsync=false",
+            f"{folder.path.as_uri()}?fsync=false",
             f"checkpoint: a temporary folder, removed at the end{why}; to keep it, --checkpoint",
         )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _at(document: Any, *path: str) -> Any:

@@ -71,6 +71,7 @@ class StdoutSink(Sink):
             sys.stdout.write(data.decode(errors="replace"))
         else:
             out.write(data)
+            out.flush()
         sys.stdout.flush()
 
 

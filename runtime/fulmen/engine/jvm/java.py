@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fulmen.errors import FulmenError
+from fulmen.own_files import refuse_of_others
 
 OLDEST = 17  # what Spark 4 needs
 VECTOR = "jdk.incubator.vector"
@@ -174,10 +175,11 @@ def _mirror(home: Path, cache: Path) -> Path:
     """
     script = _SCRIPT.replace("{java}", shlex.quote(str(home / "bin" / "java")))
     mirror = cache / hashlib.sha256(script.encode()).hexdigest()[:16]
-    if mirror.is_dir():
-        return mirror
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_of_others(mirror)  # a program in it is run
+        if mirror.is_dir():
+            return mirror
         with tempfile.TemporaryDirectory(dir=cache, prefix="new-") as scratch:
             made = Path(scratch, "home")
             _link_all(home, made, but="bin")
@@ -191,7 +193,7 @@ def _mirror(home: Path, cache: Path) -> Path:
                     raise
     except OSError as e:
         raise FulmenError(
-            f"Java: the cache folder '{cache}' can't be written ({e.strerror}), but the Java at "
+            f"Java: the cache folder '{cache}' can't be used ({e.strerror or e}), but the Java at "
             f"'{home}' needs a small script there, since it lacks the module {VECTOR}. Set "
             f"XDG_CACHE_HOME to a folder that can be written, or install Java {OLDEST} or later."
         ) from e

@@ -217,8 +217,8 @@ class Session:
             self.workers.resize(workers)
 
     def log(self, text: str) -> None:
-        """Add to the log file."""
-        with open(self.settings.log_file, "a", encoding="utf-8") as log:
+        """Add to the log file, if it can be written."""
+        with suppress(OSError), open(self.settings.log_file, "a", encoding="utf-8") as log:
             log.write(text.rstrip() + "\n")
 
     def has_ended(self) -> bool:

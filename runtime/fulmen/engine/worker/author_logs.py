@@ -1,15 +1,19 @@
 """Where entries of Python's `logging` go, and which: those of authors' code and their libraries.
 
+And what they print: a full disk under it must fail nobody.
+
 Wherever components run, entries from INFO on are written. `FULMEN_LOG_LEVEL` says otherwise.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+
+from typing_extensions import override
 
 LEVEL_ENV = "FULMEN_LOG_LEVEL"
 """The level of all loggers, and of some: `INFO`, or `WARNING,shop=DEBUG,kafka=ERROR`."""
@@ -50,12 +54,72 @@ def log_to_stderr() -> None:
     set_levels()
 
 
+class Printed(io.TextIOWrapper):
+    """Takes the place of a stream that authors' code prints to: what can't be written is lost.
+
+    What is written to its `buffer` is not, but raises, for sinks that print rows.
+
+    Attributes:
+        lost: Why something was lost, if something was.
+    """
+
+    def __init__(self, stream: io.TextIOWrapper, raw: io.FileIO, *, is_buffered: bool) -> None:
+        """Begin where the stream has come to.
+
+        Args:
+            stream: The stream.
+            raw: Writes to the same file.
+            is_buffered: Whether bytes are kept until there are many.
+        """
+        stream.flush()
+        super().__init__(
+            io.BufferedWriter(raw) if is_buffered else raw,
+            stream.encoding,
+            "backslashreplace",
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+        self.lost: OSError | None = None
+
+    @override
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            self.lost = error
+            return len(text)
+
+    @override
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            self.lost = error
+
+
+class _Handler(logging.Handler):
+    """Hands entries on as lines."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write = write
+        self.setFormatter(logging.Formatter(FORMAT))
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+        except Exception:  # noqa: BLE001 (arguments that do not fit)
+            self.handleError(record)
+        else:
+            self._write(text)
+
+
 @contextmanager
-def logged_to(file: Path) -> Iterator[None]:
-    """Meanwhile write entries to a file; Fulmen's own warnings to stderr as well."""
+def logged_to(write: Callable[[str], None]) -> Iterator[None]:
+    """Meanwhile write entries as lines; Fulmen's own warnings to stderr as well."""
     root, own = logging.getLogger(), logging.getLogger("fulmen")
-    handler = logging.FileHandler(file, encoding="utf-8", errors="backslashreplace", delay=True)
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler = _Handler(write)
     before = root.level
     root.addHandler(handler)
     if logging.lastResort is not None:
@@ -68,4 +132,3 @@ def logged_to(file: Path) -> Iterator[None]:
         root.removeHandler(handler)
         if logging.lastResort is not None:
             own.removeHandler(logging.lastResort)
-        handler.close()

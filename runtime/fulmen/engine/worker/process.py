@@ -16,10 +16,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from fulmen.engine.protocol.callbacks.calls import CALLS, FOLDER
-from fulmen.engine.worker.author_logs import log_to_stderr
+from fulmen.engine.worker.author_logs import Printed, log_to_stderr
 
 LOG_FILE = "FULMEN_LOG_FILE"
 """Environment variable: the file that the Python processes print to. Unset: the JVM's stderr."""
@@ -98,14 +99,18 @@ def adopt() -> None:
     if folder := os.environ.get(FOLDER):
         CALLS.keep_in(Path(folder))
     if path := os.environ.get(LOG_FILE):
-        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.dup2(log, sys.stdout.fileno())
-        os.dup2(log, sys.stderr.fileno())
-        os.close(log)
-    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # the disk is full: it prints where it did
+            log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.dup2(log, sys.stdout.fileno())
+            os.dup2(log, sys.stderr.fileno())
+            os.close(log)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             # Spark has them unbuffered: the words of several workers would mix within a line.
             stream.reconfigure(line_buffering=True, write_through=False)
+            raw = io.FileIO(stream.fileno(), "wb", closefd=False)
+            setattr(sys, name, Printed(stream, raw, is_buffered=False))
     log_to_stderr()  # which is where it leads to by now
     faulthandler.enable()  # a crash in a C extension leaves its traceback
     if sys.platform == "linux":

@@ -6,9 +6,7 @@ import importlib
 import inspect
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, StreamTime
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.errors import PASSED_ON, CodeError, error_text
+from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import FOLDER, import_path
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean
@@ -42,9 +41,9 @@ class CodeFolder:
 
     _open: ClassVar[Counter[Path | None]] = Counter()
 
-    def __init__(self, path: Path | None, temporary: bool = False) -> None:
+    def __init__(self, path: Path | None, private: PrivateFolder | None = None) -> None:
         self.path = path.resolve() if path else None
-        self._temporary = temporary
+        self._private = private
         self._put = False
         self._before: frozenset[str] = frozenset()
 
@@ -60,10 +59,10 @@ class CodeFolder:
             CodeError: `code.folder` is not a folder.
         """
         if code is not None and code.files:
-            folder = Path(tempfile.mkdtemp(prefix="fulmen-code-"))
+            private = PrivateFolder("code")
             for name, text in code.files.items():
-                (folder / name).write_text(text, encoding="utf-8")
-            return cls(folder, temporary=True)
+                (private.path / name).write_text(text, encoding="utf-8")
+            return cls(private.path, private)
         return cls.folder_of(code, base)
 
     @classmethod
@@ -99,8 +98,8 @@ class CodeFolder:
             installed = any(_is_in(module, path) for path in within)
             if name not in self._before and not installed and _is_in(module, self.path):
                 del sys.modules[name]
-        if self._temporary:
-            shutil.rmtree(self.path, ignore_errors=True)
+        if self._private is not None:
+            self._private.close()
 
 
 def load_class(name: str, folder: Path | None = None) -> Any:

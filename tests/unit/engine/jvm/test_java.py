@@ -193,7 +193,7 @@ def test_the_error_when_the_cache_can_not_be_written(make_java, environ, tmp_pat
     with pytest.raises(FulmenError) as caught:
         find_java(environ)
     assert str(caught.value) == (
-        f"Java: the cache folder '{tmp_path}/cache/fulmen/java' can't be written (Not a "
+        f"Java: the cache folder '{tmp_path}/cache/fulmen/java' can't be used (Not a "
         f"directory), but the Java at '{home}' needs a small script there, since it lacks the "
         "module jdk.incubator.vector. Set XDG_CACHE_HOME to a folder that can be written, or "
         "install Java 17 or later."
