@@ -128,7 +128,7 @@ def test_ackers_workers_and_batches(driver, page):
     names = [row[0] for row in page.id("batches").rows()]
     stages = [f"stage {n}: {', '.join(of)}" for n, of in enumerate(totals.placed.plan.stages)]
     assert names == [
-        *stages, "Spark, between and around stages", "commit", "wait for the next batch",
+        *stages, "between and around stages", "commit", "wait for the next batch",
     ]  # fmt: skip
 
 

@@ -240,7 +240,7 @@ def test_the_time_of_a_batch_is_told_stage_by_stage(tmp_path):
     assert rows == [
         ["stage 0: part-0, part-1", "500 ms", "50 %", "250 ms"],
         ["stage 1: ", "300 ms", "30 %", "290 ms"],
-        ["Spark, between and around stages", "100 ms", "10 %", DASH],
+        ["between and around stages", "100 ms", "10 %", DASH],
         ["commit", "80.0 ms", "8.0 %", DASH],
         ["wait for the next batch", "20.0 ms", "2.0 %", DASH],
     ]

@@ -40,6 +40,8 @@ function cutOff() {
   return [...document.querySelectorAll("td, th, dd, dt, h1, h2, h3, li, button, summary, .chip")]
     .filter((node) => !node.closest(".hidden") && node.getClientRects().length)
     .filter((node) => node.scrollWidth > node.clientWidth + SLACK && getComputedStyle(node).display !== "inline")
+    .concat([...document.querySelectorAll("svg[role=img] text")]
+      .filter((node) => !inside(boxOf(node), boxOf(node.closest("svg")))))
     .map(named);
 }
 

@@ -2,6 +2,7 @@
 
 const RANGES = [["5 min", 1], ["1 h", 12], ["6 h", 72], ["24 h", 288]]; // label, seconds of a point
 const POINTS = 300, BRIDGED_SECONDS = 15; // a batch may take as long without leaving a gap in a line
+const WIDEST = 7.5; // of a character beside an axis, in pixels
 let points = [], step = 1;
 
 /** Means of the last seconds: a batch that takes longer than one is not a row of needles. */
@@ -13,17 +14,19 @@ function smooth(key) {
 }
 
 function chart(parent, lines, unit, label) {
-  const width = Math.max(260, parent.clientWidth), height = 104, left = 46, bottom = 16, end = points.at(-1)?.uptime ?? 0;
+  const width = Math.max(260, parent.clientWidth), height = 104, bottom = 16, end = points.at(-1)?.uptime ?? 0;
   const values = lines.flatMap(([key, , dots]) => dots.map((p) => p[key] ?? 0));
   const top = nice(Math.max(...values, 1e-3));
+  const marks = [0, 0.5, 1].map((part) => [top * part, part ? unit(top * part) : "0"]);
+  const left = Math.max(46, 12 + WIDEST * Math.max(...marks.map(([, text]) => text.length)));
   const span = Math.min(POINTS * step, Math.max(60 * step, end - (points[0]?.uptime ?? end)));
   const x = (p) => left + (width - left - 4) * (1 - (end - p.uptime) / span);
   const y = (value) => 6 + (height - bottom - 6) * (1 - value / top);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
   picture.setAttribute("aria-label", label);
-  for (const part of [0, 0.5, 1]) {
-    picture.append(svg("line", { class: "grid", x1: left, x2: width, y1: y(top * part), y2: y(top * part) }),
-      svg("text", { class: "soft", x: left - 6, y: y(top * part) + 4, "text-anchor": "end" }, part ? unit(top * part) : "0"));
+  for (const [value, text] of marks) {
+    picture.append(svg("line", { class: "grid", x1: left, x2: width, y1: y(value), y2: y(value) }),
+      svg("text", { class: "soft", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, text));
   }
   picture.append(svg("text", { class: "soft", x: left, y: height - 2 }, `${duration(span)} ago`),
     svg("text", { class: "soft", x: width - 2, y: height - 2, "text-anchor": "end" }, "now"));

@@ -166,14 +166,14 @@ const fillBatches = sortable(byId("batches-table"), "batches", "parts of a batch
 const someOf = (names) => names.length > 4
   ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
 
-/** What a batch's time consists of: stages one after the other, what Spark needs, and the rest. */
+/** What a batch's time consists of: stages one after the other, what is between them, and the rest. */
 function partsOf({ phases_ms: phases, stages }) {
   const run = phases.run ?? 0, inStages = stages.reduce((sum, s) => sum + (s.ms ?? 0), 0);
   const parts = stages.map((s) => ({
     name: `stage ${s.stage}: ${someOf(s.components)}`, title: s.components.join(", "), ms: s.ms, worker_ms: s.worker_ms,
     colour: `hsl(${(250 + 47 * s.stage) % 360} 55% var(--level))`,
   }));
-  parts.push({ name: "Spark, between and around stages", ms: Math.max(0, run - inStages), colour: "var(--soft)" });
+  parts.push({ name: "between and around stages", title: "starting stages, and moving tuples from one to the next", ms: Math.max(0, run - inStages), colour: "var(--soft)" });
   parts.push({ name: "commit", ms: phases.commit, colour: "var(--second)" });
   parts.push({ name: "wait for the next batch", ms: phases.wait, colour: "var(--edge)" });
   const all = parts.reduce((sum, p) => sum + (p.ms ?? 0), 0);

@@ -19,8 +19,14 @@ const fillTimes = sortable(byId("times-table"), "times", "event time of each com
   { title: "late", value: (c) => lateText(c.time), cell: (c) => [lateText(c.time), "text"] },
 ], (c) => c.name);
 
+/** What time means something to: not what only gets tuples with a time, such as a sink. */
+const withTime = new Set();
+const usesTime = ({ name, kind, time, metrics }) => kind === "spout" || time.timers > 0 || metrics.open_windows != null
+  || time.due != null || Object.keys(time.late).length > 0;
+
 function showTimes({ components }) {
-  const timed = components.filter((c) => c.time != null);
+  for (const c of components) if (c.time != null && usesTime(c)) withTime.add(c.name);
+  const timed = components.filter((c) => c.time != null && withTime.has(c.name));
   byId("times-section").hidden = !timed.length;
   setText(byId("times-why"), timed.map((c) => c.time.why).filter((why) => why != null).join("\n"));
   fillTimes(timed);
