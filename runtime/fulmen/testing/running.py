@@ -166,7 +166,8 @@ class _RunObserver(Silent):
         if self._enough(result):
             self.stop.now = True
         elif totals.batches >= self._at_most or (self._ends and self._is_fruitless(totals)):
-            causes = list(waits_for(totals))
+            resting = self._progress.resting if self._progress else totals.resting
+            causes = list(waits_for(totals, resting))
             causes += [
                 f"{name}: {totals.errors.counts[name]:,} errors, the last: {kept[-1]['message']}"
                 for name, kept in totals.errors.items()

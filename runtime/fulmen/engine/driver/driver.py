@@ -277,12 +277,11 @@ class RunningTopology:
             return
         seconds = progress.look(self.totals)
         if seconds >= stop.give_up_seconds:
-            waits = "".join(
-                f"\n- {text}" for text in waits_for(self.totals, for_spouts=not stop.drain)
-            )
+            waits = waits_for(self.totals, progress.resting, for_spouts=not stop.drain)
+            listed = "".join(f"\n- {text}" for text in waits)
             raise TopologyFailed(
                 f"it is not drained, and nothing was acked or newly emitted for {seconds:,.0f} s."
-                f" What is committed stays.{waits}"
+                f" What is committed stays.{listed}"
             )
 
     def _is_drained(self, stop: Stop, started: float) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from fulmen.engine.protocol.figures.statistics import EMITTED, REPLAYED
+from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.totals.failures import resting_by_component, resting_sentence
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import lag_of
@@ -16,6 +17,8 @@ class Progress:
     Attributes:
         failures: Trees or attempts of transactions that have failed since then.
         batches: Batches that have counted since then.
+        resting: Task -> what has failed since then and came again, or will: all of it, also if
+            some is on its way at this moment.
     """
 
     def __init__(self, steady: Callable[[], float]) -> None:
@@ -23,6 +26,7 @@ class Progress:
         self._mark = -1, -1, -1
         self._since, self._failed, self._batches = steady(), 0, 0
         self.failures = self.batches = 0
+        self.resting: dict[int, Resting] = {}
 
     def look(self, totals: Totals) -> float:
         """Look again. Returns the seconds since there was progress."""
@@ -41,16 +45,22 @@ class Progress:
             mark = committed, 0, 0
         if mark != self._mark:
             self._mark, self._since = mark, self._steady()
-            self._failed, self._batches = failed, totals.batches
+            self._failed, self._batches, self.resting = failed, totals.batches, {}
+        for task, found in totals.resting.items():
+            if task not in self.resting or found.messages >= self.resting[task].messages:
+                self.resting[task] = found
         self.failures, self.batches = failed - self._failed, totals.batches - self._batches
         return self._steady() - self._since
 
 
-def waits_for(totals: Totals, *, for_spouts: bool = True) -> Iterator[str]:
+def waits_for(
+    totals: Totals, resting: Mapping[int, Resting], *, for_spouts: bool = True
+) -> Iterator[str]:
     """What a topology that is to be drained still waits for.
 
     Args:
         totals: What it has done.
+        resting: Task -> what has failed and comes again.
         for_spouts: Whether spouts may still emit something new.
     """
     plan, waits = totals.placed.plan, totals.waits
@@ -58,8 +68,8 @@ def waits_for(totals: Totals, *, for_spouts: bool = True) -> Iterator[str]:
         yield from _without_end(totals)
     for task, why in waits.holds.items():
         yield f"{plan.component_of(task)!r} holds the spouts: {why}"
-    for name, resting in resting_by_component(totals.resting, plan).items():
-        yield resting_sentence(name, resting.messages, resting.failures, resting.reason)
+    for name, found in resting_by_component(resting, plan).items():
+        yield resting_sentence(name, found.messages, found.failures, found.reason)
     if totals.trees.pending:
         yield f"{_number(totals.trees.pending, 'tree')} pending: bolts have not acked all tuples"
     transactions = totals.transactions

@@ -152,5 +152,5 @@ def test_who_is_left_out_is_shown_by_the_run_the_page_and_the_report():
     now = Snapshot.of(driver.totals)
     (shown,) = TopologyJson(now, now, []).json()["left_out"]
     assert (shown["component"], shown["task"]) == ("bad", task)
-    assert next(waits_for(driver.totals)) == said
+    assert next(waits_for(driver.totals, {})) == said
     driver.close()
