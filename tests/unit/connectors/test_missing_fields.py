@@ -113,6 +113,54 @@ def test_a_field_or_column_that_is_not_there_is_told_before_the_start(sink, conf
     assert problem.severity == "error"
 
 
+def with_variable(value, text):
+    """The same, with a variable in place of a text, in texts and in keys."""
+    if isinstance(value, dict):
+        return {with_variable(k, text): with_variable(item, text) for k, item in value.items()}
+    if isinstance(value, list):
+        return [with_variable(item, text) for item in value]
+    return value.replace(text, "${NAME}") if isinstance(value, str) else value
+
+
+def problems_with_variable(sink, config, text):
+    document = parse_yaml(TOPOLOGY % (sink, config))
+    written = document["spec"]["bolts"][0]
+    written["config"] = with_variable(written["config"], text)
+    assert "${NAME}" in str(document)
+    return validate(document, None)
+
+
+@pytest.mark.parametrize(
+    ("sink", "config", "wrong"),
+    [
+        (sink, config, wrong)
+        for sink, config, _ in CASES
+        for wrong in ("seats", "code", "yeer")
+        if wrong in config
+    ],
+)
+def test_a_variable_may_stand_for_any_name_of_a_field_or_column(sink, config, wrong):
+    assert problems_with_variable(sink, config, wrong) == []
+
+
+@pytest.mark.parametrize(
+    ("sink", "config"),
+    [
+        ("postgres.PostgresSink", f"{POSTGRES}, create: {{id: text, yeer: text}}"),
+        ("redis.RedisSink", f"{REDIS}, type: hash, fields: [seats]"),
+        ("kafka.KafkaSink", f"{KAFKA}, keyField: seats, format: {{type: json}}"),
+    ],
+)
+def test_what_is_wrong_whatever_a_variable_stands_for_is_told(sink, config):
+    [problem] = problems_with_variable(sink, config, "planes")
+    assert problem == problems(sink, config)[0]
+
+
+def test_options_that_fit_each_other_for_a_value_of_a_variable_are_valid():
+    config = f"{POSTGRES}, mode: upsert, key: [code], columns: {{id: '${{ID}}', year: year}}"
+    assert problems("postgres.PostgresSink", config) == []
+
+
 @pytest.mark.parametrize(("sink", "config"), RIGHT)
 def test_a_sink_that_leaves_out_fields_is_valid(sink, config):
     assert problems(sink, config) == []

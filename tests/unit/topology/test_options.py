@@ -161,6 +161,17 @@ def test_streams_that_depend_on_a_variable_are_a_mistake():
     assert paths == [f"{PATH}.columns[1]"]
 
 
+def test_streams_that_depend_on_a_key_that_is_a_variable_are_a_mistake():
+    path = "spec.spouts[0].config.format.fields[${NAME}]"
+    fields = {"id": "int64", "${NAME}": "string"}
+    config = {"path": "x", "format": {"type": "csv", "fields": fields}}
+    kind = "fulmen.connectors.files.FileSpout"
+    changes = {"spec.spouts.0.class": kind, "spec.spouts.0.config": config}
+    problems = [(p.path, p.message) for p in validate(word_count(changes)) if "config" in p.path]
+    said = "its streams depend on this, which is not known before it runs"
+    assert problems == [(path, f"spout 'sentences': {said}")]
+
+
 def test_what_streams_do_not_depend_on_need_not_be_known():
     config = {"dsn": "${DSN}", "layout": {"type": "comma", "width": "${W}"}, "hosts": "${HOSTS}"}
     assert [p.path for p in validate(document(config))] == [f"{PATH}.hosts"]

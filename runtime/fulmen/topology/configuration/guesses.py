@@ -1,16 +1,24 @@
 """What can be said of options as long as some of them are only known where the component runs."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from fulmen.api.declarer import output_streams
 from fulmen.errors import DeclarationError
 from fulmen.topology.configuration.option_problems import place_of
-from fulmen.topology.configuration.placeholders import PLACEHOLDER, Place
+from fulmen.topology.configuration.placeholders import (
+    PLACEHOLDER,
+    Place,
+    stand_in,
+    texts_in,
+)
+
+T = TypeVar("T")
 
 
 def validated(cls: Any, config: Any) -> BaseModel:
@@ -76,6 +84,83 @@ def unknown_streams(cls: Any, config: Any, unknown: Collection[Place]) -> list[P
         if not is_known:
             found |= {place}
     return sorted(found, key=str)
+
+
+class Guesses:
+    """What a component's options are for some values of its variables.
+
+    Attributes:
+        cls: Its class.
+        config: As the file has it.
+        variables: Those that have no default.
+    """
+
+    def __init__(self, cls: Any, config: Any, variables: Collection[str]) -> None:
+        self.variables = sorted(variables)
+        self.cls, self.config = cls, config
+
+    def options(self, values: Mapping[str, str]) -> BaseModel:
+        """The options, with guesses for all other variables.
+
+        Raises:
+            ValidationError: pydantic's, whatever is guessed.
+        """
+        known, unknown, _ = stand_in(self.config, values)
+        try:
+            return validated(self.cls, known)
+        except ValidationError:
+            if (found := guessed(self.cls, known, unknown)[0]) is None:
+                raise
+            return found
+
+    def values(self, names: Iterable[str] = ()) -> Iterator[dict[str, str]]:
+        """Values that variables may have: texts of the `config`, other names, and any two.
+
+        Each variable is tried by itself, and all of them together.
+        """
+        tried = dict.fromkeys([*names, *texts_in(self.config), "value_1", "value_2"])
+        for text in tried if self.variables else ():
+            yield dict.fromkeys(self.variables, text)
+            if len(self.variables) > 1:
+                yield from ({variable: text} for variable in self.variables)
+
+    def keys_of_streams(self, known: Any, place: Place = ()) -> Iterator[Place]:
+        """The keys with variables that the streams depend on, or may depend on."""
+        is_list = isinstance(known, list)
+        items = dict(enumerate(known)) if is_list else known if isinstance(known, dict) else {}
+        for key, item in items.items():
+            names = {match["name"] for match in PLACEHOLDER.finditer(str(key))} & {*self.variables}
+            try:
+                streams = [
+                    output_streams(self.cls, self.options(dict.fromkeys(names, text)))
+                    for text in ("value_1", "value_2")
+                    if names
+                ]
+            except (ValidationError, DeclarationError):
+                yield (*place, key)
+                continue
+            if names and streams[0] != streams[1]:
+                yield (*place, key)
+            yield from self.keys_of_streams(item, (*place, key))
+
+    def lasting(
+        self, told: Callable[[Any], list[T]], options: Any, names: Iterable[str]
+    ) -> list[T]:
+        """What is told of the options, whatever the values of variables are.
+
+        Args:
+            told: What is wrong about options.
+            options: Those that were guessed first, or are known.
+            names: What a variable may be, beside texts of the `config`: names of fields.
+        """
+        lasting: list[T] | None = None
+        for values in self.values(names):
+            with suppress(ValidationError):
+                now = told(self.options(values))
+                lasting = now if lasting is None else [one for one in lasting if one in now]
+            if lasting == []:
+                return []
+        return told(options) if lasting is None else lasting
 
 
 def _choice(details: Any, is_other: bool) -> str | None:

@@ -11,10 +11,11 @@ from pydantic import BaseModel, ValidationError
 from fulmen.api import Component
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
-from fulmen.topology.configuration.guesses import guessed, unknown_streams, validated
+from fulmen.topology.configuration.guesses import Guesses, unknown_streams, validated
 from fulmen.topology.configuration.option_problems import option_problems, within
 from fulmen.topology.configuration.placeholders import (
     PLACEHOLDER,
+    EqualKeys,
     Place,
     Unset,
     mistaken,
@@ -51,11 +52,13 @@ class CheckedOptions:
         options: The validated model; None: there is none, or it is not known yet.
         has_streams: Whether the component's streams can be told: they depend on nothing that is
             not known.
+        guesses: What the options may be, if they have variables without default.
     """
 
     problems: list[Problem] = field(default_factory=list)
     options: Any = None
     has_streams: bool = True
+    guesses: Guesses | None = None
 
 
 def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -> CheckedOptions:
@@ -77,22 +80,43 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
         message = f"{label}: config_model of {cls.__name__} is {model!r}, but must be a class"
         checked.problems.append(Problem(path, message, "Derive it from pydantic.BaseModel."))
         return checked
-    known, unknown = stand_in(config)
+    known, unknown, variables = stand_in(config)
+    checked.guesses = guesses = Guesses(cls, config, variables)
     try:
         checked.options = validated(cls, known)
     except ValidationError as error:
-        found = option_problems(model, error, known, path, f"{label}: ")
-        wrong = [problem for place, problem in found if place not in unknown]
+        checked.options, wrong = _wrong_whatever(guesses, error, path, f"{label}: ")
         checked.problems += wrong
-        checked.options = None if wrong else guessed(cls, known, unknown)[0]
         checked.has_streams = not (wrong and depends_on_options(cls))
-    if checked.has_streams and unknown and depends_on_options(cls):
-        for place in unknown_streams(cls, known, unknown):
+    if checked.has_streams and variables and depends_on_options(cls):
+        for place in (*unknown_streams(cls, known, unknown), *guesses.keys_of_streams(known)):
             cure = "Write the value instead, or one that has a default: ${NAME:-value}."
             problem = Problem(within(path, place), f"{label}: {NOT_KNOWN}", cure)
             checked.problems.append(problem)
             checked.has_streams = False
     return checked
+
+
+def _wrong_whatever(
+    guesses: Guesses, error: ValidationError, path: str, label: str
+) -> tuple[Any, list[Problem]]:
+    """Options as they may be, None if that is not known; and what is wrong with any of them."""
+
+    def problems_of(error: ValidationError, values: Mapping[str, str]) -> list[Problem]:
+        known, unknown, _ = stand_in(guesses.config, values)
+        found = option_problems(guesses.cls.config_model, error, known, path, label)
+        return [problem for place, problem in found if place not in unknown]
+
+    wrong = problems_of(error, {})
+    for values in ({}, *guesses.values()):
+        try:
+            return guesses.options(values), []
+        except ValidationError as other:
+            now = problems_of(other, values)
+            wrong = [problem for problem in wrong if problem in now]
+            if not wrong:
+                break
+    return None, wrong
 
 
 def depends_on_options(cls: Any) -> bool:
@@ -194,8 +218,12 @@ def _with_variables(config: Any, place: Place, problem: Problem) -> Problem:
     return replace(problem, cure=cure)
 
 
-def _unset(unset: Sequence[Unset], path: str, label: str = "") -> Iterator[Problem]:
-    for one in unset:
+def _unset(wrong: Sequence[Unset | EqualKeys], path: str, label: str = "") -> Iterator[Problem]:
+    for one in wrong:
+        if isinstance(one, EqualKeys):
+            message = f"{label}{one.place[-1]!r} stands for a key that is there already"
+            yield Problem(within(path, one.place), message, "Give each key another value.")
+            continue
         message = f"{label}the environment variable {one.variable!r} is not set"
         cure = f"Set it (on Kubernetes in spec.env), or give a default: ${{{one.variable}:-value}}."
         yield Problem(within(path, one.place), message, cure)

@@ -1,4 +1,4 @@
-"""`${NAME}` in the strings of a `config`: what stands for the value of an environment variable.
+"""`${NAME}` in the texts and keys of a `config`: the value of an environment variable.
 
 `${NAME:-text}` is the text if the variable is unset or empty, and `$${` is a literal `${`. Anything
 else that begins with `${` is left as it is.
@@ -7,6 +7,7 @@ else that begins with `${` is left as it is.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from fulmen import secrets
@@ -16,6 +17,7 @@ _MEANT = re.compile(r"(?<!\$)\$\{(?![A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\})[^}\s]*
 
 Place = tuple[int | str, ...]
 """Where in a `config`: keys and numbers of entries."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,23 @@ class Unset:
     variable: str
 
 
-def resolved(value: Any, environ: Mapping[str, str]) -> tuple[Any, list[Unset]]:
-    """A `config` with the values of the environment, and which of them there are not.
+@dataclass(frozen=True)
+class EqualKeys:
+    """Two keys of one mapping are the same text.
+
+    Attributes:
+        place: Of the second, as the file has it.
+    """
+
+    place: Place
+
+
+def resolved(value: Any, environ: Mapping[str, str]) -> tuple[Any, list[Unset | EqualKeys]]:
+    """A `config` with the values of the environment, and what is wrong with these.
 
     Values that come from the environment are secrets from then on.
     """
-    unset: list[Unset] = []
+    wrong: list[Unset | EqualKeys] = []
 
     def text(template: str, place: Place) -> str:
         found: dict[str, str] = {}
@@ -48,38 +61,61 @@ def resolved(value: Any, environ: Mapping[str, str]) -> tuple[Any, list[Unset]]:
             known = environ.get(name)
             if known is None or (default is not None and known in ("", default)):
                 if default is None:
-                    unset.append(Unset(place, name))
-                return default or ""
+                    wrong.append(Unset(place, name))
+                return match[0] if default is None else default
             found[name] = known
             return known
 
         made = PLACEHOLDER.sub(put, template)
         return secrets.note(template, made, found) if found else made
 
-    return _mapped(value, text), unset
+    return _mapped(value, text, text, lambda place: wrong.append(EqualKeys(place))), wrong
 
 
-def stand_in(value: Any) -> tuple[Any, frozenset[Place]]:
+def stand_in(
+    value: Any, values: Mapping[str, str] = _NONE
+) -> tuple[Any, frozenset[Place], frozenset[str]]:
     """A `config` as far as it is known without an environment.
 
+    Args:
+        value: As the file has it.
+        values: What some variables are taken to be.
+
     Returns:
-        It with defaults in place of variables that have one, and the places of texts with others,
-        which are left as they are.
+        It with defaults in place of variables that have one; the places of texts with others,
+        which are left as they are; and all these others.
     """
     is_open: set[Place] = set()
+    variables: set[str] = set()
 
-    def text(template: str, place: Place) -> str:
+    def text(template: str, place: Place | None = None) -> str:
         def put(match: re.Match[str]) -> str:
-            if match["name"] is None:
+            name, default = match["name"], match["default"]
+            if name is None:
                 return "${"
-            if match["default"] is None:
+            if default is not None or name in values:
+                return values.get(name, default or "")
+            variables.add(name)
+            if place is not None:
                 is_open.add(place)
-                return match[0]
-            return match["default"]
+            return match[0]
 
         return PLACEHOLDER.sub(put, template)
 
-    return _mapped(value, text), frozenset(is_open)
+    known = _mapped(value, text, lambda template, _: text(template))
+    return known, frozenset(is_open), frozenset(variables)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts and keys of a `config` that have no placeholder."""
+    if isinstance(value, str) and "${" not in value:
+        yield value
+    elif isinstance(value, Mapping):
+        for item in (*value, *value.values()):
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)
 
 
 def mistaken(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
@@ -88,18 +124,40 @@ def mistaken(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
         yield from ((place, match[0]) for match in _MEANT.finditer(value))
     elif isinstance(value, Mapping):
         for key, item in value.items():
+            yield from mistaken(key, (*place, key))
             yield from mistaken(item, (*place, key))
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             yield from mistaken(item, (*place, number))
 
 
-def _mapped(value: Any, text: Callable[[str, Place], str], place: Place = ()) -> Any:
-    """A copy with each text replaced. Keys are no texts."""
+def _mapped(
+    value: Any,
+    text: Callable[[str, Place], str],
+    key: Callable[[str, Place], str],
+    equal: Callable[[Place], object] = bool,
+    place: Place = (),
+) -> Any:
+    """A copy with each text and each key replaced. Places have the keys as they are replaced.
+
+    Args:
+        value: What is copied.
+        text: What the text at a place becomes.
+        key: What the key of a place becomes.
+        equal: Is told of the place of a key that becomes the same as one before it.
+        place: Of the value.
+    """
     if isinstance(value, str):
         return text(value, place) if "${" in value else value
     if isinstance(value, Mapping):
-        return {key: _mapped(item, text, (*place, key)) for key, item in value.items()}
+        made: dict[Any, Any] = {}
+        for name, item in value.items():
+            has_any = isinstance(name, str) and "${" in name
+            new = key(name, (*place, name)) if has_any else name
+            if new in made:
+                equal((*place, name))
+            made[new] = _mapped(item, text, key, equal, (*place, new))
+        return made
     if isinstance(value, list | tuple):
-        return [_mapped(item, text, (*place, number)) for number, item in enumerate(value)]
+        return [_mapped(one, text, key, equal, (*place, i)) for i, one in enumerate(value)]
     return value

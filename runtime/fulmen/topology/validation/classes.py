@@ -7,7 +7,7 @@ from typing import Any
 
 from fulmen import api
 from fulmen.api.declarer import ANY_STREAM, DEAD_LETTER_FIELDS, DEAD_LETTERS
-from fulmen.errors import PASSED_ON, CodeError, DeclarationError, error_text
+from fulmen.errors import CodeError, DeclarationError
 from fulmen.topology.code.callbacks import mistaken_callbacks, unlikely_callbacks
 from fulmen.topology.code.class_state import kept_in_class
 from fulmen.topology.code.error_streams import mistaken_errors
@@ -26,10 +26,11 @@ from fulmen.topology.configuration.options import (
     check_options,
     depends_on_options,
 )
-from fulmen.topology.problems import Problem, Severity, did_you_mean
+from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TransactionalSpoutSpec
 from fulmen.topology.validation.event_times import timed_stream
+from fulmen.topology.validation.inputs import checked_inputs
 
 TRANSACTIONAL = "transactional spout"
 BASES: dict[str, tuple[type, ...]] = {
@@ -54,8 +55,8 @@ class Classes:
 
     Attributes:
         streams: The streams of each component whose declaration could be read, by its name.
-        checks: By its name, the instance that is asked about what a component receives, and its
-            options.
+        checks: By its name, the instance that is asked about what a component receives, and what is
+            known of its options.
         pinned: Names of the spouts that are hosted by the driver.
         printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class has the marker `Committer`.
@@ -68,7 +69,7 @@ class Classes:
 
     folder: Path | None
     streams: dict[str, Streams] = field(default_factory=dict)
-    checks: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    checks: dict[str, tuple[Any, CheckedOptions]] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     printing: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
@@ -121,7 +122,7 @@ class Classes:
         cls = instance if isinstance(instance, type) else type(instance)
         is_known = getattr(cls, "config_model", None) is None or checked.options is not None
         if part.name and is_known and not isinstance(instance, type):
-            self.checks.setdefault(part.name, (instance, checked.options))
+            self.checks.setdefault(part.name, (instance, checked))
         yield from timed_stream(part, streams)
         cls = instance if isinstance(instance, type) else type(instance)
         if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
@@ -215,7 +216,10 @@ class Classes:
                     yield from _needs_fields(item, None)
             if self.sinks.get(part.name or "") is False:
                 yield from self._inputs_of_sink(part)
-            yield from self._checked_inputs(part)
+            if part.name in self.checks:
+                instance, checked = self.checks[part.name]
+                of_all = ANY_STREAM if self.sinks.get(part.name) else None
+                yield from checked_inputs(part, instance, checked, self.streams, of_all)
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
         """Bolts whose results are kept have a stream for those given up, if it is asked for."""
@@ -233,27 +237,6 @@ class Classes:
                     **found,
                     DEAD_LETTERS: api.Stream(DEAD_LETTER_FIELDS),
                 }
-
-    def _checked_inputs(self, part: ComponentPart) -> Iterator[Problem]:
-        """What the component itself says of the streams that it subscribes to."""
-        if part.name not in self.checks:
-            return
-        instance, options = self.checks[part.name]
-        known: dict[tuple[str, str], api.Stream] = {}
-        for item in part.inputs:
-            place = (item.source or "", item.stream or "")
-            stream = self.streams.get(place[0], {}).get(place[1])
-            if stream is not None:
-                if self.sinks.get(part.name):
-                    stream = ANY_STREAM
-                known[place] = stream
-                for message, severity in _told("check_input", instance, options, stream):
-                    yield Problem(item.path, f"{item.label}: {message}", severity=severity)
-        yield from _apart(part, instance, options)
-        if len(known) == len(part.inputs):
-            path = f"{part.path}.inputs"
-            for message, severity in _told("check_inputs", instance, options, known):
-                yield Problem(path, f"{part.label}: {message}", severity=severity)
 
     def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
         inputs = {
@@ -277,46 +260,6 @@ class Classes:
             yield from self._code_problem(path, item.label, error)
         else:
             yield from _callbacks(path, item.label, instance)
-
-
-TOGETHER = ("global", "direct", "custom")
-"""Groupings of which nothing is known against it that equal values come to one task."""
-
-
-def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem]:
-    """Inputs whose equal keys come to several tasks, where that makes results wrong."""
-    groupings = [item.grouping for item in part.inputs if item.grouping is not None]
-    if not isinstance(part.model, BoltSpec) or part.model.tasks == 1:
-        return
-    if not isinstance(instance, api.Component) or any(g.type == "all" for g in groupings):
-        return  # what comes to all tasks is there for whatever comes to one of them
-    for item in part.inputs:
-        if item.grouping is None or item.grouping.type in TOGETHER:
-            continue
-        try:
-            key = instance.grouping_key(options, (item.source or "", item.stream or ""))
-        except PASSED_ON:
-            raise
-        except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
-            yield Problem(item.path, f"{item.label}: grouping_key raised {error_text(error)}")
-            continue
-        is_by_key = item.grouping.type == "fields" and set(item.grouping.fields) <= {*key}
-        if key and not is_by_key:
-            how = f"{item.grouping.type} grouping"
-            message = f"{item.label}: {how}, but equal values of its key must come to one task"
-            cure = f"Write grouping: {{type: fields, fields: [{', '.join(key)}]}}."
-            yield Problem(f"{item.path}.grouping", message, cure, "warning")
-
-
-def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str, Severity]]:
-    """What a check of a component says, and whether it is a mistake."""
-    try:
-        told = list(getattr(instance, name)(options, found))
-        return [(str(one), "warning" if isinstance(one, Warning) else "error") for one in told]
-    except PASSED_ON:
-        raise
-    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
-        return [(f"{name} raised {error_text(error)}", "error")]
 
 
 def _options(part: ComponentPart, instance: Any) -> CheckedOptions:

@@ -1,0 +1,99 @@
+"""What a component says of its inputs, as far as its options are known."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fulmen import api
+from fulmen.errors import PASSED_ON, error_text
+from fulmen.topology.configuration.options import CheckedOptions
+from fulmen.topology.problems import Problem, Severity
+from fulmen.topology.reading.partial_document import ComponentPart
+from fulmen.topology.resource.spec import BoltSpec
+
+TOGETHER = ("global", "direct", "custom")
+"""Groupings of which nothing is known against it that equal values come to one task."""
+
+
+def checked_inputs(
+    part: ComponentPart,
+    instance: Any,
+    checked: CheckedOptions,
+    streams: Mapping[str, Mapping[str, api.Stream]],
+    of_all: api.Stream | None,
+) -> Iterator[Problem]:
+    """What the component itself says of the streams that it subscribes to.
+
+    With variables among its options, that which holds whatever they are.
+
+    Args:
+        part: The component.
+        instance: Its instance.
+        checked: What is known of its options.
+        streams: Of all components, as far as they are known.
+        of_all: What it gets instead of any of them.
+    """
+    known: dict[tuple[str, str], api.Stream] = {}
+    for item in part.inputs:
+        place = (item.source or "", item.stream or "")
+        if (stream := streams.get(place[0], {}).get(place[1])) is not None:
+            known[place] = of_all or stream
+    fields = dict.fromkeys(name for stream in known.values() for name in stream.fields)
+
+    def told(options: Any) -> list[Problem]:
+        return list(_problems(part, instance, options, known))
+
+    options, guesses = checked.options, checked.guesses
+    yield from told(options) if guesses is None else guesses.lasting(told, options, fields)
+
+
+def _problems(
+    part: ComponentPart,
+    instance: Any,
+    options: Any,
+    known: Mapping[tuple[str, str], api.Stream],
+) -> Iterator[Problem]:
+    for item in part.inputs:
+        if (stream := known.get((item.source or "", item.stream or ""))) is not None:
+            for message, severity in _told("check_input", instance, options, stream):
+                yield Problem(item.path, f"{item.label}: {message}", severity=severity)
+    yield from _apart(part, instance, options)
+    if len(known) == len(part.inputs):
+        path = f"{part.path}.inputs"
+        for message, severity in _told("check_inputs", instance, options, known):
+            yield Problem(path, f"{part.label}: {message}", severity=severity)
+
+
+def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem]:
+    """Inputs whose equal keys come to several tasks, where that makes results wrong."""
+    groupings = [item.grouping for item in part.inputs if item.grouping is not None]
+    if not isinstance(part.model, BoltSpec) or part.model.tasks == 1:
+        return
+    if not isinstance(instance, api.Component) or any(g.type == "all" for g in groupings):
+        return  # what comes to all tasks is there for whatever comes to one of them
+    for item in part.inputs:
+        if item.grouping is None or item.grouping.type in TOGETHER:
+            continue
+        try:
+            key = instance.grouping_key(options, (item.source or "", item.stream or ""))
+        except PASSED_ON:
+            raise
+        except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
+            yield Problem(item.path, f"{item.label}: grouping_key raised {error_text(error)}")
+            continue
+        is_by_key = item.grouping.type == "fields" and set(item.grouping.fields) <= {*key}
+        if key and not is_by_key:
+            how = f"{item.grouping.type} grouping"
+            message = f"{item.label}: {how}, but equal values of its key must come to one task"
+            cure = f"Write grouping: {{type: fields, fields: [{', '.join(key)}]}}."
+            yield Problem(f"{item.path}.grouping", message, cure, "warning")
+
+
+def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str, Severity]]:
+    """What a check of a component says, and whether it is a mistake."""
+    try:
+        told = list(getattr(instance, name)(options, found))
+        return [(str(one), "warning" if isinstance(one, Warning) else "error") for one in told]
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
+        return [(f"{name} raised {error_text(error)}", "error")]
