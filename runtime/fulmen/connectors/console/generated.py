@@ -220,9 +220,9 @@ class GeneratorSpout(Spout):
             return True
         if self.is_exhausted() or not self._is_due():
             return False
+        self._emit(self.made * self._tasks + self._index)
         self._sent += 1
         self.made += 1
-        self._emit((self.made - 1) * self._tasks + self._index)
         return True
 
     @override
@@ -284,4 +284,4 @@ def value(field: AnyField, number: int, random_by: str) -> Any:
 
 
 def _digest(text: str, size: int) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=size).digest()
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=size).digest()

@@ -19,8 +19,8 @@ from fulmen.connectors.formats import (
     Format,
     JsonOptions,
     LineFormatOptions,
-    Malformed,
     TextOptions,
+    unread,
 )
 from fulmen.connectors.formats.encodings import UTF_8, without_mark
 from fulmen.connectors.options import Options
@@ -149,7 +149,8 @@ class StdinSpout(Spout):
     def _emit(self, number: int, data: bytes) -> None:
         try:
             values = self._format.decode(data)
-        except Malformed as error:
-            self._collector.emit([data, str(error), f"line {number + 1}"], "errors", msg_id=number)
+        except BaseException as error:  # noqa: BLE001 (of any decoder)
+            reason = str(unread(error))
+            self._collector.emit([data, reason, f"line {number + 1}"], "errors", msg_id=number)
         else:
             self._collector.emit(values, msg_id=number)

@@ -6,7 +6,14 @@ be any bytes, and come one by one.
 """
 
 from fulmen.connectors.formats.avro import AvroKeyOptions, AvroOptions, MessageFormatOptions
-from fulmen.connectors.formats.base import ERRORS, Format, Malformed, encode_each, readable
+from fulmen.connectors.formats.base import (
+    ERRORS,
+    Format,
+    Malformed,
+    encode_each,
+    readable,
+    unread,
+)
 from fulmen.connectors.formats.options import (
     BytesOptions,
     CsvOptions,
@@ -36,4 +43,5 @@ __all__ = [
     "encode_each",
     "natural",
     "readable",
+    "unread",
 ]

@@ -22,6 +22,23 @@ class Malformed(ValueError):
     """A message can't be read, or values can't be written, in this format. The text says why."""
 
 
+def unread(error: BaseException) -> Malformed:
+    """Why a message can't be read, by what reading it has raised: that costs this message alone.
+
+    It may be anything: an exception that nobody has thought of, or one of an extension in C or Rust
+    that is no Exception.
+
+    Raises:
+        ServiceUnavailable: What the format needs is away, so nothing is known of the message.
+        BaseException: It is none of reading, such as a KeyboardInterrupt.
+    """
+    if isinstance(error, Malformed):
+        return error
+    if isinstance(error, (*PASSED_ON, ServiceUnavailable)):
+        raise error
+    return Malformed(f"reading it raised {error_text(error)}")
+
+
 class Format(ABC):
     """Turns the bytes of a message into the values of a tuple, and back.
 
@@ -58,13 +75,17 @@ class Format(ABC):
         """
 
     def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
-        """The values of each message, or why it can't be read."""
+        """The values of each message, or why it can't be read.
+
+        Raises:
+            ServiceUnavailable: What the format needs is away.
+        """
         found: list[list[Any] | Malformed] = []
         for data in messages:
             try:
                 found.append(self.decode(data))
-            except Malformed as error:
-                found.append(error)
+            except BaseException as error:  # noqa: BLE001 (of any decoder)
+                found.append(unread(error))
         return found
 
     @abstractmethod

@@ -21,17 +21,24 @@ _STEP = 3
 _SAMPLED = b"0" * (_SHORTEST // _STEP)
 _RUN = b"0" * _SHORTEST
 _FLOATS_FROM = float(1 << 63)
+TOO_DEEP = "it is nested too deeply"
 
 
 def loads(data: bytes | str) -> Any:
     """A value of JSON; whole numbers of any size are integers.
 
     Raises:
-        ValueError: It is not JSON.
+        ValueError: It is not JSON, or nested too deeply to look for such numbers.
     """
     value = orjson.loads(data)
     raw = data.encode() if isinstance(data, str) else data
-    return again(raw) if _may_be_large(raw) and has_large(value) else value
+    if not _may_be_large(raw):
+        return value
+    try:
+        is_large = has_large(value)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    return again(raw) if is_large else value
 
 
 def may_have_large(messages: Sequence[bytes]) -> bool:
@@ -69,7 +76,7 @@ def again(data: bytes, *, decimals: bool = False) -> Any:
             data, parse_float=Decimal if decimals else None, parse_constant=_no_constant
         )
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(TOO_DEEP) from None
 
 
 def _no_constant(name: str) -> None:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
-from psycopg.adapt import Buffer, Loader
+from psycopg.adapt import Buffer, Loader, Transformer
 from psycopg.sql import SQL, Composed
 from psycopg.types.multirange import MultirangeInfo
 from psycopg.types.range import RangeInfo
 from psycopg.types.string import TextLoader
 
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import Malformed, unread
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.sql.options import Fields
+from fulmen.errors import PASSED_ON
 from fulmen.transactional.errors import StoreRefused
 
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
@@ -78,13 +79,19 @@ class Times:
         types = types_of(fields)
         named = [(i, name, types.get(name, "")) for i, name in enumerate(fields)]
         self._fields = [field for field in named if field[2] in TIMES]
+        self._width = len(named)
 
-    def check(self, values: Sequence[Any]) -> None:
+    def check(self, values: list[Any]) -> None:
         """See that a row has values of these types. Those of others were compared at the start.
 
+        Args:
+            values: Of the row, as `rows_of` has it.
+
         Raises:
-            Malformed: One is text, since Python has no such date or time.
+            Malformed: One can't be read, or is text, since Python has no such date or time.
         """
+        if len(values) > self._width:
+            raise values.pop()
         for i, name, kind in self._fields:
             if type(values[i]) is str:
                 raise Malformed(f"field {name!r}: {values[i]!r} is no {kind} that Python can hold")
@@ -103,6 +110,39 @@ def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
         if loader is not None:
             cursor.adapters.register_loader(oid, _lenient(loader))
     return cursor
+
+
+def rows_of(cursor: psycopg.Cursor[Any]) -> list[Sequence[Any]]:
+    """The rows that a query has found: none may stop a source.
+
+    What can't be read of a row is text. Behind the values of such a row is a Malformed, which says
+    why.
+    """
+    try:
+        return cursor.fetchall()
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (of a loader; a query itself fails when it is sent)
+        return [_row(cursor, i) for i in range(cursor.rowcount)]
+
+
+def _row(cursor: psycopg.Cursor[Any], at: int) -> list[Any]:
+    """One row of a result, value by value."""
+    result, transformer = cursor.pgresult, Transformer.from_context(cursor)
+    assert result is not None
+    values: list[Any] = []
+    wrong: list[Malformed] = []
+    for i, column in enumerate(cursor.description or ()):
+        data = result.get_value(at, i)
+        value: Any = None
+        if data is not None:
+            try:
+                value = transformer.get_loader(column.type_code, result.fformat(i)).load(data)
+            except BaseException as error:  # noqa: BLE001 (of any loader)
+                value = data.decode(errors="backslashreplace")
+                wrong.append(Malformed(f"field {column.name!r}: {unread(error)}"))
+        values.append(value)
+    return values + wrong[:1]
 
 
 def _lenient(exact: type[Any]) -> type[Loader]:

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import Times, check_types, cursor_of
+from fulmen.connectors.postgres.loading import Times, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
@@ -110,7 +110,7 @@ class _Query:
         """The same: the types of columns were compared at the start.
 
         Raises:
-            Malformed: One is text, since Python has no such date or time.
+            Malformed: One can't be read, or is text, since Python has no such date or time.
         """
         self._times.check(values)
         return values
@@ -152,7 +152,7 @@ class _Query:
             " ORDER BY 1"
         )
         composed = SQL(statement).format(**self._parts)
-        return list(cursor_of(db).execute(composed, [*values, most]).fetchall())
+        return rows_of(cursor_of(db).execute(composed, [*values, most]))
 
     def _above(self, position: Any) -> tuple[str, list[Any]]:
         """Rows behind a position: a condition, and its values."""

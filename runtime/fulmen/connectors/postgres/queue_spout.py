@@ -32,10 +32,10 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import ERRORS, Malformed
+from fulmen.connectors.formats import ERRORS, unread
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import Times, check_types, cursor_of
+from fulmen.connectors.postgres.loading import Times, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
 from fulmen.connectors.sql.options import Fields, Name, stream_of
 from fulmen.connectors.sql.told import as_data
@@ -160,10 +160,11 @@ class PostgresQueueSpout(Spout):
         """A row as it is kept: as a tuple, if it is told on the stream `errors`."""
         try:
             self._times.check(values)
-        except Malformed as error:
+        except BaseException as error:  # noqa: BLE001 (of any decoder)
+            reason = str(unread(error))
             position = f"{self._options.table}.{self._options.key}={key}"
-            self.collector.report_error(f"{position}: {error}")
-            return as_data(self._options.fields, values), str(error), position
+            self.collector.report_error(f"{position}: {reason}")
+            return as_data(self._options.fields, values), reason, position
         return values
 
     def _emit(self, key: str) -> None:
@@ -304,7 +305,7 @@ class _Queue:
 
     def waiting(self) -> tuple[int, Any]:
         """How many rows nobody has claimed, up to a limit, and the first one's value of `order`."""
-        [(length, first)] = self._run(self._waiting, [MOST_COUNTED])
+        [(length, first, *_)] = self._run(self._waiting, [MOST_COUNTED])
         return length, first
 
     def renew(self, name: str, keys: Sequence[str]) -> None:
@@ -319,4 +320,4 @@ class _Queue:
 
     def _run(self, statement: Composed, values: Sequence[Any]) -> list[Any]:
         with self._database.transaction() as db:
-            return list(cursor_of(db).execute(statement, values).fetchall())
+            return rows_of(cursor_of(db).execute(statement, values))

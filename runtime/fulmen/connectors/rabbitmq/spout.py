@@ -21,8 +21,9 @@ from typing_extensions import override
 from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
-from fulmen.connectors.formats import ERRORS, Malformed
+from fulmen.connectors.formats import ERRORS, unread
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
@@ -175,19 +176,21 @@ class RabbitSpout(Spout):
         if isinstance(msg_id, str):
             self.state[msg_id] = IN_FLIGHT
         try:
-            values = self._formatter.decode(delivery.body)
+            values, stream = self._values(delivery), DEFAULT_STREAM
         except ServiceUnavailable as error:  # its schema can't be had now
             self.fail(msg_id, str(error))
             raise
-        except Malformed as error:
+        except BaseException as error:  # noqa: BLE001 (of any decoder)
             place = f"{self._options.queue}: {delivery.properties.message_id or msg_id}"
-            shown = [delivery.body, str(error), place]
-            self.collector.emit(shown, stream=ERRORS_STREAM, msg_id=msg_id)
-            return
+            values, stream = [delivery.body, str(unread(error)), place], ERRORS_STREAM
+        self.collector.emit(values, stream, msg_id)
+
+    def _values(self, delivery: Delivery) -> list[Any]:
+        values = self._formatter.decode(delivery.body)
         for name in self._options.properties:
             source = delivery.method if name in OF_DELIVERY else delivery.properties
             values.append(getattr(source, name))
-        self.collector.emit(values, msg_id=msg_id)
+        return values
 
     @override
     def ack(self, msg_id: MessageId) -> None:

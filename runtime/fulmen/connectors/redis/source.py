@@ -19,8 +19,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Spout
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import unread
 from fulmen.connectors.redis.connection import Server
 
 LOOK_SECONDS = 60.0
@@ -97,7 +98,7 @@ class RedisSource(Spout, Generic[M]):
 
     @abstractmethod
     def decode(self, msg_id: str, message: M) -> list[Any]:
-        """The values of a tuple. Raises Malformed."""
+        """The values of a tuple. Whatever it raises is about this message."""
 
     @abstractmethod
     def data_of(self, message: M) -> bytes:
@@ -134,9 +135,11 @@ class RedisSource(Spout, Generic[M]):
             self._look_at = self.now()  # an answer may have been lost
             raise
         waiting = self._fetched or self._read
-        if waiting:
-            self._emit(*waiting.popleft())
-        return bool(waiting)
+        if not waiting:
+            return False
+        self._emit(*waiting[0])
+        waiting.popleft()
+        return True
 
     def _tell_lag(self) -> None:
         left = self.left() if self._context.task_index == 0 else 0  # one tells it for all of them
@@ -173,16 +176,15 @@ class RedisSource(Spout, Generic[M]):
         return [(msg_id, m) for msg_id, m in self.read() if msg_id not in self.state]
 
     def _emit(self, msg_id: str, message: M) -> None:
+        try:
+            values, stream = self.decode(msg_id, message), DEFAULT_STREAM
+        except BaseException as error:  # noqa: BLE001 (of any decoder)
+            values = [self.data_of(message), str(unread(error)), msg_id]
+            stream = ERRORS_STREAM
         self.failed.pop(msg_id, None)
         self._lost.pop(msg_id, None)
         self.state[msg_id] = True
-        try:
-            values = self.decode(msg_id, message)
-        except Malformed as error:
-            shown = [self.data_of(message), str(error), msg_id]
-            self.collector.emit(shown, stream=ERRORS_STREAM, msg_id=msg_id)
-        else:
-            self.collector.emit(values, msg_id=msg_id)
+        self.collector.emit(values, stream, msg_id)
 
     def fail(self, msg_id: Any, reason: str) -> None:  # noqa: ARG002
         """Emit the message again, soon."""

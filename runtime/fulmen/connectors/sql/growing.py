@@ -20,7 +20,7 @@ from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import ERRORS, Malformed
+from fulmen.connectors.formats import ERRORS, unread
 from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
 from fulmen.connectors.sql.options import GrowingOptions, stream_of
 from fulmen.connectors.sql.told import as_data
@@ -183,10 +183,11 @@ class GrowingSpout(Spout):
         """A row as it is kept: as a tuple, if it is told on the stream `errors`."""
         try:
             return self._table.typed(values)
-        except Malformed as error:
-            position = f"{self._source}.{self._options.column}={repr_of(place)}"
-            self.collector.report_error(f"{position}: {error}")
-            return as_data(self._options.fields, values), str(error), position
+        except BaseException as error:  # noqa: BLE001 (of any decoder)
+            reason, at = str(unread(error)), f"{self._source}.{self._options.column}"
+            position = f"{at}={repr_of(place)}"
+            self.collector.report_error(f"{position}: {reason}")
+            return as_data(self._options.fields, values), reason, position
 
     def _emit(self, rows: Sequence[Any], first: int) -> None:
         """Emit rows with ids from the first one on."""

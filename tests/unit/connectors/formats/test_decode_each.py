@@ -1,6 +1,7 @@
 """Formats read many messages at once as they read each of them."""
 
 import json
+import random
 from contextlib import suppress
 from typing import get_args
 
@@ -9,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from fulmen.api import ServiceUnavailable
 from fulmen.connectors.formats import FormatOptions, Malformed
+from fulmen.connectors.formats import json_format as json_module
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
+from fulmen.errors import Interruption
+from support.raising_decoders import RAISED, is_marked, marked, raising
 
 
 def dumped(value):
@@ -95,3 +100,49 @@ def test_a_value_is_of_its_type_or_its_message_malformed(kind, text):
             assert len(form.decode(data)) == 1
         [found] = form.decode_each([data])
         assert isinstance(found, Malformed | list)
+
+
+def test_whatever_a_decoder_raises_costs_that_message_alone(monkeypatch):
+    monkeypatch.setattr(TextFormat, "decode", raising(TextFormat.decode))
+    texts = [*map(marked, range(len(RAISED))), *(f"good {i}" for i in range(100))]
+    random.Random(1).shuffle(texts)
+    found = TextFormat().decode_each([text.encode() for text in texts])
+    assert [isinstance(one, Malformed) for one in found] == [is_marked(text) for text in texts]
+    reasons = {str(one) for one in found if isinstance(one, Malformed)}
+    assert "reading it raised RecursionError" in reasons
+    assert "reading it raised PanicException" in reasons
+
+
+def test_what_the_fast_way_raises_is_looked_for_message_by_message(monkeypatch):
+    fast = raising(lambda _, data: json.loads(data))
+    monkeypatch.setattr(json_module.orjson, "loads", lambda data: fast(None, data))
+    messages = [dumped({"a": marked(i) if i % 3 else i}) for i in range(2 * len(RAISED))]
+    found = JsonFormat(["a"]).decode_each(messages)
+    assert [isinstance(one, Malformed) for one in found] == [i % 3 > 0 for i in range(len(found))]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Interruption])
+def test_what_is_no_error_of_a_decoder_passes(monkeypatch, kind):
+    def stop(*_):
+        raise kind
+
+    monkeypatch.setattr(json_module.orjson, "loads", stop)
+    with pytest.raises(kind):
+        JsonFormat(["a"]).decode_each([b"{}"])
+
+
+def test_a_service_that_is_away_is_no_fault_of_the_message(monkeypatch):
+    def away(*_):
+        raise ServiceUnavailable("the registry", "it is away")
+
+    monkeypatch.setattr(TextFormat, "decode", away)
+    with pytest.raises(ServiceUnavailable):
+        TextFormat().decode_each([b"a"])
+
+
+@pytest.mark.parametrize("depth", [600, 5000])
+def test_a_deep_list_beside_a_large_number_costs_that_message_alone(depth):
+    deep = b'{"a": %s, "b": 12345678901234567890}' % (b"[" * depth + b"]" * depth)
+    found = JsonFormat(["a", "b"]).decode_each([b'{"a": 1, "b": 2}', deep, b'{"a": 3, "b": 4}'])
+    assert found[::2] == [[1, 2], [3, 4]]
+    assert isinstance(found[1], Malformed | list)

@@ -83,14 +83,17 @@ class FileSpout(FilesSpout):
     def emit_next(self, number: int) -> bool:
         try:
             some = self._next_records(number)
+            decoded = self._decoded(number, some) if some else []
         except _NOT_GZIP as error:
             return self._corrupt(number, error)
-        if some:
-            self.emitted(number, some[0].start, some[-1].end, len(some))
+        except BaseException:
+            self._records = None  # they are read again, from the file's position
+            raise
         raw = self.content(number).raw
         size = None if raw is None else raw.tell()  # more may be appended after the end was seen
         if some:
-            self._emit(number, some)
+            self.emitted(number, some[0].start, some[-1].end, len(some))
+            self._emit(number, some, decoded)
         if self._is_over:
             self._records = None
             self.end_file(is_done=self._is_whole, size=size)
@@ -154,15 +157,19 @@ class FileSpout(FilesSpout):
             most_bytes=self.options.max_line_bytes,
         )
 
-    def _emit(self, number: int, some: Sequence[Record]) -> None:
-        rows: list[list[Any]] = []
-        ids: list[int] = []
-        extra = [] if self.options.file_field is None else [self.positions[number].path]
+    def _decoded(self, number: int, some: Sequence[Record]) -> list[list[Any] | Malformed]:
         data = [record.data for record in some]
         if some[0].start == 0:
             data[0] = without_mark(data[0], self.options.encoding)
-        found = self.content(number).reader.decode_each(data)
-        for record, values in zip(some, found, strict=True):
+        return self.content(number).reader.decode_each(data)
+
+    def _emit(
+        self, number: int, some: Sequence[Record], decoded: Sequence[list[Any] | Malformed]
+    ) -> None:
+        rows: list[list[Any]] = []
+        ids: list[int] = []
+        extra = [] if self.options.file_field is None else [self.positions[number].path]
+        for record, values in zip(some, decoded, strict=True):
             msg_id = message_id(number, record.start)
             reason = str(values) if isinstance(values, Malformed) else ""
             if record.is_too_long:
@@ -201,9 +208,10 @@ class FileSpout(FilesSpout):
         except Changed:
             if not found:
                 raise
+        decoded = self._decoded(number, found)
         for _ in found:
             again.popleft()
-        self._emit(number, found)
+        self._emit(number, found, decoded)
 
     def _record(self, number: int, msg_id: int) -> Record:
         """The record of a message that has failed."""

@@ -11,20 +11,26 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.columns import is_of
 from fulmen.connectors.files.options import ParquetSpoutOptions
-from fulmen.connectors.files.places.local import Changed
+from fulmen.connectors.files.places.local import Changed, Gone, Unreadable
 from fulmen.connectors.files.positions import Found, place_of
 from fulmen.connectors.files.reading.files_spout import FilesSpout
 from fulmen.connectors.files.reading.kept import Kept
-from fulmen.connectors.formats import ERRORS
+from fulmen.connectors.formats import ERRORS, unread
+from fulmen.errors import PASSED_ON, text_of
 
 
 class _NotParquet(Exception):
     """A file lacks what is to be read of it."""
 
 
-_BAD = (pa.ArrowException, OSError, _NotParquet)  # Arrow raises OSError without a number
+def _is_of_content(error: BaseException) -> bool:
+    """Whether it is what a file has in it: Arrow raises OSError without a number."""
+    if isinstance(error, OSError):
+        return error.errno is None
+    return not isinstance(error, (*PASSED_ON, Gone, Unreadable, ServiceUnavailable))
 
 
 class ParquetSpout(FilesSpout, ArrowSpout):
@@ -37,7 +43,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     config_model = ParquetSpoutOptions
     unit = "row"
     transient: ClassVar[Sequence[str]] = (
-        *FilesSpout.transient, "_batches", "_kept", "_recent", "_most",
+        *FilesSpout.transient, "_batches", "_kept", "_recent", "_most", "_group_end",
     )  # fmt: skip
     options: ParquetSpoutOptions
 
@@ -71,9 +77,10 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             if self._batches is None:
                 self._batches = self._read(number, self.positions[number].offset)
             batch = next(self._batches, None)
-        except _BAD as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the file system's
+        except BaseException as error:
+            self._batches = None  # it has ended: the file is read again from its position
+            if not _is_of_content(error):
+                raise
             return self._corrupt(number, error)
         if batch is None:
             self._batches = None
@@ -103,10 +110,12 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         return file
 
     def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
+        self._most = self._group_end = 0
         file, columns = self._file(number), list(self.options.fields)
         self._most = file.metadata.num_rows
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
+            self._group_end += rows
             if skip >= rows:
                 skip -= rows
                 continue
@@ -123,8 +132,10 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         self.content(number)
         try:
             rows = self._rows_of(number, ids)
-        except (pa.ArrowException, _NotParquet) as error:
-            raise Changed(str(error)) from error
+        except BaseException as error:
+            if not _is_of_content(error):
+                raise
+            raise Changed(text_of(error)) from error
         left = Counter(self.progress.again) - Counter(ids)
         self.progress.again = deque(left.elements())
         self.collector.emit(rows, msg_ids=ids)
@@ -181,10 +192,22 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             if self.positions.ended(number, count):
                 self.close_file(number)
 
-    def _corrupt(self, number: int, error: Exception) -> bool:
-        place = self.where(number, self.positions[number].offset)
-        self._batches = None
-        self.end_file(is_done=True)
-        reason = str(error) if isinstance(error, _NotParquet) else f"it is not Parquet: {error}"
+    def _corrupt(self, number: int, error: BaseException) -> bool:
+        """The rest of a row group can't be read, or the file. Those behind it are read."""
+        position = self.positions[number]
+        start, end = position.offset, self._group_end
+        place = self.where(number, start)
+        if isinstance(error, _NotParquet):
+            reason = str(error)
+        elif isinstance(error, pa.ArrowException | OSError):
+            reason = f"it is not Parquet: {text_of(error)}"
+        else:
+            reason = str(unread(error))
+        if start < end:
+            reason = f"{reason}. Its rows {start:,} to {end - 1:,} are left out"
+        if start < end < self._most:
+            position.offset = end
+        else:
+            self.end_file(is_done=True)
         self.tell(reason, place)
         return True

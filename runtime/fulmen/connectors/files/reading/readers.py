@@ -7,7 +7,7 @@ from typing import Any
 
 from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.files.reading.records import Record
-from fulmen.connectors.formats import Format, Malformed
+from fulmen.connectors.formats import Format, Malformed, unread
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.encodings import without_mark
 
@@ -27,8 +27,8 @@ class Reader:
             data = b"" if header is None else without_mark(header.data, options.encoding)
             try:
                 names = self._format.names(data)
-            except Malformed as error:
-                self._problem = f"the file's header can't be read: {error}"
+            except BaseException as error:  # noqa: BLE001 (of any decoder)
+                self._problem = f"the file's header can't be read: {unread(error)}"
                 return
             counts = {name: names.count(name) for name in self._format.fields}
             if missing := [name for name, count in counts.items() if not count]:

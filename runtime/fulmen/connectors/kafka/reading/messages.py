@@ -11,8 +11,9 @@ from confluent_kafka import Message
 
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import AvroKeyOptions, Format, Malformed
+from fulmen.connectors.formats import AvroKeyOptions, Format, Malformed, unread
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSpoutOptions
+from fulmen.errors import IGNORED
 
 MessageId = tuple[int, int]
 """Partition and offset."""
@@ -88,8 +89,8 @@ class Reader:
                 if isinstance(values := found[i], list):
                     try:
                         values.append(part(message))
-                    except Malformed as error:
-                        found[i] = error
+                    except BaseException as error:  # noqa: BLE001 (of any decoder)
+                        found[i] = unread(error)
         # None, by its types, but only where the client has an error
         ids: list[Any] = [(message.partition(), message.offset()) for message in messages]
         runs, first = [], 0
@@ -143,8 +144,9 @@ def traceparents_of(messages: Sequence[Message]) -> Mapping[Any, str]:
     """What messages say of traces that they are part of, by the ids of those that do."""
     found = {}
     for message in messages:
-        value = dict(message.headers() or ()).get(TRACEPARENT)
-        if value is not None:
-            text = value if isinstance(value, str) else value.decode("latin-1")
-            found[message.partition(), message.offset()] = text
+        with IGNORED:  # it belongs to none, then
+            value = dict(message.headers() or ()).get(TRACEPARENT)
+            if value is not None:
+                text = value if isinstance(value, str) else value.decode("latin-1")
+                found[message.partition(), message.offset()] = text
     return found
