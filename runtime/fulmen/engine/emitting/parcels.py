@@ -6,6 +6,7 @@ import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Lineage, Positions, Tasks
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.encoded_rows import EncodedRows
+from fulmen.engine.tuples.salvage import deeply
 from fulmen.errors import PASSED_ON, text_of
 
 HELD_BYTES = 8 << 20
@@ -188,7 +190,7 @@ def _unpicklable(row: Sequence[Any]) -> tuple[int, BaseException] | None:
     """The number of the first value that can't be pickled, and why."""
     for i, value in enumerate(row):
         try:
-            pickle.dumps(value, 5)
+            deeply(partial(pickle.dumps, value, 5))
         except PASSED_ON:
             raise
         except BaseException as e:  # noqa: BLE001 (an author's __reduce__ may raise anything)

@@ -21,6 +21,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.signals import Family, Metric
+from fulmen.engine.tuples.salvage import deeply
 from fulmen.errors import PASSED_ON, NotReadable, error_text
 from fulmen.secrets import FromEnvironment, restored
 
@@ -166,10 +167,13 @@ def _pickled(
     names: Mapping[int, str],
     tokens: Mapping[int, int] = NO_TOKENS,
 ) -> tuple[bytes, set[Shape]]:
-    file = BytesIO()
-    pickler = kind(file, names, tokens)
-    pickler.dump(value)
-    return file.getvalue(), pickler.shapes
+    def dump() -> tuple[bytes, set[Shape]]:
+        file = BytesIO()
+        pickler = kind(file, names, tokens)
+        pickler.dump(value)
+        return file.getvalue(), pickler.shapes
+
+    return deeply(dump)
 
 
 def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PARTS) -> bytes:

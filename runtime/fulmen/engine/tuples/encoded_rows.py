@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fulmen.engine.tuples.chunk import Columns
-from fulmen.engine.tuples.salvage import Reasons, salvaged
+from fulmen.engine.tuples.salvage import Reasons, deeply, salvaged
 from fulmen.engine.tuples.sizes import rows_bytes
 from fulmen.engine.tuples.string_column import StringColumn, split_text
 from fulmen.errors import PASSED_ON
@@ -200,7 +201,7 @@ def to_bytes(encoded: EncodedRows) -> tuple[str, list[bytes], bytes]:
     codes, others, arrays = "", [], []
     for code, column in zip(encoded.codes, encoded.columns, strict=True):
         if code == PICKLED:
-            others.append(pickle.dumps(column, 5))
+            others.append(deeply(partial(pickle.dumps, column, 5)))
         elif code == TEXT:
             others.append(column.text())
         else:

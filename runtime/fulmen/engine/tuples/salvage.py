@@ -1,4 +1,4 @@
-"""Reads a pickled column of which some values can't be read: all others are. Pure.
+"""Pickles what is nested deeply, and reads a pickled column of which some values can't be read.
 
 A column is pickled at once, which is the fast way, and `pickle.loads` of it raises as a whole. Then
 it is read again by Python's own unpickler in Python. It is fifty times slower, and goes on after
@@ -10,15 +10,40 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
+import threading
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import override
 
 from fulmen.errors import PASSED_ON, error_text
 
+T = TypeVar("T")
+DEEPER = 2_500
+"""Pickle takes two of Python's levels for one of lists, of which JSON from outside has up to 1024.
+What pickle has written is read without recursion."""
+_one_at_a_time = threading.Lock()
 Reasons = dict[int, str]
 """Why values can't be read, by their place in the column."""
+
+
+def deeply(dump: Callable[[], T]) -> T:
+    """What `dump` returns, which pickles values that a message from outside may have.
+
+    Raises:
+        RecursionError: They are nested more deeply than messages are.
+    """
+    try:
+        return dump()
+    except RecursionError:
+        with _one_at_a_time:
+            limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(limit + DEEPER)
+            try:
+                return dump()
+            finally:
+                sys.setrecursionlimit(limit)
 
 
 class Unreadable(Exception):

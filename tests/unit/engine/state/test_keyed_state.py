@@ -21,6 +21,7 @@ from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.fields import Fields
 from fulmen.errors import StateError
 from support.engine_runs import Kept
+from support.hostile import nested
 
 # ---- keyed state -----------------------------------------------------------------------------
 
@@ -673,3 +674,13 @@ def test_large_fields_are_told_once(monkeypatch):
     bolt.table += b"y"
     fields.record()
     assert len(fields.warnings) == 1
+
+
+def test_a_value_that_is_nested_as_deeply_as_json_can_be_is_kept():
+    state, kept = KeyedState(), Kept()
+    state["deep"] = nested(1024)
+    kept.add(1, state.updates(1))
+    value = KeyedState.restore(kept.journals)["deep"]
+    for _ in range(1024):
+        (value,) = value
+    assert value == 1
