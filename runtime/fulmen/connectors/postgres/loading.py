@@ -20,6 +20,7 @@ from fulmen.transactional.errors import StoreRefused
 
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""
+TEXT = psycopg.pq.Format.TEXT
 INTERVAL = psycopg.adapters.types["interval"].oid
 OF_NO_LENGTH = (b"mon", b"year")
 """Units of intervals that psycopg would take for 30 and 365 days. Python's have none such."""
@@ -106,7 +107,7 @@ def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
                 cursor.adapters.register_loader(info.oid, TextLoader)
     for name in OUT_OF_RANGE:
         oid = psycopg.adapters.types[name].oid
-        loader = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
+        loader = psycopg.adapters.get_loader(oid, TEXT)
         if loader is not None:
             cursor.adapters.register_loader(oid, _lenient(loader))
     return cursor
@@ -137,7 +138,7 @@ def _row(cursor: psycopg.Cursor[Any], at: int) -> list[Any]:
         value: Any = None
         if data is not None:
             try:
-                value = transformer.get_loader(column.type_code, result.fformat(i)).load(data)
+                value = transformer.get_loader(column.type_code, TEXT).load(data)
             except BaseException as error:  # noqa: BLE001 (of any loader)
                 value = data.decode(errors="backslashreplace")
                 wrong.append(Malformed(f"field {column.name!r}: {unread(error)}"))

@@ -186,7 +186,7 @@ class RabbitSpout(Spout):
         self.collector.emit(values, stream, msg_id)
 
     def _values(self, delivery: Delivery) -> list[Any]:
-        values = self._formatter.decode(delivery.body)
+        values: list[Any] = self._formatter.decode(delivery.body)
         for name in self._options.properties:
             source = delivery.method if name in OF_DELIVERY else delivery.properties
             values.append(getattr(source, name))

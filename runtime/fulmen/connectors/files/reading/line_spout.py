@@ -161,7 +161,8 @@ class FileSpout(FilesSpout):
         data = [record.data for record in some]
         if some[0].start == 0:
             data[0] = without_mark(data[0], self.options.encoding)
-        return self.content(number).reader.decode_each(data)
+        reader: Reader = self.content(number).reader
+        return reader.decode_each(data)
 
     def _emit(
         self, number: int, some: Sequence[Record], decoded: Sequence[list[Any] | Malformed]
