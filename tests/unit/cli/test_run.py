@@ -64,6 +64,28 @@ def test_the_workers_are_an_option(letters):
     assert "__acker        1" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "spec", "millis"),
+    [
+        (["--until-drained"], {}, 1000),
+        (["--until-drained"], {"batchTargetMillis": 250}, 250),
+        (["--for", "0"], {}, 250),
+    ],
+)
+def test_batches_are_large_where_a_run_is_over_when_all_is_done_unless_the_topology_says_how_large(
+    fulmen, tmp_path, monkeypatch, options, spec, millis
+):
+    class Noting(InProcessJobs):
+        def start(self, placed):
+            started.append(placed.topology.spec.batch_target_millis)
+            return super().start(placed)
+
+    started = []
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_, **__: Noting())
+    result = fulmen("run", write_letters(tmp_path, **spec), "--in-process", *options)
+    assert (result.exit_code, started) == (0, [millis])
+
+
 def test_for_some_time(fulmen, tmp_path):
     file = write_letters(tmp_path, {"count": 10**9})
     result = fulmen("run", file, "--in-process", "--for", "0.05")

@@ -141,6 +141,7 @@ def run(
         ) as log,
         logged_to(log.write),
     ):
+        prepared = prepared.with_large_batches() if until_drained else prepared
         jobs = make_jobs(prepared, log.file, in_process=in_process)
         stop = Stop(
             after_seconds=seconds,

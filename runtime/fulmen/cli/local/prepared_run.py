@@ -18,6 +18,10 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Checked, Runnable, code_elsewhere
 
+LARGE_BATCH_MILLIS = 1_000
+"""What batches take where nobody waits for single messages. Longer ones are hardly cheaper, and
+need more memory."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -34,6 +38,15 @@ class Prepared:
     checkpoint: str
     notes: Sequence[str]
     worker_env: Mapping[str, str] = field(default_factory=dict)
+
+    def with_large_batches(self) -> "Prepared":
+        """The same with more throughput and more latency, unless the topology says which it has."""
+        topology = self.runnable.topology
+        if "batch_target_millis" in topology.spec.model_fields_set:
+            return self
+        spec = topology.spec.model_copy(update={"batch_target_millis": LARGE_BATCH_MILLIS})
+        larger = topology.model_copy(update={"spec": spec})
+        return replace(self, runnable=replace(self.runnable, topology=larger))
 
 
 @contextmanager

@@ -31,7 +31,12 @@ from fulmen.engine.batches.rests import Rests, gather_seconds
 from fulmen.engine.batches.size.batch_size import BatchSize
 from fulmen.engine.batches.size.permits import is_full
 from fulmen.engine.batches.stage_skipping import StageSkipping
-from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds
+from fulmen.engine.batches.summaries import (
+    WantsBatch,
+    holds_after,
+    restore_seconds,
+    seconds_with_processors,
+)
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.batches.unfinished import Unfinished
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
@@ -42,6 +47,9 @@ from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopolo
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.time.watermarks import Watermarks
+
+TIMEOUT_SHARE = 0.25
+"""However seldom workers have a processor, a batch should take at most that part of a timeout."""
 
 
 @dataclass
@@ -257,11 +265,12 @@ class Coordinator:
         if done.commits:
             self.number = done.header.number
         limit = self.placed.topology.spec.max_spout_pending
+        seconds = seconds_with_processors(done.summaries, done.seconds)
         self.skipping.committed(
             self.placed.run,
             done.header,
             done.skipped,
-            done.seconds,
+            seconds,
             self.target_seconds,
             is_full=is_full(self.size.permit, done.summaries, limit),
         )
@@ -300,7 +309,7 @@ class Coordinator:
             gathers=self._seconds_to_gather(done),
         )
         if not was_probe:  # it says nothing about batches that have tuples
-            self._adapt(done, commit_work)
+            self._adapt(done, seconds, commit_work)
 
     def _is_exhausted(self) -> bool:
         """Whether every spout task has said so."""
@@ -380,13 +389,20 @@ class Coordinator:
     def _spout_tasks(self) -> list[int]:
         return [t for name in sorted(self.placed.spouts) for t in self.placed.plan.tasks(name)]
 
-    def _adapt(self, done: Done, commit_work: float) -> None:
+    def _adapt(self, done: Done, seconds: float, commit_work: float) -> None:
         """Have permits follow the batch time; trust batches again step by step after a failure."""
         is_suspect = self.crashes.limit is not None
         if self.crashes.succeeded(max(self.size.permit, 2 * self.size.typical_emits)):
             self.crashes = Crashes()
         if not is_suspect:
-            self.size.adapt(done.summaries, done.seconds, commit_work, self.target_seconds)
+            target = self.target_seconds
+            if seconds < done.seconds:  # for the rest there was no processor
+                spec = self.placed.topology.spec
+                longest = TIMEOUT_SHARE * min(
+                    spec.batch_timeout_seconds, spec.message_timeout_seconds
+                )
+                target = min(target, longest * seconds / done.seconds)
+            self.size.adapt(done.summaries, seconds, commit_work, target)
 
     # Rests
 

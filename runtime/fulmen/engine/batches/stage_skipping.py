@@ -92,7 +92,7 @@ class StageSkipping:
             run: Which run it was part of.
             header: Of the attempt.
             skipped: The stages that it left out.
-            seconds: How long it took.
+            seconds: How long it took, without the time that it had no processor for.
             target: How long it should take under load, in seconds.
             is_full: Whether spouts emitted as much as they were allowed to.
         """

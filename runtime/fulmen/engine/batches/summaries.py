@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.plan import Plan
@@ -12,7 +12,7 @@ ENGINE_SHARE = 5.0
 process, besides the time of authors' code."""
 WAITING = 2.0
 """Authors' code that takes so many times the CPU time of its process waits for something. What else
-a stage takes is no work then: a process that does little waits for a processor."""
+a stage takes is no work then: a process that does little waits for rows from the stage before."""
 BYTES_PER_SECOND = 20e6
 """The slowest at which bytes move: through a process, a JVM, a disk, and out again."""
 
@@ -21,10 +21,11 @@ def work_seconds(summaries: Sequence[Summary]) -> float:
     """The part of a batch's time that grows with its tuples: of each stage, the slowest worker's.
 
     What Spark needs for a job with few tuples is not in it: fewer tuples would not make that less.
-    Nor is most of a stage in which little was done and little was moved: a machine that is busy
-    with other things takes its time for one tuple as for a thousand.
+    Nor is the time for which a worker had no processor, or most of a stage in which little was done
+    and little was moved: a machine that is busy with other things takes its time for one tuple as
+    for a thousand.
     """
-    work = sum(slowest_seconds(summaries).values())
+    work = sum(_slowest(summaries, lambda summary: summary.seconds - summary.run_delay).values())
     most = max((_effort(summaries, s.partition) for s in summaries), default=0.0)
     return min(work, most) if most else work
 
@@ -32,17 +33,40 @@ def work_seconds(summaries: Sequence[Summary]) -> float:
 def _effort(summaries: Sequence[Summary], worker: int) -> float:
     """How long a worker can have taken for its tuples, in all of its stages."""
     its = [summary for summary in summaries if summary.partition == worker]
-    busy = sum(seconds for summary in its for seconds in summary.busy.values())
+    busy = sum(max(0.0, sum(s.busy.values()) - s.run_delay) for s in its)
     cpu = sum(summary.cpu_seconds for summary in its)
     moved = sum(summary.moved_bytes + summary.state_bytes for summary in its) / BYTES_PER_SECOND
     return busy + (cpu if busy > WAITING * cpu else ENGINE_SHARE * cpu) + moved
 
 
+def seconds_with_processors(summaries: Sequence[Summary], seconds: float) -> float:
+    """How long a batch would have taken if whoever was ready to run had had a processor.
+
+    Stages say for how long they had none. Nobody says it of Spark's processes, which have as much
+    of the same processors.
+
+    Args:
+        summaries: Of all its parts.
+        seconds: How long it took.
+    """
+    delay = sum(summary.run_delay for summary in summaries)
+    if not delay:
+        return seconds
+    cpu = sum(summary.cpu_seconds for summary in summaries)
+    stages = sum(slowest_seconds(summaries).values())
+    with_processor = _slowest(summaries, lambda summary: summary.seconds - summary.run_delay)
+    return sum(with_processor.values()) + max(0.0, seconds - stages) * cpu / (cpu + delay)
+
+
 def slowest_seconds(summaries: Sequence[Summary]) -> dict[int, float]:
     """Stage -> the seconds of its slowest worker, which the next stage waits for."""
+    return _slowest(summaries, lambda summary: summary.seconds)
+
+
+def _slowest(summaries: Sequence[Summary], seconds: Callable[[Summary], float]) -> dict[int, float]:
     slowest: dict[int, float] = {}
     for summary in summaries:
-        slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
+        slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), seconds(summary))
     return slowest
 
 
@@ -53,10 +77,7 @@ def commit_work_seconds(seconds: float, size: int) -> float:
 
 def restore_seconds(summaries: Sequence[Summary]) -> float:
     """How long stages waited, one after another, until their tasks had been made anew."""
-    longest: dict[int, float] = {}
-    for summary in summaries:
-        longest[summary.stage] = max(longest.get(summary.stage, 0.0), summary.restore_seconds)
-    return sum(longest.values())
+    return sum(_slowest(summaries, lambda summary: summary.restore_seconds).values())
 
 
 def holds_after(

@@ -27,7 +27,7 @@ from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
 from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.callbacks.calls import CALLS
-from fulmen.engine.protocol.callbacks.processes import this_process
+from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
@@ -36,6 +36,7 @@ from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.spout_task import SpoutTask
+from fulmen.engine.tasks.turn_time import TurnTime
 from fulmen.plan.model import DRIVER
 
 PATIENCE_SECONDS = 0.01
@@ -185,9 +186,10 @@ class PinnedSpouts:
             task.set_active(outbox, active=False)
         else:
             permit = task.tell_due(permit, outbox)
-            deadline = time.monotonic() + header.emit_seconds
+            turn = TurnTime(time.monotonic, run_delay_seconds)
+            turn.begin(header.emit_seconds)
             most_bytes = emit_bytes(placed) // len(self._hosted)
-            emits = task.emit(permit, most_bytes, deadline, outbox, None)
+            emits = task.emit(permit, most_bytes, turn, outbox, None)
             summary.emitted = sum(emits)
         outbox.pack_all()
         for _, reason, _ in outbox.refused:

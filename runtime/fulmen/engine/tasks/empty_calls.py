@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from fulmen.engine.tasks.turn_time import TurnTime
 
 MOST_CALLS = 1_000
 """In a row. A source that has nothing costs some tenths of a millisecond a batch by them."""
@@ -22,23 +21,14 @@ class EmptyCalls:
         did_something: Whether any call of the turn said so.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Before the first turn.
-
-        Args:
-            clock: Gives seconds.
-        """
-        self._clock = clock
+    def __init__(self) -> None:
+        """Before the first turn."""
         self._waits = False  # whether the spout waits for its source by itself
-        self.begin(0.0)
+        self.did_something = False
 
-    def begin(self, deadline: float) -> None:
-        """A turn begins.
-
-        Args:
-            deadline: When it ends, by the clock.
-        """
-        self._deadline = deadline
+    def begin(self, turn: TurnTime) -> None:
+        """A turn begins, of that time."""
+        self._turn = turn
         self._emitted = -1
         self._calls = 0
         self._since = 0.0
@@ -55,17 +45,19 @@ class EmptyCalls:
         """
         if returned is False:
             return False
-        now = self._clock()
+        now = self._turn.clock()
         if returned is True:
             self.did_something = True
             self._emitted = -1  # the next one is the first of a row
-            return now < self._deadline
+            return not self._turn.is_over(now)
         if emitted != self._emitted:
             self._emitted, self._calls, self._since = emitted, 0, now
             self._waits &= now - begun >= MOST_SECONDS
             if self._waits:
                 return False
         self._calls += 1
+        if now - self._since >= MOST_SECONDS:
+            self._since = min(now, self._since + self._turn.lost())
         if now - self._since < MOST_SECONDS:
             return self._calls < MOST_CALLS
         self._waits = self._calls == 2  # the second call took all that time

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,6 +36,7 @@ from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.root_task import RootTask
 from fulmen.engine.tasks.traced_roots import Came, TracedMessages
+from fulmen.engine.tasks.turn_time import TurnTime
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -255,14 +255,14 @@ class SpoutTask(RootTask):
     # Its turn to emit
 
     def emit(
-        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poison: Poison | None
+        self, permit: int, most_bytes: int, turn: TurnTime, outbox: Outbox, poison: Poison | None
     ) -> Iterator[int]:
         """Call next_tuple until the permit is used up, the time is over, or nothing was emitted.
 
         Args:
             permit: How many tuples at most (a next_tuple that emits several may go beyond).
             most_bytes: About how many bytes at most; one tuple may have more.
-            deadline: time.monotonic() seconds.
+            turn: For how long at most.
             outbox: What takes the emits.
             poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
 
@@ -274,7 +274,7 @@ class SpoutTask(RootTask):
         limit = self.placed.topology.spec.max_spout_pending
         total, more = 0, True
         self._is_dry = False
-        self._empty.begin(deadline)
+        self._empty.begin(turn)
         while more and total < permit and most_bytes > 0:
             room = permit - total
             if limit is not None:
@@ -284,7 +284,7 @@ class SpoutTask(RootTask):
             self.collector.open()
             calling = CALLS.begin(self.task, "next_tuple")
             emitted, more, size = self._calls(
-                min(room, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), deadline
+                min(room, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), turn
             )
             CALLS.end(calling)
             total += emitted
@@ -323,7 +323,7 @@ class SpoutTask(RootTask):
             summary.resting[self.task] = Resting(*self.failed_messages.described())
 
     def _calls(  # noqa: C901 (one loop, called for each tuple)
-        self, room: int, most_bytes: int, deadline: float
+        self, room: int, most_bytes: int, turn: TurnTime
     ) -> tuple[int, bool, int]:
         """Call next_tuple for `room` tuples: (tuples emitted, whether to go on, their bytes).
 
@@ -332,7 +332,7 @@ class SpoutTask(RootTask):
         next_tuple, count = self.instance.next_tuple, self._counter()
         emitted, burst, measure = 0, 1, self._measure()
         empty = self._empty
-        started = time.monotonic()
+        started = turn.clock()
         while emitted < room:
             self.collector.limit = min(room, emitted + burst)
             try:
@@ -357,8 +357,8 @@ class SpoutTask(RootTask):
                 self._is_dry = True
                 self._has_raised = not isinstance(e, StopIteration)
                 return count(), False, measure()
-            clock = time.monotonic()
-            if clock >= deadline:
+            clock = turn.clock()
+            if turn.is_over(clock):
                 return emitted, False, measure()
             if (size := measure()) >= most_bytes:
                 return emitted, True, size

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, waited_for
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tuples.chunk import Chunk
 
@@ -18,6 +19,14 @@ def run_work(work: Work, outbox: Outbox) -> None:
     for task, chunk in work:
         task.run(chunk)
         task.send(chunk, outbox)
+
+
+def _run(one: tuple[BoltTask, Chunk]) -> float:
+    """Have a task run. Returns for how many seconds of that there was no processor."""
+    task, chunk = one
+    before = run_delay_seconds()
+    task.run(chunk)
+    return run_delay_seconds() - before
 
 
 class ExecutorThreads:
@@ -34,7 +43,6 @@ class ExecutorThreads:
             self._pool = ThreadPoolExecutor(self._count, "fulmen-executor")
         while any(queues):
             turn = [queue.pop(0) for queue in queues if queue]
-            for _ in self._pool.map(lambda pair: pair[0].run(pair[1]), turn):
-                pass  # which waits for all of them
+            waited_for(max(self._pool.map(_run, turn)))
             for task, chunk in turn:
                 task.send(chunk, outbox)

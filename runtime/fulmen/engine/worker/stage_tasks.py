@@ -32,6 +32,7 @@ from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.run_ackers import run_ackers
 from fulmen.engine.tasks.task_base import TaskBase
 from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
+from fulmen.engine.tasks.turn_time import TurnTime
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
@@ -273,7 +274,7 @@ class StageTasks(LiveTasks):
 
         Yields after each slice of emits, when bolts behind the spout have run.
         """
-        started = time.monotonic()
+        turn = TurnTime(time.monotonic, run_delay_seconds)
         most_bytes = emit_bytes(self.placed) // max(1, len(self._spouts))
         summary.owed |= self._owed_to_left_out(header, deliveries)
         for i, task in enumerate(self._spouts.values()):
@@ -294,8 +295,8 @@ class StageTasks(LiveTasks):
             else:
                 permit = task.tell_due(permit, outbox, poison)
                 share = header.emit_seconds / len(self._spouts)
-                deadline = max(started + share * (i + 1), time.monotonic() + share)
-                for emitted in task.emit(permit, most_bytes, deadline, outbox, poison):
+                turn.begin(share, share * i)
+                for emitted in task.emit(permit, most_bytes, turn, outbox, poison):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield

@@ -6,6 +6,7 @@ from fulmen.engine.batches.summaries import (
     BYTES_PER_SECOND,
     ENGINE_SHARE,
     WantsBatch,
+    seconds_with_processors,
     work_seconds,
 )
 from fulmen.engine.protocol.summary import Summary
@@ -48,10 +49,47 @@ from fulmen.engine.protocol.summary import Summary
             2 * ENGINE_SHARE,
             id="the-worker-that-did-most",
         ),
+        pytest.param(
+            [Summary(0, 0, seconds=100, run_delay=98, busy={1: 60}, cpu_seconds=2)],
+            2,
+            id="no-processor",
+        ),
+        pytest.param(
+            [
+                Summary(0, 0, seconds=100, run_delay=90, cpu_seconds=1),
+                Summary(0, 1, seconds=50, run_delay=10, cpu_seconds=40),
+            ],
+            40,
+            id="the-worker-that-had-most-to-do",
+        ),
+        pytest.param(
+            [Summary(0, 0, seconds=100, run_delay=8, busy={1: 50}, cpu_seconds=1)],
+            43,
+            id="no-processor-and-waiting",
+        ),
     ],
 )
 def test_a_batch_is_work_as_far_as_something_was_done_or_moved(summaries, seconds):
     assert work_seconds(summaries) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("summaries", "seconds"),
+    [
+        pytest.param([Summary(0, 0, seconds=3, cpu_seconds=1)], 10, id="it-had-one-all-the-time"),
+        pytest.param(
+            [
+                Summary(0, 0, seconds=3, run_delay=2, cpu_seconds=1),
+                Summary(1, 0, seconds=4, run_delay=1, cpu_seconds=0.5),
+                Summary(1, 1, seconds=1, run_delay=0.5, cpu_seconds=0.25),
+            ],
+            1 + 3 + 3 * 1.75 / 5.25,
+            id="spark-had-one-as-often-as-workers",
+        ),
+    ],
+)
+def test_a_batch_lasts_as_long_as_it_would_if_it_always_had_a_processor(summaries, seconds):
+    assert seconds_with_processors(summaries, 10) == pytest.approx(seconds)
 
 
 def test_a_part_that_ran_twice_wants_a_batch_if_it_said_so_once():

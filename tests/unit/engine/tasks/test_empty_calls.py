@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fulmen.engine.tasks.empty_calls import MOST_CALLS, MOST_SECONDS, EmptyCalls
+from fulmen.engine.tasks.turn_time import TurnTime
 from support.engine_runs import make_driver
 from support.hooks import hooks
 from support.spout_runs import topology, with_spout
@@ -12,17 +13,25 @@ from support.spout_runs import topology, with_spout
 class Turn:
     """A turn with a clock that moves by what each call takes."""
 
-    def __init__(self, deadline=1.0):
-        self.now = 0.0
-        self.empty = EmptyCalls(lambda: self.now)
-        self.deadline = deadline
+    def __init__(self, seconds=1.0):
+        self.now = self.delay = 0.0
+        self.empty = EmptyCalls()
+        self.time = TurnTime(lambda: self.now, lambda: self.delay)
+        self.seconds = seconds
 
-    def calls(self, seconds, returned=None, most=10_000, emitted=0):
-        """How many calls there are, with `most` if they never end."""
+    def calls(self, seconds, returned=None, most=10_000, emitted=0, delay=0.0):
+        """How many calls there are, with `most` if they never end.
+
+        Args:
+            seconds: What each takes.
+            delay: For how long each has no processor besides.
+        """
         begun = self.now
-        self.empty.begin(begun + self.deadline)
+        self.time.begin(self.seconds)
+        self.empty.begin(self.time)
         for number in range(1, most + 1):
-            self.now += seconds
+            self.now += seconds + delay
+            self.delay += delay
             if not self.empty.go_on(returned, emitted, begun):
                 return number
         return most
@@ -42,6 +51,12 @@ def test_how_often_a_spout_is_asked_that_emits_nothing(returned, seconds, calls)
     assert Turn().calls(seconds, returned) == pytest.approx(calls, abs=1)
 
 
+@pytest.mark.parametrize("returned", [None, True])
+def test_a_spout_is_asked_as_often_where_it_has_a_processor_for_a_fiftieth_of_the_time(returned):
+    calls = Turn().calls(1e-4, returned)
+    assert Turn().calls(1e-4, returned, delay=49e-4) == pytest.approx(calls, rel=0.05)
+
+
 def test_a_spout_that_waits_by_itself_does_so_once_in_a_turn():
     turn = Turn()
     assert [turn.calls(0.1) for _ in range(3)] == [2, 1, 1]
@@ -50,7 +65,8 @@ def test_a_spout_that_waits_by_itself_does_so_once_in_a_turn():
 
 def test_each_emit_begins_a_new_row():
     turn = Turn()
-    turn.empty.begin(1.0)
+    turn.time.begin(1.0)
+    turn.empty.begin(turn.time)
     for emitted in range(5 * MOST_CALLS):
         assert turn.empty.go_on(None, emitted, turn.now)
 

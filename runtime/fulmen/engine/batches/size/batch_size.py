@@ -66,7 +66,7 @@ class BatchSize:
 
         Args:
             summaries: Of all its parts.
-            seconds: How long it took.
+            seconds: How long it took, without the time that it had no processor for.
             commit_work: Seconds that writing it took because of what is in it.
             target: How long a batch should take under load, in seconds.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from functools import cache
 from typing import NamedTuple
 
@@ -41,17 +42,32 @@ def _host() -> str:
     return socket.gethostname()
 
 
+class _Waited(threading.local):
+    """Seconds that threads had no processor for, while the thread at hand waited for them."""
+
+    seconds = 0.0
+
+
+_waited = _Waited()
+
+
 def run_delay_seconds() -> float:
     """For how long this thread, since it began, was ready to run and had no processor.
 
     0 if the system does not tell. It is the second figure of Linux's `schedstat`, in nanoseconds.
     Time for which the processors of a container are taken away, as its limit is reached, counts.
+    So does that of threads that this one waits for, as `waited_for` has said.
     """
     try:
         with open("/proc/thread-self/schedstat", "rb") as file:
-            return int(file.read().split()[1]) / 1e9
+            return int(file.read().split()[1]) / 1e9 + _waited.seconds
     except (OSError, IndexError, ValueError):
         return 0.0
+
+
+def waited_for(run_delay: float) -> None:
+    """Another thread, which this one waited for, had no processor for so many seconds of that."""
+    _waited.seconds += run_delay
 
 
 def resident_bytes() -> int:

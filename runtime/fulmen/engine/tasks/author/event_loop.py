@@ -12,6 +12,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, waited_for
 from fulmen.engine.tasks.author.forks import end_child
 
 T = TypeVar("T")
@@ -38,8 +39,11 @@ def complete(work: Coroutine[Any, Any, T], process: int) -> T:
         process: The number of this process.
     """
     ends: list[BaseException] = []
+    delay = 0.0
 
     async def kept() -> T | None:
+        nonlocal delay
+        before = run_delay_seconds()
         try:
             return await work
         except BaseException as e:  # noqa: BLE001 (SystemExit would end the loop, and nobody hear of it)
@@ -47,8 +51,10 @@ def complete(work: Coroutine[Any, Any, T], process: int) -> T:
             return None
         finally:
             end_child()
+            delay = run_delay_seconds() - before
 
     result: Any = asyncio.run_coroutine_threadsafe(kept(), _loop(process)).result()
+    waited_for(delay)
     if ends:
         raise ends[0]
     return result  # type: ignore[no-any-return]
