@@ -1,11 +1,19 @@
 """One mistake in a topology, as it is told to the person who wrote it."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import islice
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+MOST_TOLD = 100
+"""Mistakes of one topology. Who has more mends these first."""
+LONGEST = 1000
+"""Characters of a message, a cure or a place."""
+MOST_NAMES = 60
+"""Names that one message lists."""
+LONGEST_WORD = 100
 
 
 @dataclass(frozen=True)
@@ -29,11 +37,58 @@ class Problem:
         return f"{text} {self.cure}" if self.cure else text
 
 
+MORE = Problem("", f"there are more mistakes than these {MOST_TOLD}", "Mend these first.")
+
+
+def bounded(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """The first of them, none of them long, and whether there are more.
+
+    No more of them is made, so that what a document costs does not grow with its mistakes.
+    """
+    rest = iter(problems)
+    for found in islice(rest, MOST_TOLD):
+        if max(len(found.path), len(found.message), len(found.cure)) > LONGEST:
+            found = replace(
+                found,
+                path=_cut(found.path),
+                message=_cut(found.message),
+                cure=_cut(found.cure),
+            )
+        yield found
+    if next(rest, None) is not None:
+        yield MORE
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
 def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """A question that names the word most like `word`, or nothing if none is like it."""
-    by_lower_case = {known.lower(): known for known in words}
-    close = get_close_matches(str(word).lower(), by_lower_case, n=1)
-    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
+    """A question that names the word most like `word`, or nothing if none is like it.
+
+    Of very many words only the first are compared that have nearly its length and begin alike.
+    """
+    text = str(word).lower()
+    known = {one.lower(): one for one in words}
+    if len(text) > LONGEST_WORD:
+        return ""
+    most = max(20, 20_000 // (len(text) + 1) ** 2)  # a comparison takes 0.1 ms with 50 characters
+    if len(known) > most:
+        alike = (n for n in known if n[:1] == text[:1] and abs(len(n) - len(text)) <= 3)
+        known = {one: known[one] for one in islice(alike, most)}
+    close = get_close_matches(text, [one for one in known if len(one) <= LONGEST_WORD], n=1)
+    return f"Did you mean {known[close[0]]!r}?" if close else ""
+
+
+def there_are(names: Iterable[str]) -> str:
+    """A sentence that lists what there is; not all of very many."""
+    rest = iter(names)
+    first = [
+        name if len(name) <= LONGEST_WORD else f"{name[:LONGEST_WORD]}…"
+        for name in islice(rest, MOST_NAMES)
+    ]
+    more = sum(1 for _ in rest)
+    return f"There are: {', '.join(first)}{f' and {more:,} more' if more else ''}."
 
 
 def shown(value: object) -> str:

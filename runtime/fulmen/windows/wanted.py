@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fulmen.topology.problems import did_you_mean
+from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.windows.aggregations import (
     Aggregation,
     Count,
@@ -80,7 +80,7 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
     if kind is None:
         close = did_you_mean(COMMON.get(name.lower(), name), known)
         meant = f", but {close.removeprefix('Did you mean ').removesuffix('?')}"
-        there = meant if close else f". There are: {', '.join(known)}"
+        there = meant if close else f". {there_are(known)}".rstrip(".")
         raise ValueError(f"there is no aggregate {name!r}{there}")
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:

@@ -58,7 +58,7 @@ PROBLEMS = {
         ["spec.spouts: 'spouts' is missing. Add at least one spout: without a source nothing"
          " happens.",
          "spec.bolts[0].inputs[0].from: bolt 'partial-count', input from 'spout': there is no"
-         " component 'spout'. There are: ['sum'].",
+         " component 'spout'. There are: sum.",
          "spec.bolts[0].class: bolt 'partial-count': support.transactional_words.BatchCount is a"
          " BatchBolt, which only a transactional topology has. Give the source as"
          " spec.transactional, not under spouts.",

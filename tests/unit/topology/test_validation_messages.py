@@ -167,14 +167,14 @@ FIELDS = {
         {"spec.spouts": []},
         "spec.spouts: spouts is empty. Add at least one spout: without a source nothing happens.",
         "spec.bolts[0].inputs[0].from: bolt 'split', input from 'sentences': "
-        "there is no component 'sentences'. There are: ['count'].",
+        "there is no component 'sentences'. There are: count.",
     ),
     "spouts-are-missing": (
         {"spec.spouts": ABSENT},
         "spec.spouts: 'spouts' is missing. "
         "Add at least one spout: without a source nothing happens.",
         "spec.bolts[0].inputs[0].from: bolt 'split', input from 'sentences': "
-        "there is no component 'sentences'. There are: ['count'].",
+        "there is no component 'sentences'. There are: count.",
     ),
     "bolts-as-mapping": (
         {"spec.bolts": {"split": {}}},
@@ -563,7 +563,7 @@ STRUCTURE = {
     "unknown-component-like-none": (
         {"spec.bolts.1.inputs.0.from": "kafka"},
         "spec.bolts[1].inputs[0].from: bolt 'count', input from 'kafka': "
-        "there is no component 'kafka'. There are: ['sentences', 'split'].",
+        "there is no component 'kafka'. There are: sentences, split.",
     ),
     "same-stream-twice": (
         {"spec.bolts.1.inputs.1": from_split(type="all")},
@@ -627,7 +627,7 @@ STREAMS = {
     "partial-key-grouping-without-fields-on-a-stream-unknown": (
         {"spec.bolts.1.inputs.0": {"from": "y", "grouping": {"type": "partial-key"}}},
         "spec.bolts[1].inputs[0].from: bolt 'count', input from 'y': there is no component 'y'. "
-        "There are: ['sentences', 'split'].",
+        "There are: sentences, split.",
         "spec.bolts[1].inputs[0].grouping.fields: bolt 'count', input from 'y': partial-key "
         "grouping needs the fields to group by. Add fields: [word].",
     ),

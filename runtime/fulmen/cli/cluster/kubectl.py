@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from fulmen.cli.bad_input import BadInput
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import GROUP, PLURAL, TOPOLOGY_LABEL, VERSION
-from fulmen.topology.problems import did_you_mean
+from fulmen.topology.problems import did_you_mean, there_are
 
 Json = dict[str, Any]
 
@@ -255,7 +255,7 @@ class Kubectl:
         names = [other["metadata"]["name"] for other in others]
         if not names:
             return f"{message} There is none at all: name another namespace with --namespace."
-        cure = did_you_mean(name, names) or f"There are: {', '.join(names)}."
+        cure = did_you_mean(name, names) or there_are(names)
         return f"{message} {cure}"
 
     def _run(self, *arguments: str, content: str | None = None) -> str:

@@ -28,7 +28,7 @@ from fulmen.engine.state.committed_state import (
 )
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code.loading import CodeFolder
-from fulmen.topology.problems import did_you_mean
+from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.topology.reading.partial_document import rest_of
 from fulmen.topology.resource.spec import ACKER
 
@@ -252,7 +252,7 @@ def _check(store: Store, component: str) -> None:
         raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
     if component not in known:
         names = sorted(name for name in known if name != ACKER)
-        cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
+        cure = did_you_mean(component, names) or there_are(names)
         raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
 
 

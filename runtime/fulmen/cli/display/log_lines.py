@@ -9,7 +9,7 @@ from operator import attrgetter
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json
 from fulmen.kube.contract import COMPONENT_LABEL
-from fulmen.topology.problems import did_you_mean
+from fulmen.topology.problems import did_you_mean, there_are
 
 BEGINNING = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
@@ -124,7 +124,7 @@ def hosts_of(topology: Json, component: str) -> set[str]:
     status = topology.get("status", {})
     names = [c["name"] for c in status.get("components", ())]
     if component not in names:
-        cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
+        cure = did_you_mean(component, names) or there_are(names)
         raise BadInput(f"--component: there is no component {component!r}. {cure}")
     rows = status.get("assignment", ())
     start = f"{component}["

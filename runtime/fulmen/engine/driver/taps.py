@@ -24,7 +24,7 @@ from fulmen.engine.taps.condition import ConditionError, condition_of
 from fulmen.engine.taps.kept_lines import KeptLines
 from fulmen.engine.taps.sampler import fields_of
 from fulmen.errors import FulmenError
-from fulmen.topology.problems import did_you_mean
+from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.topology.resource.spec import BoltSpec
 from fulmen.topology.resource.tap import Tap
 
@@ -373,7 +373,7 @@ def _instead(wanted: Wanted, placed: PlacedTopology) -> str:
 
 
 def _no_such(kind: str, name: str, names: Collection[str]) -> TapRefused:
-    cure = did_you_mean(name, names) or f"There are: {', '.join(names) or 'none'}."
+    cure = did_you_mean(name, names) or there_are(names or ["none"])
     return TapRefused(f"there is no {kind} {name!r}. {cure}", HTTPStatus.NOT_FOUND)
 
 

@@ -22,7 +22,7 @@ from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import FOLDER, import_path
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
-from fulmen.topology.problems import did_you_mean
+from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Grouping, SpoutSpec
 
@@ -300,7 +300,7 @@ def _refuse_shadowed(module: ModuleType, top: str, folder: Path | None) -> None:
 def _refuse_attribute(owner: Any, path: str, attribute: str) -> NoReturn:
     classes = {name: value for name, value in vars(owner).items() if inspect.isclass(value)}
     own = [name for name, value in classes.items() if value.__module__ == path]
-    cure = did_you_mean(attribute, classes) or (f"There are: {', '.join(own)}." if own else "")
+    cure = did_you_mean(attribute, classes) or (there_are(own) if own else "")
     raise CodeError(f"{path!r} has no class {attribute!r}", cure)
 
 

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from fulmen.api.event_time import DURATION
 from fulmen.secrets import masked, without_passwords
 from fulmen.topology.configuration.placeholders import Place
-from fulmen.topology.problems import Problem, did_you_mean, shown
+from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
 from fulmen.topology.reading.field_problems import PATTERNS, STATEMENTS, Statement, path_of
 
 _UNKNOWN = object()
@@ -159,7 +159,7 @@ def _statement(model: type[BaseModel], kind: str, found: _Found, details: Any) -
         cure = (
             _elsewhere(model, found.place)
             or did_you_mean(found.place[-1], known)
-            or f"There are: {', '.join(known)}."
+            or there_are(known)
         )
         return f"there is no option {str(found.place[-1])!r}", cure
     if kind == "missing":

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from fulmen.errors import ValidationFailed
-from fulmen.topology.problems import Problem, did_you_mean, shown
+from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
 from fulmen.topology.reading.documents import NOT_YAML, parse_yaml
 from fulmen.topology.reading.field_problems import alias_of, model_in
 from fulmen.topology.resource.spec import Metadata, Topology, TopologySpec
@@ -145,7 +145,7 @@ def _resolve(place: _Place, part: str) -> tuple[Any, Any]:
     if model is Metadata:
         return part, Any
     names = [alias_of(model, attribute) for attribute in model.model_fields]
-    cure = did_you_mean(part, names) or f"There are: {', '.join(names)}."
+    cure = did_you_mean(part, names) or there_are(names)
     if model is Topology and part in (alias_of(TopologySpec, a) for a in TopologySpec.model_fields):
         cure = f"Did you mean 'spec.{part}'?"
     raise _refused(_join(place, part), f"there is no field {part!r}", cure)
@@ -162,7 +162,7 @@ def _index(place: _Place, part: str) -> int:
     if part in names:
         return names.index(part)
     known = [name for name in names if isinstance(name, str)]
-    cure = did_you_mean(part, known) or f"There are: {', '.join(known)}."
+    cure = did_you_mean(part, known) or there_are(known)
     raise _refused(_join(place, part), f"there is no {part!r} in {place.path}", cure)
 
 

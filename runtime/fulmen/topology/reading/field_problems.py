@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from fulmen.api.event_time import DURATION
 from fulmen.errors import ValidationFailed
-from fulmen.topology.problems import Problem, did_you_mean, shown
+from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
 from fulmen.topology.reading.flux import flux_problems, is_flux
 from fulmen.topology.resource import base
 from fulmen.topology.resource.autoscale import CLOCK_TIME
@@ -219,7 +219,7 @@ def _unknown(loc: Loc) -> Statement:
     ):
         return "a spout has no inputs", "List it under bolts if it receives tuples."
     names = fields_at(Topology, loc[:-1])
-    cure = did_you_mean(loc[-1], names) or f"There are: {', '.join(names)}."
+    cure = did_you_mean(loc[-1], names) or there_are(names)
     return f"there is no field {str(loc[-1])!r}", cure
 
 

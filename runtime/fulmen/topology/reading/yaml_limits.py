@@ -4,6 +4,8 @@ Text of some bytes can mean billions of values, by aliases of aliases: what is c
 document means. A document at these limits takes some seconds.
 """
 
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -16,6 +18,28 @@ MAX_VALUES = 100_000
 """The most values in all documents of a file, with keys, and each alias as what it stands for."""
 MAX_DEPTH = 100
 """The most levels of lists and mappings within each other."""
+
+
+def beyond_limits(document: object) -> str | None:
+    """What is too large about a document that was not read from YAML here; None: nothing.
+
+    Takes no stack, however deep the document is.
+    """
+    level, values = [document], 0
+    for _ in range(MAX_DEPTH + 1):
+        values += len(level)
+        if values > MAX_VALUES:
+            return f"there are more than {MAX_VALUES:,} values in it"
+        level = [inner for value in level for inner in _within(value)]
+        if not level:
+            return None
+    return f"lists and mappings are nested deeper than {MAX_DEPTH} levels"
+
+
+def _within(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return chain(value, value.values())
+    return value if isinstance(value, list | tuple) else ()
 
 
 class NotAllowed(yaml.MarkedYAMLError):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fulmen.topology.problems import Problem, Severity, did_you_mean
+from fulmen.topology.problems import Problem, Severity, did_you_mean, there_are
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.component_order import find_cycles
 from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Code, EnvVar, Pod
@@ -295,7 +295,7 @@ def _tasks(count: int) -> str:
 
 def inputs(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
     """Bolts without inputs, inputs from components that don't exist, inputs that come twice."""
-    known = [part.name for part in parts if part.name is not None]
+    known = dict.fromkeys(part.name for part in parts if part.name is not None)
     for part in parts:
         if part.kind == "bolt" and not part.inputs and "inputs" not in part.wrong:
             message = f"{part.label}: it has no inputs, so it would never receive a tuple"
@@ -305,7 +305,7 @@ def inputs(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         for item in part.inputs:
             if item.source is not None and item.source not in known:
                 others = [name for name in known if name != part.name]
-                cure = did_you_mean(item.source, others) or f"There are: {others}."
+                cure = did_you_mean(item.source, others) or there_are(others)
                 message = f"{item.label}: there is no component {item.source!r}"
                 yield Problem(f"{item.path}.from", message, cure)
             if None not in (item.source, item.stream) and (item.source, item.stream) in seen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,10 +13,11 @@ from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.configuration.options import mistaken_in_topology
-from fulmen.topology.problems import Problem
+from fulmen.topology.problems import MORE, Problem, bounded
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import is_topology, parse, shape_problems
 from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
+from fulmen.topology.reading.yaml_limits import beyond_limits
 from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
 from fulmen.topology.validation import across_fields
@@ -145,35 +147,39 @@ def check(
         for_kubernetes: What can't be right in pods is an error.
     """
     document = to_document(source) if isinstance(source, Topology) else source
-    problems = shape_problems(document)
+    if (beyond := beyond_limits(document)) is not None:
+        return Checked((Problem("", f"the document is too large: {beyond}"),), None, {}, ())
+    shape = shape_problems(document)
     if not is_topology(document):
-        return Checked(tuple(problems), document, {}, ())
+        return Checked(tuple(bounded(shape)), document, {}, ())
     parts = components_of(document)
     spec, wrong = rest_of(document)
-    problems += across_fields.names(parts)
-    problems += across_fields.sources(document, parts)
-    problems += across_fields.transactions(spec, parts)
-    problems += across_fields.either_or(spec)
-    problems += across_fields.pods(spec)
-    problems += autoscaling(spec, wrong, parts, checkpoint_tasks or {})
-    problems += across_fields.spark(spec, for_kubernetes)
-    problems += across_fields.checkpoint(spec, for_kubernetes)
-    problems += across_fields.code(spec, for_kubernetes)
-    problems += mistaken_in_topology(spec)
-    problems += across_fields.ticks(parts)
-    problems += across_fields.tasks(parts, checkpoint_tasks or {})
-    problems += event_times(parts)
-    problems += across_fields.inputs(parts)
-    problems += across_fields.groupings(parts)
     classes = Classes(None)
     unclear = "code" in wrong or len(across_fields.code_sources(spec.code)) > 1
-    if not import_classes or (unclear and code_folder is None):
-        problems += without_classes(parts)
-    else:
-        problems += _check_classes(classes, parts, spec, code_folder, base or Path())
-    problems += across_fields.cycles(parts)
+    found = chain(
+        shape,
+        across_fields.names(parts),
+        across_fields.sources(document, parts),
+        across_fields.transactions(spec, parts),
+        across_fields.either_or(spec),
+        across_fields.pods(spec),
+        autoscaling(spec, wrong, parts, checkpoint_tasks or {}),
+        across_fields.spark(spec, for_kubernetes),
+        across_fields.checkpoint(spec, for_kubernetes),
+        across_fields.code(spec, for_kubernetes),
+        mistaken_in_topology(spec),
+        across_fields.ticks(parts),
+        across_fields.tasks(parts, checkpoint_tasks or {}),
+        event_times(parts),
+        across_fields.inputs(parts),
+        across_fields.groupings(parts),
+        without_classes(parts)
+        if not import_classes or (unclear and code_folder is None)
+        else _check_classes(classes, parts, spec, code_folder, base or Path()),
+        across_fields.cycles(parts),
+    )
     return Checked(
-        tuple(sorted(problems, key=_place)),
+        tuple(sorted(bounded(found), key=_place)),
         document,
         classes.streams,
         tuple(classes.pinned),
@@ -255,6 +261,8 @@ def _with_spec(topology: Topology, **fields: Any) -> Topology:
 
 def _place(problem: Problem) -> tuple[int, int]:
     """Where a problem belongs in the list: the topology's, spouts', bolts', then the graph's."""
+    if problem is MORE:
+        return 4, 0
     if problem.path == "spec.bolts":
         return 3, 0
     if problem.path.startswith("spec.transactional"):

@@ -9,7 +9,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command_without_short, topology_name
 from fulmen.cli.cluster.topology import progress
 from fulmen.errors import FulmenError, ValidationFailed
-from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.problems import Problem, did_you_mean, there_are
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _executors(
             continue
         problems += _too_small(option, "the number of executors", number, 1)
         if name not in names:
-            cure = did_you_mean(name, names) or f"There are: {', '.join(names)}."
+            cure = did_you_mean(name, names) or there_are(names)
             problems.append(Problem(option, f"there is no component {name!r}", cure))
         elif name in found:
             problems.append(Problem(option, f"component {name!r} was given before"))
