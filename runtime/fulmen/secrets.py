@@ -29,11 +29,13 @@ _WORD = 8
 """Characters below which a value is masked only as a whole word."""
 _PLAIN = re.compile(r"[+-]?\d{1,5}|true|false|null|none|localhost", re.IGNORECASE)
 _PASSWORDS = (
-    re.compile(r"://[^/?#\s@:]*:([^/?#\s]+)@"),
+    re.compile(r"://[^/?#\s:]*:(\S+)@"),  # where it ends, clients do not agree: at most there
     re.compile(r"\bpassword\s*=\s*'((?:[^'\\]|\\.)+)'", re.IGNORECASE),
     re.compile(r"\bpassword\s*=\s*([^\s'&;,]+)", re.IGNORECASE),
 )
 """Of a URL, and of a connection string in key and value."""
+_URL_PASSWORD = re.compile(r"[\w+.-]+://[^/?#:]*:(.*)@", re.DOTALL)
+_AUTHORITY = re.compile(r"[\w+.-]+://[^/?#]*")
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,24 @@ def without_passwords(text: str) -> str:
     return text
 
 
+def without(text: str, password: str) -> str:
+    """The text with `***` in place of a password, or of what a client makes of it.
+
+    One that is too short to be told from the words of the text is left: see `SHORTEST`.
+    """
+    pattern = _pattern(dict.fromkeys(_variants(password)))
+    return pattern.sub("***", text) if pattern else text
+
+
+def is_clear(url: str) -> bool:
+    """Whether it is clear where the user and the password of a URL end.
+
+    An @ behind the host may be one of the password's: behind a slash that is one of it, too.
+    """
+    authority = _AUTHORITY.match(url)
+    return authority is None or "@" not in url[authority.end() :]
+
+
 def _without_group(match: re.Match[str]) -> str:
     start, end = (at - match.start() for at in match.span(1))
     return f"{match[0][:start]}***{match[0][end:]}"
@@ -157,6 +177,7 @@ def _variants(value: str) -> Iterator[str]:
     for part in _parts(value):
         if len(part) >= SHORTEST and not _PLAIN.fullmatch(part):
             yield part
+            yield " ".join(part.split())  # what a client says, in one line
             yield repr(part)[1:-1]
             yield json.dumps(part)[1:-1]
             yield json.dumps(part, ensure_ascii=False)[1:-1]
@@ -167,9 +188,10 @@ def _variants(value: str) -> Iterator[str]:
 def _parts(value: str) -> Iterator[str]:
     yield value
     yield from (line for line in value.split("\n") if len(line) >= _WORD)  # such as of a key
-    for pattern in _PASSWORDS:
+    for pattern in (*_PASSWORDS, _URL_PASSWORD):
         for password in pattern.findall(value):
-            yield from (password, unquote(password))
+            for part in (password, password.partition("@")[0], re.sub(r"\\(.)", r"\1", password)):
+                yield from (part, unquote(part))
 
 
 def _pattern(texts: Iterable[str]) -> re.Pattern[str] | None:

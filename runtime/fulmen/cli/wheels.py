@@ -41,7 +41,7 @@ _SOURCE: Final = re.compile(
     r"(?:https?:|file:|[./])(?!\S*\.whl(?:[\s;#?]|$)))).*"
 )
 """What is asked for by its place, and is no wheel: pip leaves it out, or writes its source."""
-_USER: Final = re.compile(r"(?<=://)[^/?#\s]+@")
+_USER: Final = re.compile(r"(?<=://)([^/?#\s]+|[^/?#\s:]*:\S+)@")
 """Of a URL: a name, a password, or a token."""
 _BROKEN: Final = re.compile(r"after connection broken by (.*)")
 _PINNED: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*])?\s*(?:==\s*([^\s;]+))?")

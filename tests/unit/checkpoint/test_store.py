@@ -166,7 +166,7 @@ def test_a_file_uri_is_decoded_and_a_plain_path_is_not(tmp_path):
         ),
         pytest.param(
             "s3://me:secret@bucket/prefix",
-            "checkpoint s3://…@bucket/prefix: a URI is shown in logs and in the topology's status,"
+            "checkpoint s3://…: a URI is shown in logs and in the topology's status,"
             " so it must hold no user and no password. Leave them out, and set the environment"
             " variables that the store's own tools read (AWS_ACCESS_KEY_ID and"
             " AWS_SECRET_ACCESS_KEY for s3): on Kubernetes from a Secret, in env of driver and"
@@ -209,14 +209,21 @@ def test_a_file_uri_is_decoded_and_a_plain_path_is_not(tmp_path):
         ),
         pytest.param(
             "s3://[my-bucket]/x",
-            "checkpoint s3://[my-bucket]/x: 'my-bucket' does not appear to be an IPv4 or IPv6"
-            " address. A name of a bucket has no brackets.",
+            "checkpoint s3://…: the URI can't be understood. A name of a bucket has no brackets.",
             id="brackets",
         ),
         pytest.param(
             "s3://me:secret@[bucket",
-            "checkpoint [bucket: Invalid IPv6 URL. A name of a bucket has no brackets.",
+            "checkpoint s3://…: the URI can't be understood. A name of a bucket has no brackets.",
             id="a-bracket-and-a-password",
+        ),
+        pytest.param(
+            "s3://me:sec/ret@bucket/x",
+            "checkpoint s3://…: a URI is shown in logs and in the topology's status, so it must"
+            " hold no user and no password. Leave them out, and set the environment variables that"
+            " the store's own tools read (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3): on"
+            " Kubernetes from a Secret, in env of driver and worker.",
+            id="password-with-a-slash",
         ),
     ],
 )

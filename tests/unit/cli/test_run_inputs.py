@@ -81,7 +81,7 @@ def test_warnings_are_shown(fulmen, tmp_path):
         ),
         (
             "s3://key:secret@bucket/x",
-            "checkpoint s3://…@bucket/x: a URI is shown in logs and in the topology's status, so "
+            "checkpoint s3://…: a URI is shown in logs and in the topology's status, so "
             "it must hold no user and no password. Leave them out, and set the environment "
             "variables that the store's own tools read (AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY for s3): on Kubernetes from a Secret, in env of driver and "

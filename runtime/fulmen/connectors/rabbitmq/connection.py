@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.errors import install
+from fulmen.secrets import is_clear, without
 
 try:
     import pika  # type: ignore[import-untyped]
@@ -24,7 +25,7 @@ SECONDS = 10.0
 PORTS = {"amqp": 5672, "amqps": 5671}
 URL_CURE = (
     "its URL can't be understood. Write 'amqp://user:password@host:5672/vhost', with %2F for the"
-    " vhost / and %40 for @ in a password"
+    " vhost /, and for / and %40 for @ in a password"
 )
 CLOSED = {
     403: "a right is missing",
@@ -66,7 +67,7 @@ class Broker:
         """
         try:
             parts = urlsplit(url)
-            if parts.scheme not in PORTS or not parts.hostname:
+            if parts.scheme not in PORTS or not parts.hostname or not is_clear(url):
                 raise ValueError
             self.parameters: Any = pika.URLParameters(url)
             port = parts.port or PORTS[parts.scheme]
@@ -91,9 +92,7 @@ class Broker:
     def away(self, error: BaseException) -> ServiceUnavailable:
         """What to raise for an error of pika's."""
         text = reason_of(error)
-        return ServiceUnavailable(
-            self.name, text.replace(self._secret, "***") if self._secret else text
-        )
+        return ServiceUnavailable(self.name, without(text, self._secret))
 
 
 def reason_of(error: BaseException) -> str:

@@ -57,13 +57,13 @@ def read_uri(uri: str) -> Place:
         return Place("file", "", uri)
     try:
         parts = urlsplit(uri)
-    except ValueError as error:
-        cure = "A name of a bucket has no brackets."
-        raise BadUri(uri.partition("?")[0].rpartition("@")[2], str(error), cure) from None
+    except ValueError:  # what is wrong may have a password in it
+        shown, message = f"{uri.partition('://')[0]}://…", "the URI can't be understood"
+        raise BadUri(shown, message, "A name of a bucket has no brackets.") from None
     shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
-    if "@" in parts.netloc:
+    if "@" in parts.netloc or ":" in parts.netloc:  # a password may have a / before the @
         raise BadUri(
-            f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}{parts.path}",
+            f"{parts.scheme}://…",
             "a URI is shown in logs and in the topology's status, so it must hold no user and no"
             " password",
             "Leave them out, and set the environment variables that the store's own tools read"

@@ -13,6 +13,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Composed, Identifier
 
+from fulmen.secrets import without
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.maps import Owner, StoredMap
 from fulmen.transactional.stores.tables import (
@@ -125,10 +126,20 @@ def _understood(dsn: str) -> Mapping[str, Any] | None:
         given = conninfo_to_dict(dsn)
     except psycopg.Error:
         return None
-    # A password that has a slash and is not escaped is taken for a port and a database.
+    # A password that has a slash or an @ and is not escaped is taken for a port, a host and more.
     ports = str(given.get("port") or "").split(",")
     is_port = all(port.isdecimal() or not port for port in ports)
-    return given if is_port and "@" not in str(given.get("dbname") or "") else None
+    return given if is_port and _is_clear(dsn, str(given.get("dbname") or "")) else None
+
+
+def _is_clear(dsn: str, database: str) -> bool:
+    """Whether libpq can't have taken a part of the password for something else."""
+    if not re.match(r"postgres(ql)?://", dsn):
+        return "@" not in database
+    authority, _, rest = dsn.partition("://")[2].partition("/")
+    if ":" not in authority:
+        return "@" not in authority
+    return authority.count("@") < 2 and "@" not in rest
 
 
 def names(schema: str, table: str) -> Names:
@@ -263,8 +274,7 @@ def code_of(error: psycopg.Error) -> str:
 
 def without_password(text: str, dsn: str) -> str:
     """The text, with `***` for the DSN's password."""
-    secret = str(conninfo_to_dict(dsn).get("password") or "")
-    return text.replace(secret, "***") if secret else text
+    return without(text, str(conninfo_to_dict(dsn).get("password") or ""))
 
 
 def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:

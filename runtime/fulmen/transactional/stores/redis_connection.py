@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import redis
 from redis import exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from fulmen.secrets import is_clear, without
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.maps import Owner
 from fulmen.transactional.stores.pools import shared
@@ -67,6 +68,7 @@ def described(name: str, url: str) -> str:
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in SCHEMES and bool(parts.hostname or parts.scheme == "unix")
+        is_good = is_good and is_clear(url)
         place = (
             f"at {parts.hostname}:{parts.port or 6379}" if parts.hostname else f"at {parts.path}"
         )
@@ -77,7 +79,8 @@ def described(name: str, url: str) -> str:
         raise StoreRefused(
             f"map {name!r}",
             "its URL can't be understood",
-            "Write 'redis://user:password@host:6379/0', with %40 for @ in a password.",
+            "Write 'redis://user:password@host:6379/0', with %40 for @ and %2F for / in a"
+            " password.",
         )
     return f"{place}, database {database or 0}"
 
@@ -136,11 +139,17 @@ def translated(where: str, url: str) -> Iterator[None]:
     try:
         yield
     except exceptions.RedisError as error:
-        secret = unquote(urlsplit(url).password or "")
-        text = " ".join(str(error).split())
-        if secret and secret in text:
-            raise _meant(where, error, text.replace(secret, "***")) from None
-        raise _meant(where, error, text) from error
+        said = " ".join(str(error).split())
+        text = without_password(said, url)
+        raise _meant(where, error, text) from (error if text == said else None)
+
+
+def without_password(text: str, url: str) -> str:
+    """The text, with `***` for the URL's password."""
+    parts = urlsplit(url)
+    for password in (parts.password, *dict(parse_qsl(parts.query)).values()):
+        text = without(text, unquote(password or ""))
+    return text
 
 
 def _meant(where: str, error: exceptions.RedisError, text: str) -> StoreError:

@@ -82,11 +82,16 @@ class Bucket:
             BadPlace: It is no URI of a bucket, or what every request needs is not in the
                 environment.
         """
-        parts = urlsplit(uri.replace("?", "%3F").replace("#", "%23"))
-        if "@" in parts.netloc:
+        try:
+            parts = urlsplit(uri.replace("?", "%3F").replace("#", "%23"))
+        except ValueError:  # it may have the password in it
             raise BadPlace(
-                f"config.path: {parts.scheme}://…@{parts.netloc.rpartition('@')[2]} has a user or a"
-                " password, and is shown in logs. Leave them out, and set environment variables:"
+                "config.path: it can't be understood as a URI. A bucket's name has no brackets"
+            ) from None
+        if "@" in parts.netloc or ":" in parts.netloc:  # a password may have a / before the @
+            raise BadPlace(
+                f"config.path: {parts.scheme}://… has a user or a password, and is shown in logs."
+                " Leave them out, and set environment variables:"
                 f" {_VARIABLES.get(parts.scheme, _VARIABLES['s3'])}"
             )
         self._scheme = parts.scheme
