@@ -5,12 +5,14 @@ import os
 
 import kopf
 
+from fulmen.topology.reading.yaml_limits import allow_deep_objects
 from fulmen_operator import handlers
 from fulmen_operator.settings import Settings
 
 
 def main() -> None:
     """Run the operator, with settings from the environment."""
+    allow_deep_objects()
     settings = Settings.from_environment(os.environ)
     log_format = kopf.LogFormat.JSON if settings.json_logs else kopf.LogFormat.FULL
     kopf.configure(log_format=log_format)

@@ -18,11 +18,13 @@ from fulmen.kube.contract import (
 )
 from fulmen.kube.driver.pod import drive
 from fulmen.kube.preflight import preflight
+from fulmen.topology.reading.yaml_limits import allow_deep_objects
 
 
 def main() -> int:
     """Run what the first argument says, leave the termination message, return the exit code."""
     logs.set_up()
+    allow_deep_objects()
     match sys.argv[1:]:
         case [command] if command == DRIVER_COMMAND:
             code, ended = drive(os.environ)

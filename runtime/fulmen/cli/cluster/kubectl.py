@@ -17,6 +17,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import GROUP, PLURAL, TOPOLOGY_LABEL, VERSION
 from fulmen.topology.problems import did_you_mean, there_are
+from fulmen.topology.reading.yaml_limits import allow_deep_objects
 
 Json = dict[str, Any]
 
@@ -58,6 +59,12 @@ _NOT_LOGGED_IN = "You must be logged in to the server"
 _OR_TOKEN = (
     "Or the driver asks for its FULMEN_METRICS_TOKEN: set it in the environment of this command."
 )
+
+
+def _read(text: str) -> Any:
+    """What kubectl prints. Objects of anybody may be among it."""
+    allow_deep_objects()
+    return json.loads(text)
 
 
 class _NotFound(FulmenError):
@@ -116,7 +123,7 @@ class Kubectl:
         how = ["--server-side"] if server_side else []
         options = ["--dry-run=server", "-f", "-", "-o", "json"]
         try:
-            found: Json = json.loads(self._run("apply", *how, *options, content=manifest))
+            found: Json = _read(self._run("apply", *how, *options, content=manifest))
         except FulmenError as error:
             words = str(error).removeprefix("kubectl: ")
             if not isinstance(error, BadInput) and any(bad in words for bad in _BAD_OBJECTS):
@@ -231,11 +238,11 @@ class Kubectl:
 
     def items_of(self, *arguments: str) -> Sequence[Json]:
         """The objects of a list that a kubectl gives."""
-        items: Sequence[Json] = json.loads(self._run(*arguments, "-o", "json"))["items"]
+        items: Sequence[Json] = _read(self._run(*arguments, "-o", "json"))["items"]
         return items
 
     def _object(self, name: str, verb: str, *arguments: str) -> Json:
-        content: Json = json.loads(self._about(name, verb, *arguments))
+        content: Json = _read(self._about(name, verb, *arguments))
         return content
 
     def _about(self, name: str, verb: str, *arguments: str) -> str:

@@ -4,6 +4,7 @@ Text of some bytes can mean billions of values, by aliases of aliases: what is c
 document means. A document at these limits takes some seconds.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
@@ -18,6 +19,20 @@ MAX_VALUES = 100_000
 """The most values in all documents of a file, with keys, and each alias as what it stands for."""
 MAX_DEPTH = 100
 """The most levels of lists and mappings within each other."""
+DEEPEST_OBJECT = 10_000
+"""The API server refuses JSON that is deeper."""
+CALLS_A_LEVEL = 4
+"""What copies or writes a value in Python takes up to so many calls for a level of it."""
+
+
+def allow_deep_objects() -> None:
+    """Let this process read whatever the API server has, which is nested up to 10,000 levels deep.
+
+    Python's own limit of 1,000 calls would make one such object of anybody's the end of the
+    process, or of a watch that others are in. JSON of that depth takes a tenth of the stack that
+    there is. What is too deep to be used, `beyond_limits` tells.
+    """
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_OBJECT * CALLS_A_LEVEL))
 
 
 def beyond_limits(document: object) -> str | None:
