@@ -246,6 +246,30 @@ def test_csv_with_a_header_is_read_by_name_also_after_a_kill(tmp_path):
     assert life.values("errors") == [[b"7,8", "it has 2 values, not 3", f"{file}:31"]]
 
 
+def test_what_is_told_of_a_file_whose_name_is_no_unicode_can_be_written_down(tmp_path):
+    path = f"{tmp_path}/a\udcff.json"
+    with open(path, "wb") as file:
+        file.write(b'{"id": 1}\nbad\n{"id": 2}\n')
+    form = {"type": "json", "fields": ["id"]}
+    life = lives(tmp_path / "*", format=form, fileField="file")
+    life.batch()
+    shown = f"{tmp_path}/a\\udcff.json"
+    assert [life.spout.part_of(one) for one in life.pending] == [shown] * 3
+    life.finish()
+    assert life.values() == [[1, shown], [2, shown]]
+    [(_, _, position)] = life.values("errors")
+    assert position == f"{shown}:10"
+    os.unlink(path)
+    life.batch()
+    with open(path, "wb") as file:
+        file.write(b"gone")
+    assert life.batch() == []  # a last line without a line feed
+    os.unlink(path)
+    life.batch()
+    texts = [text for _, values in life.untracked for text in values if isinstance(text, str)]
+    assert [text for text in texts if shown in text and text.isprintable()] == texts != []
+
+
 def test_a_header_that_is_still_being_written_is_waited_for(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("a,")

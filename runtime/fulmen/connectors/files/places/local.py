@@ -84,6 +84,11 @@ class Opened:
             self.raw.close()
 
 
+def as_text(path: str) -> str:
+    """A path that any sink can write down: what is no UTF-8 is escaped, as in Python's `repr`."""
+    return path.encode(errors="backslashreplace").decode()
+
+
 def family(path: str) -> str:
     """The name that a file has, or had before log rotation renamed it."""
     return _ROTATED.sub("", path)

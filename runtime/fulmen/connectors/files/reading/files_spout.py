@@ -29,6 +29,7 @@ from fulmen.connectors.files.places.local import (
     Gone,
     Opened,
     Unreadable,
+    as_text,
     check_same,
 )
 from fulmen.connectors.files.positions import (
@@ -245,7 +246,7 @@ class FilesSpout(Spout):
     @override
     def part_of(self, msg_id: Any) -> str:
         position = self.progress.positions.get(place_of(int(msg_id))[0])
-        return "" if position is None or self.options.in_order else position.path
+        return "" if position is None or self.options.in_order else as_text(position.path)
 
     @override
     def unread_parts(self) -> Sequence[str] | None:
@@ -254,9 +255,9 @@ class FilesSpout(Spout):
         if self._polled_at is None:
             return ["files that are not looked for yet"]
         number = self.positions.current
-        current = [] if number is None else [self.positions[number].path]
+        current = [] if number is None else [as_text(self.positions[number].path)]
         # not by its path alone: a file that waits may be begun, and have a time of its own
-        return current + [f"{found.path} (not begun)" for found in islice(self._queue, 1)]
+        return current + [f"{as_text(one.path)} (not begun)" for one in islice(self._queue, 1)]
 
     # Messages
 
@@ -273,7 +274,7 @@ class FilesSpout(Spout):
 
     def where(self, number: int, place: int) -> str:
         """A place in a file, for people."""
-        return f"{self.positions[number].path}:{place}"
+        return f"{as_text(self.positions[number].path)}:{place}"
 
     # Files
 
@@ -457,5 +458,5 @@ class FilesSpout(Spout):
 
     def tell(self, reason: str, where: str, text: str = "") -> None:
         """Something is lost or passed over: report it, and tell it on the stream `errors`."""
-        self.collector.report_error(text or f"{where}: {reason}")
-        self.emit_error([b"", reason, where], None)
+        self.collector.report_error(as_text(text or f"{where}: {reason}"))
+        self.emit_error([b"", as_text(reason), as_text(where)], None)

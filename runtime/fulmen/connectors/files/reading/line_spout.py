@@ -11,7 +11,14 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fulmen.connectors.files.options import FileSpoutOptions
-from fulmen.connectors.files.places.local import COMPRESSED, Changed, Gone, Opened, check_same
+from fulmen.connectors.files.places.local import (
+    COMPRESSED,
+    Changed,
+    Gone,
+    Opened,
+    as_text,
+    check_same,
+)
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
 from fulmen.connectors.files.reading.files_spout import FilesSpout
 from fulmen.connectors.files.reading.kept import Kept
@@ -169,7 +176,8 @@ class FileSpout(FilesSpout):
     ) -> None:
         rows: list[list[Any]] = []
         ids: list[int] = []
-        extra = [] if self.options.file_field is None else [self.positions[number].path]
+        path = as_text(self.positions[number].path)
+        extra = [] if self.options.file_field is None else [path]
         for record, values in zip(some, decoded, strict=True):
             msg_id = message_id(number, record.start)
             reason = str(values) if isinstance(values, Malformed) else ""
