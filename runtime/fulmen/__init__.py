@@ -5,6 +5,7 @@ all rooms.
 """
 
 from fulmen.api import (
+    JSON_NULL,
     ArrowBolt,
     ArrowOutputCollector,
     ArrowSpout,
@@ -45,6 +46,7 @@ from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.transactional_builder import TransactionalTopologyBuilder
 
 __all__ = [
+    "JSON_NULL",
     "ArrowBolt",
     "ArrowOutputCollector",
     "ArrowSpout",

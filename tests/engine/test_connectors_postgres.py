@@ -93,6 +93,12 @@ def test_values_of_all_types_are_as_they_were(target, mode):
         "o": ("mood", "sad"),
         "p": ("positive", 7),
         "q": ("json", [1, 2]),
+        "s": ("jsonb[]", [{"a": "}"}, [1, [2]], "123", None]),
+        "t": ("date[]", [datetime.date(2026, 1, 31), None]),
+        "u": ("integer[]", [[1, 2], [3, 4]]),
+        "v": ("bytea[]", [b"\xff\\", b""]),
+        "w": ("jsonb", "null"),
+        "x": ("box[]", ["(1,1),(0,0)", "(2,2),(1,1)"]),
         "r": ("inet", "10.0.0.1/24"),
     }
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in types.items())
@@ -126,7 +132,9 @@ def test_values_of_all_types_are_as_they_were(target, mode):
         ("integer", {"a": 1}, "{'a': 1} is of type dict, and the column is of type integer"),
         ("text", "a\0b", "contains the character NUL or a lone surrogate"),
         ("jsonb", [3j], "complex 3j has no form in JSON"),
-        ("integer[]", [object], "is of type list, and the column is of type integer[]"),
+        ("integer[]", [object], "is of type type, and the column is of type integer"),
+        ("integer", 2.0**31, "2147483648.0 is out of the range of integer"),
+        ("bigint[]", [decimal.Decimal("1E+40")], "is out of the range of bigint"),
     ],
 )
 def test_a_value_of_a_wrong_type_fails_before_anything_is_written(target, kind, value, said):

@@ -300,6 +300,86 @@ def test_a_table_of_all_types_goes_to_json_and_to_a_table_of_the_same_types(targ
     )
 
 
+DOCUMENTS = [
+    *("null", "true", "false", '""', '"s"', '"123"', '"null"', '"true"', '"[1]"', '"{}"'),
+    *('"\\"s\\""', '"a\\\\b"', '"\\n\\t"', '"é😀"', '" "', '"NaN"', '"1.10"', '"\\u0001"'),
+    *("0", "-0", "-0.0", "1", "1.0", "1.10", "-7", "1e2", "0.1", "0.30000000000000004"),
+    *("0.1234567890123456789", "12345678901234567890123", "9007199254740993.0", "1e400"),
+    *("1e-400", "4.9e-324", "1" + "0" * 5000, "[]", "{}", "[null]", '[1, "1", [1.10]]'),
+    *('{"a": null}', '{"": {"b": [0.1234567890123456789, 1e400]}}', "[" * 250 + "]" * 250),
+]
+
+
+def test_json_is_the_same_in_a_table_that_it_is_copied_to(target):
+    columns = "id serial, j json, b jsonb, js json[], bs jsonb[]"
+    target.run(f"CREATE TABLE t ({columns})", f"CREATE TABLE copy ({columns})")
+    for text in (*DOCUMENTS, None):
+        target.run(
+            psycopg.sql.SQL(
+                "INSERT INTO t (j, b, js, bs) SELECT d, d::jsonb, ARRAY[d, NULL, d],"
+                " ARRAY[d, NULL, d]::jsonb[] FROM (SELECT {}::json) AS x (d)"
+            ).format(text)
+        )
+    fields = ("id", "j", "b", "js", "bs")
+    one = growing(target, fields=list(fields))
+    one.batch(room=100)
+    assert one.collector.told == []
+    sink = prepared(PostgresSink(), fields, dsn=target.dsn, table="copy")
+    assert written(sink, list(one.pending.values()), fields=fields) == {}
+    same = "(t.j::jsonb, t.b, t.js::jsonb[], t.bs) IS NOT DISTINCT FROM"
+    same += " (c.j::jsonb, c.b, c.js::jsonb[], c.bs)"
+    assert (
+        target.run(f"SELECT t::text, c::text FROM t JOIN copy c USING (id) WHERE NOT ({same})")
+        == []
+    )
+    assert target.run("SELECT count(*), count(b) FROM copy") == [
+        (len(DOCUMENTS) + 1, len(DOCUMENTS))
+    ]
+
+
+def test_json_that_can_not_be_read_is_told_and_holds_no_other_row(target):
+    target.run("CREATE TABLE t (id serial, j json, a json[])")
+    deep = "[" * 251 + "]" * 251
+    target.run(f"INSERT INTO t (j) VALUES ('{deep}'), ('1e{'9' * 30}'), ('[1]')")
+    target.run("INSERT INTO t (a) VALUES ('{{1},{2}}'), ('[2:2]={1}'), ('{[1]}')")
+    one = growing(target, fields=["j", "a"])
+    one.batch(room=10)
+    assert [(why.partition(":")[0], at) for _, why, at in one.collector.told] == [
+        *(("field 'j'", "t.id=1"), ("field 'j'", "t.id=2")),
+        *(("field 'a'", "t.id=4"), ("field 'a'", "t.id=5")),
+    ]
+    good = [values for values in one.pending.values() if len(values) == 2]
+    assert good == [([1], None), (None, [[1]])]
+
+
+def test_arrays_with_infinity_are_copied(target):
+    columns = "id serial, d date[], at timestamptz[], n numeric[], f float8[][]"
+    target.run(
+        f"CREATE TABLE t ({columns})",
+        f"CREATE TABLE copy ({columns})",
+        "INSERT INTO t (d, at, n, f) VALUES ('{2026-01-31,infinity,NULL}',"
+        " '{2026-01-31 12:00+05:30,-infinity,12026-01-01 00:00+00}', '{1.10,NaN}', '{{1},{NaN}}')",
+    )
+    fields = ("id", "d", "at", "n", "f")
+    one = growing(target, fields=list(fields))
+    one.batch()
+    sink = prepared(PostgresSink(), fields, dsn=target.dsn, table="copy")
+    assert written(sink, list(one.pending.values()), fields=fields) == {}
+    assert target.run("SELECT t::text FROM t") == target.run("SELECT c::text FROM copy AS c")
+
+
+def test_whole_numbers_of_any_type_go_to_integers(target):
+    target.run("CREATE TABLE t (a smallint, b bigint, c integer[])")
+    sink = prepared(PostgresSink(), ("a", "b", "c"), dsn=target.dsn, table="t")
+    rows = [
+        [7.0, Decimal("7.00"), [Decimal("7E+1"), -0.0]],
+        [7.5, 1, None],
+        [1, Decimal("NaN"), []],
+    ]
+    assert sorted(written(sink, rows, fields=("a", "b", "c"))) == [1, 2]
+    assert target.run("SELECT * FROM t") == [(7, 7, [70, 0])]
+
+
 def test_times_that_python_can_not_hold_are_told_if_their_field_has_a_type(target):
     target.run(
         "CREATE TABLE t (id int, at timestamptz, day date, word text)",

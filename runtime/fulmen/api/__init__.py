@@ -17,6 +17,7 @@ from fulmen.api.components import (
 from fulmen.api.context import TopologyContext
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
+from fulmen.api.json_null import JSON_NULL
 from fulmen.api.signals import Counter, Gauge, Histogram
 from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
 from fulmen.api.transactional_spouts import (
@@ -37,6 +38,7 @@ from fulmen.api.tuples import Tuple
 
 __all__ = [
     "ERRORS_STREAM",
+    "JSON_NULL",
     "ArrowBolt",
     "ArrowOutputCollector",
     "ArrowSpout",

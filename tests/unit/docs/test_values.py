@@ -18,6 +18,7 @@ import pytest
 from fastavro.read import LOGICAL_READERS
 from pydantic import BaseModel
 
+from fulmen import JSON_NULL
 from fulmen.connectors.files.columns import TYPES, column
 from fulmen.connectors.formats import (
     DEFAULT,
@@ -54,7 +55,15 @@ class Model(BaseModel):
 
 
 NAMES = {one.__name__: one for one in (date, datetime, time, timedelta, Decimal, UUID, ip_address)}
-NAMES |= {"UTC": UTC, "np": np, "math": math, "Color": Color, "Point": Point, "Model": Model}
+NAMES |= {
+    "JSON_NULL": JSON_NULL,
+    "UTC": UTC,
+    "np": np,
+    "math": math,
+    "Color": Color,
+    "Point": Point,
+    "Model": Model,
+}
 
 
 def cells_of(which, text):

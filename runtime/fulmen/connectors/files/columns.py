@@ -87,7 +87,10 @@ def column(kind: str) -> Convert:
     made = _MADE.get(kind) or _decimals(arrow_type(kind))
 
     def convert(value: Any) -> Any:
-        return None if value is None else made(natural(value), kind)
+        if value is None:
+            return None
+        value = natural(value)
+        return None if value is None and kind != "string" else made(value, kind)
 
     return convert
 

@@ -8,11 +8,15 @@ has one is read by Python's own module, exactly.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import orjson
+
+from fulmen.api.json_null import JSON_NULL
 
 _DIGITS = bytes(48 if byte in b"0123456789" else 32 for byte in range(256))
 _SHORTEST = 19
@@ -22,6 +26,10 @@ _SAMPLED = b"0" * (_SHORTEST // _STEP)
 _RUN = b"0" * _SHORTEST
 _FLOATS_FROM = float(1 << 63)
 TOO_DEEP = "it is nested too deeply"
+DEEPEST = 250
+"""Neither orjson nor pickle writes what is nested much more deeply."""
+_MAY_BE_INEXACT = re.compile(rb"[\d.]{16,}|\d[eE][+-]?\d")
+"""A number that a float may not equal: floats keep 15 digits, and have limits."""
 
 
 def loads(data: bytes | str) -> Any:
@@ -39,6 +47,47 @@ def loads(data: bytes | str) -> Any:
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     return again(raw) if is_large else value
+
+
+def document(data: bytes) -> Any:
+    """A value of JSON as it is: numbers that Python's int and float can't hold are Decimals.
+
+    Returns:
+        JSON_NULL for null.
+
+    Raises:
+        ValueError: It is not JSON, or is nested too deeply.
+    """
+    value = _read(data, _real, _whole) if may_be_inexact(data) else orjson.loads(data)
+    if data.count(b"[") + data.count(b"{") > DEEPEST and _depth(value) > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    return JSON_NULL if value is None else value
+
+
+def _depth(value: Any) -> int:
+    """How many lists and dicts are around the innermost one, and itself."""
+    depth, level = 0, [value]
+    while level := [one for one in level if type(one) is dict or type(one) is list]:
+        depth += 1
+        level = [inner for one in level for inner in (one.values() if type(one) is dict else one)]
+    return depth
+
+
+def may_be_inexact(data: bytes) -> bool:
+    """Whether a number may be there that no float equals."""
+    return _MAY_BE_INEXACT.search(data) is not None
+
+
+def _real(digits: str) -> float | Decimal:
+    exact, rounded = Decimal(digits), float(digits)
+    return rounded if math.isfinite(rounded) and Decimal(repr(rounded)) == exact else exact
+
+
+def _whole(digits: str) -> int | Decimal:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads no longer ones
+        return Decimal(digits)
 
 
 def may_have_large(messages: Sequence[bytes]) -> bool:
@@ -71,12 +120,18 @@ def again(data: bytes, *, decimals: bool = False) -> Any:
     Raises:
         ValueError: A number has more digits than Python reads, or it is nested too deeply.
     """
+    return _read(data, Decimal if decimals else None)
+
+
+def _read(
+    data: bytes, real: Callable[[str], Any] | None, whole: Callable[[str], Any] | None = None
+) -> Any:
     try:
-        return json.loads(
-            data, parse_float=Decimal if decimals else None, parse_constant=_no_constant
-        )
+        return json.loads(data, parse_float=real, parse_int=whole, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+    except ArithmeticError:
+        raise ValueError("a number has an exponent that is too large") from None
 
 
 def _no_constant(name: str) -> None:

@@ -45,14 +45,17 @@ class JsonFormat(Format):
         self._members = tuple(fields)
         self.types = types
         self._required = tuple(required)
-        self._typed = converters(types, self._members)
+        self._documents = [name for name in self._members if types.get(name) == "json"]
+        others = {name: kind for name, kind in types.items() if kind != "json"}
+        self._typed = converters(others, self._members)
         self._decimals = [i for i, name, _ in self._typed if types[name] == "decimal"]
         self._writer = writer
         self._other = None if is_utf_8(encoding) else encoding
 
     @override
     def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
-        if self._members and not (self._required or self._typed or self._other):
+        is_plain = not (self._required or self._typed or self._documents or self._other)
+        if self._members and is_plain:
             try:
                 return self._at_once(messages)
             except PASSED_ON:
@@ -96,7 +99,7 @@ class JsonFormat(Format):
         if not self._members:
             return [value]
         values = [value.get(name) for name in self._members]
-        if self._typed:
+        if self._typed or self._documents:
             self._keep_digits(data, values)
             convert_all(values, self._typed)
         return values
@@ -106,14 +109,22 @@ class JsonFormat(Format):
             try:
                 return exact.loads(data)
             except orjson.JSONDecodeError:
-                if not self._decimals:  # which may be beyond all floats
+                if not (self._decimals or self._documents):  # which may be beyond all floats
                     raise
                 return exact.again(data, decimals=True)
         except ValueError as error:
             raise Malformed(f"it is not JSON: {error}") from error
 
     def _keep_digits(self, data: bytes, values: list[Any]) -> None:
-        """Have the digits of decimals, which floats have not."""
+        """Have the digits of decimals and in documents, which floats have not."""
+        if self._documents and exact.may_be_inexact(data):
+            try:
+                whole = exact.document(data)
+            except ValueError as error:
+                raise Malformed(str(error)) from None
+            for i, name in enumerate(self._members):
+                if name in self._documents:
+                    values[i] = whole.get(name)
         floats = [i for i in self._decimals if type(values[i]) is float]
         if floats:
             whole = exact.again(data, decimals=True)

@@ -165,7 +165,7 @@ def _duration(value: Any) -> timedelta:
 
 
 def _json(value: Any) -> Any:
-    return exact.loads(value) if isinstance(value, str) else value
+    return exact.document(value.encode()) if isinstance(value, str) else value
 
 
 _MADE: dict[str, Convert] = {

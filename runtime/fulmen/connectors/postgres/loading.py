@@ -8,11 +8,13 @@ from typing import Any
 import psycopg
 from psycopg.adapt import Buffer, Loader, Transformer
 from psycopg.sql import SQL, Composed
+from psycopg.types.array import ArrayLoader
 from psycopg.types.multirange import MultirangeInfo
 from psycopg.types.range import RangeInfo
 from psycopg.types.string import TextLoader
 
 from fulmen.connectors.formats import Malformed, unread
+from fulmen.connectors.formats.exact import document
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.sql.options import Fields
 from fulmen.errors import PASSED_ON
@@ -21,6 +23,9 @@ from fulmen.transactional.errors import StoreRefused
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""
 TEXT = psycopg.pq.Format.TEXT
+DOCUMENTS = [psycopg.adapters.types[name] for name in ("json", "jsonb")]
+OF_DIMENSIONS = (b"{{", b"[")
+"""How arrays begin that have several dimensions, or do not begin at 1."""
 INTERVAL = psycopg.adapters.types["interval"].oid
 OF_NO_LENGTH = (b"mon", b"year")
 """Units of intervals that psycopg would take for 30 and 365 days. Python's have none such."""
@@ -105,6 +110,10 @@ def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
         for info in psycopg.adapters.types:
             if isinstance(info, kind):
                 cursor.adapters.register_loader(info.oid, TextLoader)
+    for info in DOCUMENTS:
+        cursor.adapters.register_loader(info.oid, _Document)
+        made = type("Documents", (_Documents,), {"base_oid": info.oid})
+        cursor.adapters.register_loader(info.array_oid, made)
     for name in OUT_OF_RANGE:
         oid = psycopg.adapters.types[name].oid
         loader = psycopg.adapters.get_loader(oid, TEXT)
@@ -144,6 +153,23 @@ def _row(cursor: psycopg.Cursor[Any], at: int) -> list[Any]:
                 wrong.append(Malformed(f"field {column.name!r}: {unread(error)}"))
         values.append(value)
     return values + wrong[:1]
+
+
+class _Document(Loader):
+    def load(self, data: Buffer) -> Any:
+        try:
+            return document(bytes(data))
+        except ValueError as error:
+            raise Malformed(f"its JSON can't be read: {error}") from None
+
+
+class _Documents(ArrayLoader):
+    """An array of JSON, whose values may be lists: so there is no telling what is a dimension."""
+
+    def load(self, data: Buffer) -> Any:
+        if bytes(data[:2]).startswith(OF_DIMENSIONS):
+            raise Malformed("an array of JSON can't have dimensions or bounds")
+        return super().load(data)
 
 
 def _lenient(exact: type[Any]) -> type[Loader]:

@@ -26,13 +26,14 @@ AFTER_INSERT_MASK, AFTER_INSERT = 1 | 2 | 4 | 64, 1 | 4
 """Of pg_trigger.tgtype: for each row (1), after (neither 2 nor 64) an INSERT (4)."""
 COLUMNS = """
 SELECT a.attname, format_type(t.oid, -1), b.typname, b.typcategory,
-       format_type(t.oid, a.atttypmod),
+       format_type(t.oid, a.atttypmod), format_type(e.oid, -1), e.typname, e.typcategory,
        a.attgenerated <> '' OR a.attidentity = 'a',
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND NOT EXISTS (
            SELECT FROM pg_trigger WHERE tgrelid = a.attrelid AND NOT tgisinternal)
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+LEFT JOIN pg_type e ON b.typcategory = 'A' AND e.oid = b.typelem
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
@@ -253,7 +254,7 @@ def _columns(
     writable = [name for name, *_, is_generated, _ in found if not is_generated]
     check_columns(where, names, writable, WRITTEN)
     check_unwritten(where, [row[0] for row in found if row[-1]], names)
-    by_name = {row[0]: _column(*row[:5]) for row in found}
+    by_name = {row[0]: _column(*row[:8]) for row in found}
     return [by_name[name] for name in names]
 
 
@@ -261,13 +262,20 @@ def _look(db: psycopg.Connection[Any], table: Identifier) -> list[tuple[Any, ...
     return db.execute(COLUMNS, [table.as_string(db)]).fetchall()
 
 
-def _column(name: str, declared: str, base: str, category: str, exact: str) -> Column:
-    kind = KINDS.get(category, "other")
+def _column(
+    name: str, declared: str, base: str, category: str, exact: str, *element: str | None
+) -> Column:
+    kind, inner = _kind(base, category), None
+    if kind == "array":
+        of, of_base, of_category = (text or "" for text in element)
+        inner = Column(name, of, _kind(of_base, of_category))
+    return Column(name, declared, kind, exact, inner)
+
+
+def _kind(base: str, category: str) -> Kind:
     if base in ("json", "jsonb"):
-        kind = "json"
-    if base == "bytea":
-        kind = "bytes"
-    return Column(name, declared, kind, exact)
+        return "json"
+    return "bytes" if base == "bytea" else KINDS.get(category, "other")
 
 
 def _create(db: psycopg.Connection[Any], options: TableSinkOptions) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import psycopg
@@ -21,6 +22,8 @@ Kind = Literal["text", "number", "bytes", "json", "array", "other"]
 LIMITS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
 WRITABLE = 10**4000
 """Python writes integers of 4,300 digits, and no longer ones."""
+TAKE_TEXT: tuple[Kind, ...] = ("text", "number", "other")
+"""Kinds of columns to which text goes as it is."""
 Text = str | None
 
 
@@ -33,12 +36,14 @@ class Column:
         type: Its type, as a cast has it.
         kind: What kind of type.
         exact: Its type with what is in brackets, such as `numeric(6,2)`.
+        element: What an array has, as a column.
     """
 
     name: str
     type: str
     kind: Kind
     exact: str = ""
+    element: Column | None = None
 
 
 def texts(
@@ -56,7 +61,7 @@ def texts(
         limit = LIMITS.get(column.type, WRITABLE)
         if min(values) >= -limit and max(values) < limit:
             return list(map(str, values))
-    elif kinds == {str} and column.kind not in ("bytes", "array") and _is_text("".join(values)):
+    elif kinds == {str} and column.kind in TAKE_TEXT and _is_text("".join(values)):
         return values
     found: list[Text] = []
     for i, value in enumerate(values):
@@ -82,9 +87,10 @@ def text_of(column: Column, value: Any) -> Text:
     if value is None:
         return None
     try:
-        if column.kind == "json" and not isinstance(value, str):
+        if column.kind == "json":
             return DEFAULT.dumps(value).decode()
-        return _text_of(column, natural(value))
+        value = natural(value)
+        return None if value is None and column.kind != "text" else _text_of(column, value)
     except Malformed as error:
         raise DoesNotFit(str(error)) from None
 
@@ -96,20 +102,35 @@ def _text_of(column: Column, value: Any) -> Text:
         raise _wrong(column, value)
     if isinstance(value, bool) and column.kind == "number":
         raise _wrong(column, value)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         limit = LIMITS.get(column.type)
-        if limit is not None and not -limit <= value < limit:
-            raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
+        if limit is not None and value == value:
+            if not -limit <= value < limit:
+                raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
+            value = int(value) if int(value) == value else value
         return DEFAULT.text(value)
-    if isinstance(value, list | tuple) and column.kind not in ("array", "text"):
-        raise _wrong(column, value)
-    if isinstance(value, tuple) and column.kind == "array":
-        value = list(value)  # a tuple would be a row
+    if isinstance(value, list | tuple) and column.kind != "text":
+        if column.element is None:
+            raise _wrong(column, value)
+        return _array(column.element, value)
     is_as_everywhere = column.kind == "text" or isinstance(value, str)
     text = DEFAULT.text(value) if is_as_everywhere else _dumped(column, value)
     if not _is_text(text):
         raise DoesNotFit(f"{repr_of(value)} contains the character NUL or a lone surrogate")
     return text
+
+
+def _array(element: Column, values: Sequence[Any]) -> str:
+    """An array. One of JSON has no dimensions, since its values may be lists."""
+    found: list[str] = []
+    for value in values:
+        inner = None if element.kind == "json" else natural(value)
+        if isinstance(inner, list | tuple):
+            found.append(_array(element, inner))
+        else:
+            text = text_of(element, value)
+            found.append("NULL" if text is None else f'"{_in_quotes(text)}"')
+    return "{" + (";" if element.type == "box" else ",").join(found) + "}"
 
 
 def _is_text(text: str) -> bool:

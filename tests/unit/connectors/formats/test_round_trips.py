@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from fulmen.connectors.files.contents import content_of
@@ -25,6 +25,12 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampl
 )
 ZONES = st.sampled_from([None, UTC, timezone(timedelta(seconds=-3208)), timezone(timedelta(0, 60))])
 UNFINITE = st.sampled_from([math.nan, math.inf, -math.inf])
+LONG = [Decimal("0.1234567890123456789"), Decimal("1E+400"), 10**30, 1e300, 0.1 + 0.2]
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS | st.sampled_from([*LONG, "123", "null"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
 TYPED = {
     "string": TEXTS,
     "binary": TEXTS.map(str.encode),
@@ -41,11 +47,7 @@ TYPED = {
     "timestamp": st.datetimes(timezones=ZONES),
     "duration": st.timedeltas(),
     "uuid": st.uuids(),
-    "json": st.recursive(
-        st.none() | st.booleans() | st.integers() | TEXTS,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-        max_leaves=5,
-    ).filter(lambda value: isinstance(value, list | dict)),
+    "json": DOCUMENTS,
 }
 
 
@@ -78,6 +80,7 @@ def test_a_value_of_json_with_a_type_is_read_as_it_was_written(kind, data):
 @given(data=st.data())
 def test_a_value_of_csv_with_a_type_is_read_as_it_was_written(kind, data):
     value = data.draw(st.none() | TYPED[kind])
+    assume(kind != "json" or value is None or isinstance(value, list | dict))
     made = form(CsvOptions, type="csv", fields={"v": kind, "w": "string"}, nulls=["NA", ""])
     written = made.encoder(["v", "w"])([value, "w"])
     found, _ = made.decode(written)

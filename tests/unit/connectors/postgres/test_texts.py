@@ -1,5 +1,8 @@
 """Values as PostgreSQL reads them, compared with how psycopg reads them."""
 
+from decimal import Decimal
+
+import numpy as np
 import psycopg
 import pytest
 from hypothesis import given
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from psycopg import _py_transformer, pq
 from psycopg._copy_base import _parse_row_text
 
+from fulmen import JSON_NULL
 from fulmen.connectors.postgres.texts import Column, array, lines, text_of, texts
 from fulmen.transactional.columns import DoesNotFit
 
@@ -44,6 +48,33 @@ INTEGER = Column("n", "integer", "number")
 @pytest.mark.parametrize("value", [-(2**31), 2**31 - 1, None, 0.5, "12"])
 def test_a_value_has_the_same_text_alone_and_among_many(value):
     assert texts(INTEGER, [value] * 3, pytest.fail) == [text_of(INTEGER, value)] * 3
+
+
+@pytest.mark.parametrize("value", [7.0, Decimal("7.00"), np.float64(7)])
+def test_a_whole_number_of_any_type_is_an_integer(value):
+    assert text_of(INTEGER, value) == "7"
+
+
+DOCUMENT = Column("d", "jsonb", "json")
+DOCUMENTS = Column("d", "jsonb[]", "array", element=DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("123", '"123"'),
+        ("null", '"null"'),
+        (JSON_NULL, "null"),
+        ({"n": [Decimal("1E+400"), "a"]}, '{"n":[1E+400,"a"]}'),
+        (None, None),
+    ],
+)
+def test_json_is_written_as_what_it_is(value, text):
+    assert texts(DOCUMENT, [value] * 2, pytest.fail) == [text] * 2
+    escaped = text and '"' + text.replace('"', '\\"') + '"'
+    assert text_of(DOCUMENTS, [value, [value]]) == (
+        f'{{{escaped or "NULL"},"[{(text or "null").replace(chr(34), chr(92) + chr(34))}]"}}'
+    )
 
 
 @pytest.mark.parametrize(
