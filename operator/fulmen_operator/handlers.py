@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Any
 
 import kopf
-from prometheus_client import start_http_server
 
 from fulmen.kube import contract
 from fulmen_operator import metrics
@@ -85,9 +84,7 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     api = await memo.open.enter_async_context(KubernetesApi())
     await must_be_served(api)
     follow(memo)
-    server, thread = start_http_server(memo.settings.metrics_port)
-    memo.open.callback(thread.join)
-    memo.open.callback(server.shutdown)
+    memo.open.enter_context(metrics.served(memo.settings.metrics_port))
     memo.task = asyncio.create_task(led(memo, api))
 
 

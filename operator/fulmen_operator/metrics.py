@@ -1,9 +1,12 @@
 """The operator's own figures, as Prometheus reads them."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, MetricsHandler
+
+from fulmen.serving import BoundedHandler, BoundedServer
 
 RECONCILES = Counter("fulmen_operator_reconciles", "Topologies looked at.", ["result"])
 SECONDS = Histogram(
@@ -24,6 +27,21 @@ _WORKERS = Gauge(
     ["topology_namespace", "topology", "reason"],
 )
 _LEADER = Gauge("fulmen_operator_leader", "Whether this operator leads: 1, else 0.")
+
+
+class _Handler(BoundedHandler, MetricsHandler):
+    """Answers every GET with all figures."""
+
+    protocol_version = "HTTP/1.0"  # as the library's, which does not say how long an answer is
+
+
+def served(port: int) -> AbstractContextManager[int]:
+    """Serve the figures at all of this machine's addresses.
+
+    Args:
+        port: 0: a free one. The context gives which.
+    """
+    return BoundedServer(("", port), _Handler).running()
 
 
 def show(namespace: str, name: str, status: Mapping[str, Any] | None) -> None:

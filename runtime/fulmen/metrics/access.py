@@ -10,6 +10,7 @@ import binascii
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
@@ -118,6 +119,18 @@ def is_from_here(peer: str, own: str) -> bool:
     address = _address(peer.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)  # as a socket of both kinds has it
     return peer == own or (address is not None and (mapped or address).is_loopback)
+
+
+def is_foreign(headers: Mapping[str, str] | Message) -> bool:
+    """Whether a browser asks for a page that is not this server's.
+
+    Args:
+        headers: Those of the request, by their names in any case.
+    """
+    if headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        return True
+    origin, host = headers.get("Origin"), headers.get("Host", "")
+    return origin is not None and origin.partition("://")[2] != host
 
 
 def _shown(authorization: str) -> bytes:

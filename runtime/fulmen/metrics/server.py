@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import json
-import socket
-import sys
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
 from typing import Any, Self
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
-from typing_extensions import override
 
 from fulmen.engine.driver.taps import OpenTap, TapRefused, Taps, Wanted
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
-from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, Access, is_from_here
+from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, Access, is_foreign, is_from_here
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.families.topology import TopologyCollector
 from fulmen.metrics.history import STEPS, History
 from fulmen.metrics.page import Page
 from fulmen.metrics.snapshot import Snapshot
+from fulmen.serving import BoundedHandler, BoundedServer
 
-_REQUEST_SECONDS = 10
-"""A client that has not sent its request by then is cut off."""
-_LOOK_SECONDS = 0.1
-"""How often the server looks whether it is to end."""
 _SILENT_SECONDS = 1.0
 """Without a tuple; then a client that has gone is noticed."""
 Scaling = Callable[[], Mapping[str, Any] | None]
@@ -95,6 +86,9 @@ class Site:
             if refusal is not None:
                 return Answer(refusal.reason.encode(), status=refusal.status)
         if url.path == "/api/tap":
+            if is_foreign(headers):
+                text = b"Tuples are not shown to pages of others.\n"
+                return Answer(text, status=HTTPStatus.FORBIDDEN)
             return self._tap(url.query, from_here)
         return self._allowed(url, headers.get("Accept", ""))
 
@@ -165,14 +159,9 @@ class Site:
         return Answer(b"", "application/x-ndjson", tap=tap)
 
 
-def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+def _handler(site: Site) -> type[BoundedHandler]:
+    class Handler(BoundedHandler):
         """Answers GET, and nothing else."""
-
-        server_version = "fulmen"
-        sys_version = ""
-        timeout = _REQUEST_SECONDS
-        protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             """Answer."""
@@ -212,34 +201,11 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
                 for line in answer.tap.lines(_SILENT_SECONDS):
                     self.wfile.write(line)
 
-        @override
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a scrape is no news."""
-
     return Handler
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    @override
-    def server_bind(self) -> None:
-        """Without asking the name service for this host's name, which may take seconds."""
-        TCPServer.server_bind(self)
-
-    @override
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
-
-
-class _Server6(_Server):
-    address_family = socket.AF_INET6
-
-
 class MetricsServer:
-    """A server for as long as it is open. Any number of clients; each request has a thread."""
+    """A server for as long as it is open."""
 
     def __init__(
         self,
@@ -268,7 +234,7 @@ class MetricsServer:
         self._history = History(totals)
         site = Site(totals, self._history, probes, access, taps, scaling)
         try:
-            self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
+            self._server = BoundedServer((host, port), _handler(site))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise FulmenError(
@@ -277,12 +243,7 @@ class MetricsServer:
             ) from error
         self.host = host
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(
-            target=self._server.serve_forever,
-            args=(_LOOK_SECONDS,),
-            name="fulmen-metrics",
-            daemon=True,
-        )
+        self._open = ExitStack()
 
     @property
     def url(self) -> str:
@@ -292,11 +253,9 @@ class MetricsServer:
 
     def __enter__(self) -> Self:
         self._history.start()
-        self._thread.start()
+        self._open.callback(self._history.stop)
+        self._open.enter_context(self._server.running())
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-        self._history.stop()
+        self._open.close()

@@ -13,8 +13,8 @@
         def finish_batch(self):
             self.counts.update(self.attempt, self.partials, plus)
 
-Uses only `api` and `errors`; used by authors. `conformance` tests a store of one's own. The clients
-of PostgreSQL and Redis are imported when a map of theirs is made.
+Uses only `api`, `errors` and `secrets`; used by authors. `conformance` tests a store of one's own.
+The clients of PostgreSQL and Redis are imported when a map of theirs is made.
 """
 
 from fulmen.transactional.errors import (

@@ -57,6 +57,30 @@ def refused(server, query, **headers):
         return answer.code, answer.read().decode()
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_page_of_others_takes_no_tap(running, server, headers):
+    said = 403, "Tuples are not shown to pages of others.\n"
+    assert refused(server, "component=orders&limit=1", **headers) == said
+    assert not running._taps._open
+
+
+def test_the_page_itself_takes_one(running, server):
+    origin = server.url.rstrip("/")
+    own = {"Origin": origin, "Sec-Fetch-Site": "same-origin"}
+    with opened(server, "component=orders&limit=1", **own) as answer:
+        running.step()
+        first, _ = [json.loads(line) for line in answer if line.strip()]
+    assert first["values"]["id"] == 0
+
+
 def test_tuples_are_lines_of_json_until_there_are_as_many_as_were_wanted(running, server, closed):
     with opened(server, "component=orders&where=id+%3E+0&limit=2") as answer:
         assert answer.headers["Content-Type"] == "application/x-ndjson"
