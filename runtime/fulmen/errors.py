@@ -39,6 +39,7 @@ FulmenError
         StoreRefused        it will never take it: a right is missing, or it is somebody else's
                             (transactional/errors.py)
         StaleAttempt        a later attempt was written (transactional/errors.py)
+    StoreMismatch           a store and the checkpoint do not fit: one was set back (api/marks.py)
     BadPlace                files can't be read from a place, or written to it
                             (connectors/files/places/local.py)
     TopologyFailed          a topology can't go on

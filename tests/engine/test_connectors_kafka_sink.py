@@ -4,8 +4,10 @@ import time
 import zlib
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
-from fulmen.api.sinks import MarkAhead, ServiceUnavailable
+from fulmen.api.marks import StoreMismatch
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
 from fulmen.connectors.kafka.writing import producing
@@ -244,12 +246,36 @@ def test_rows_of_the_topic_of_the_sink_wait_for_it_if_others_name_their_own(
 def test_what_is_written_is_not_written_again(kafka, topic, sink, read):
     kafka.make_topic(topic, 2)
     life = sink()
-    for number in (3, 3, 8, 8):
+    for number in (1, 1, 2, 2):
         life.write(("k", str(number)), number=number)
     life.kill()
-    life.write_at_last(("k", "8"), number=8)
-    life.write(("k", "9"), number=9)
-    assert read() == [b"3", b"8", b"9"]
+    life.write_at_last(("k", "2"), number=2)
+    life.write(("k", "3"), number=3)
+    assert read() == [b"1", b"2", b"3"]
+
+
+def test_a_topic_whose_mark_is_not_the_one_before_takes_nothing(kafka, topic, sink, read):
+    kafka.make_topic(topic, 2)
+    life = sink()
+    with pytest.raises(StoreMismatch, match="the store has no commit"):  # a topic made anew
+        life.write_at_last(("k", "5"), number=5)
+    life.write_at_last(("k", "1"), number=1)
+    life.kill()
+    with pytest.raises(StoreMismatch, match="the store is older than the checkpoint"):
+        life.write_at_last(("k", "3"), number=3)
+    assert read() == [b"1"]
+
+
+def test_a_mark_that_brokers_have_forgotten_is_not_missed(kafka, topic, sink, read):
+    kafka.make_topic(topic, 2)
+    life = sink()
+    life.write_at_last(("k", "1"), number=1)
+    life.kill()
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    [deleted] = admin.delete_consumer_groups([f"fulmen-{topic}"]).values()
+    deleted.result(10)
+    life.write_at_last(("k", "2"), number=2)
+    assert read() == [b"1", b"2"]
 
 
 def test_an_older_process_cannot_write_beside_a_newer_one(kafka, topic, sink, read):
@@ -263,7 +289,7 @@ def test_an_older_process_cannot_write_beside_a_newer_one(kafka, topic, sink, re
         older.write(("k", "2"), number=2)
     life.write_at_last(("k", "2"), number=2)
     life.write(("k", "3"), number=3)
-    with pytest.raises(MarkAhead, match="the store has the rows of commit 3"):
+    with pytest.raises(StoreMismatch, match=r"the store has commit 3 \(tag-3\)"):
         older.write_at_last(("k", "2"), number=2)
     assert read() == [b"1", b"2", b"3"]
     assert read(isolation="read_uncommitted") == [b"1", b"2", b"3"]
@@ -272,9 +298,9 @@ def test_an_older_process_cannot_write_beside_a_newer_one(kafka, topic, sink, re
 def test_commits_without_a_row_move_the_mark_too(kafka, topic, sink, read):
     kafka.make_topic(topic, 1, max_message_bytes="2000")
     life = sink()
-    assert list(life.write_at_last(("k", "y" * 3000), number=4)) == [0]
+    assert list(life.write_at_last(("k", "y" * 3000), number=1)) == [0]
     life.kill()
-    assert list(life.write_at_last(("k", "y" * 3000), number=4)) == [0]
+    assert list(life.write_at_last(("k", "y" * 3000), number=1)) == [0]
     assert read() == []
 
 

@@ -7,7 +7,8 @@ import redis
 
 from fulmen.api import Rows, ServiceUnavailable, TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Mark, MarkAhead
+from fulmen.api.marks import Point, StoreMismatch
+from fulmen.api.sinks import Mark
 from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
 from support.cut_proxy import cut_proxy
 from support.redis_server import PASSWORD, running_redis
@@ -16,6 +17,7 @@ from support.source_life import SourceLife, chaos
 from support.spark_runs import wait_until
 
 BATCHES = 150
+LABEL = "test/sink/0"
 
 
 @pytest.fixture
@@ -425,7 +427,7 @@ def write(sink, values, mark=None):
 )
 def test_rows_are_written_by_type(redis_server, client, name, options, found, guarantee):
     sink = sink_of(redis_server.url, key=name, ex=100, **options)
-    mark = Mark(name, 1, "t", "label") if guarantee == "exactly-once" else None
+    mark = Mark(name, 1, "t", LABEL) if guarantee == "exactly-once" else None
     client.delete(name)
     assert write(sink, [["a", 1], ["b", 2]], mark) == {}
     match options["type"]:
@@ -453,7 +455,7 @@ def test_a_key_of_another_type_is_not_changed_and_its_rows_fail(
     options = {"field": "{word}"} if kind == "hash" else {}
     form = {} if kind == "stream" else {"format": {"type": "text", "field": "count"}}
     sink = sink_of(redis_server.url, key=name + ":{word}", type=kind, **options, **form)
-    mark = Mark(name, 1, "t", "label") if marked else None
+    mark = Mark(name, 1, "t", LABEL) if marked else None
     expected = {0: f"key '{name}:a': the key is a {foreign}, not a {kind}: it was not changed"}
     assert write(sink, [["a", 1], ["b", 2]], mark) == expected
     if marked:
@@ -473,7 +475,7 @@ def limited(server, client, name, *rights):
 def test_keys_that_the_user_may_not_use_fail_their_rows_alone(redis_server, client, name, marked):
     address = limited(redis_server, client, name, f"~{name}:ok:*", "~fulmen:mark:*", "+@all")
     sink = sink_of(address, key=name + ":{word}", type="string", format={"type": "json"})
-    mark = Mark(name, 1, "t", "label") if marked else None
+    mark = Mark(name, 1, "t", LABEL) if marked else None
     values = [[f"ok:{i}" if i % 3 else f"no:{i}", i] for i in range(700)]
     for _ in range(2):
         failed = write(sink, values, mark)
@@ -497,7 +499,7 @@ def test_a_right_that_no_row_can_do_without_is_waited_for(
 ):
     address = limited(redis_server, client, name, *rights)
     sink = sink_of(address, key=f"{name}:{key}", type="string", format={"type": "json"})
-    mark = Mark(name, 1, "t", "label") if marked else None
+    mark = Mark(name, 1, "t", LABEL) if marked else None
     with pytest.raises(ServiceUnavailable, match="can't be used: a right is missing"):
         write(sink, [["a", 1], ["b", 2]], mark)
     client.execute_command("ACL", "SETUSER", name, "~*", "+@all")
@@ -604,18 +606,22 @@ def test_a_refused_row_is_shown_as_the_command_that_it_was(redis_server):
 def test_marks_decide(redis_server, client, name):
     sink = sink_of(redis_server.url, key=name, type="list", format={"type": "json"})
     for _ in range(2):
-        write(sink, [["a", 1]], Mark(name, 5, "t5", "label"))
+        write(sink, [["a", 1]], Mark(name, 5, "t5", LABEL))
     assert client.llen(name) == 1
-    with pytest.raises(MarkAhead):
-        write(sink, [["b", 1]], Mark(name, 5, "other", "label"))
-    with pytest.raises(MarkAhead):
-        write(sink, [["b", 1]], Mark(name, 4, "t4", "label"))
-    write(sink, [["c", 1]], Mark(name, 12, "t12", "label"))
+    with pytest.raises(StoreMismatch):
+        write(sink, [["b", 1]], Mark(name, 5, "other", LABEL))
+    with pytest.raises(StoreMismatch):
+        write(sink, [["b", 1]], Mark(name, 4, "t4", LABEL))
+    with pytest.raises(StoreMismatch, match="the store is older than the checkpoint"):
+        write(sink, [["b", 1]], Mark(name, 12, "t12", LABEL, Point(11, "t11")))
+    with pytest.raises(StoreMismatch, match="the store has no commit"):
+        write(sink, [["b", 1]], Mark(f"{name}:other", 12, "t12", LABEL, Point(11, "t11")))
+    write(sink, [["c", 1]], Mark(name, 12, "t12", LABEL, Point(5, "t5")))
     assert client.llen(name) == 2
     assert client.hgetall(f"fulmen:mark:{name}") == {
         "number": "12",
         "tag": "t12",
-        "label": "label",
+        "label": LABEL,
         "failed": "",
     }
 
@@ -639,13 +645,13 @@ def test_a_full_server_is_waited_for_and_writes_nothing(redis_server, client, na
     sink = sink_of(redis_server.url, key=name, type="list", format={"type": "json"})
     client.config_set("maxmemory", "1mb")
     try:
-        for mark in (None, Mark(name, 1, "t", "label")):
+        for mark in (None, Mark(name, 1, "t", LABEL)):
             with pytest.raises(ServiceUnavailable, match="memory is full"):
                 write(sink, [["a", 1], ["b", 2]], mark)
             assert not client.exists(name, f"fulmen:mark:{name}")
     finally:
         client.config_set("maxmemory", "0")
-    write(sink, [["a", 1], ["b", 2]], Mark(name, 1, "t", "label"))
+    write(sink, [["a", 1], ["b", 2]], Mark(name, 1, "t", LABEL))
     assert client.llen(name) == 2
 
 
@@ -656,10 +662,10 @@ def faulty_writes(server, proxy, name, rng, batches, kills, marked=True):
         What was to be written, and how many faults there were.
     """
     options = {"key": name, "type": "list", "format": {"type": "text", "field": "word"}}
-    written, faults, sink = [], 0, None
+    written, faults, sink, previous = [], 0, None, None
     for number in range(1, batches + 1):
         values = [[f"{number}-{i}-{rng.random()}", i] for i in range(rng.randrange(1, 60))]
-        mark = Mark(name, number, f"{rng.random()}", "label") if marked else None
+        mark = Mark(name, number, f"{rng.random()}", LABEL, previous) if marked else None
         dice = rng.random()
         if dice < 0.5:
             proxy.cut_after(rng.randrange(3000))
@@ -680,6 +686,7 @@ def faulty_writes(server, proxy, name, rng, batches, kills, marked=True):
             if rng.random() < 0.3:  # another process repeats it
                 sink = None
         written += [value for value, _ in values]
+        previous = mark and Point(mark.number, mark.tag)
     proxy.cut_after(1 << 40)
     return written, faults
 

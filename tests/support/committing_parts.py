@@ -24,6 +24,7 @@ from fulmen import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
 )
+from fulmen.api import StoreMismatch
 from fulmen.transactional import PostgresMap, RedisMap, SqliteMap, StaleAttempt, plus
 
 KEYS, GROUPS = 40, 5
@@ -184,7 +185,7 @@ class Writer(BatchBolt, Committer):
             time.sleep(UNFORESEEN.random() ** 3 * LONGEST_PAUSE)
             try:
                 a_map.update(self.attempt, self.sums, plus)
-            except StaleAttempt as late:
+            except (StaleAttempt, StoreMismatch) as late:
                 tell(self.conf, "refused", late)
                 raise
         self.emit()

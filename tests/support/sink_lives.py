@@ -3,6 +3,7 @@
 import time
 
 from fulmen import Stream, TopologyContext
+from fulmen.api.marks import Point
 from fulmen.api.sinks import Mark, Rows, ServiceUnavailable
 
 DEADLINE_SECONDS = 60
@@ -25,9 +26,11 @@ class SinkLife:
         """A new process, once the store lets it in."""
         self.sink = self.patiently(lambda: prepared(self._kind, self.options, self.fields))
 
-    def mark(self, number):
-        """That of a commit."""
-        return Mark(self._name, number, f"tag-{number}", "test/sink/0")
+    def mark(self, number, after=None):
+        """That of a commit, behind that of commit `after`, by default the one before it."""
+        after = number - 1 if after is None else after
+        previous = Point(after, f"tag-{after}") if after else None
+        return Mark(self._name, number, f"tag-{number}", "test/sink/0", previous)
 
     def encoded(self, *rows):
         """What `encode` makes of them, and the reasons of those that it refuses."""

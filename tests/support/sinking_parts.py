@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from fulmen import BasicBolt, FailedException, Spout
-from fulmen.api import MarkAhead
+from fulmen.api import StoreMismatch
 from fulmen.connectors.kafka import KafkaSink
 from fulmen.connectors.postgres import PostgresSink
 from fulmen.connectors.rabbitmq import RabbitSink
@@ -93,7 +93,7 @@ class Noted:
             time.sleep(0.02)
         try:
             super().write(rows, mark)
-        except MarkAhead as error:
+        except StoreMismatch as error:
             tell(self.folder, "refused", error)
             raise
 

@@ -5,11 +5,13 @@ A target has `sink(**options)`, which makes one and prepares it for the fields o
 """
 
 import pickle
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
-from fulmen.api import Mark, MarkAhead, Rows, Stream, TopologyContext
+from fulmen.api import Mark, Rows, StoreMismatch, Stream, TopologyContext
+from fulmen.api.marks import Point
 from fulmen.connectors.sql.tables import MARKS
 from fulmen.transactional.errors import StoreRefused
 
@@ -53,8 +55,11 @@ def written(sink, values, mark=None, fields=FIELDS):
     return rows.failed | {kept[i]: reason for i, reason in later.failed.items()}
 
 
-def mark(number, tag=None, sink="a"):
-    return Mark(sink, number, tag or f"tag {number}", "t/sink/0")
+def mark(number, tag=None, sink="a", after=None):
+    """That of a commit, behind that of commit `after`; 0: behind none."""
+    after = number - 1 if after is None else after
+    previous = Point(after, f"tag {after}") if after else None
+    return Mark(sink, number, tag or f"tag {number}", "t/sink/0", previous)
 
 
 def all_rows(target, table="t"):
@@ -74,11 +79,11 @@ def rows_are_written_again_under_at_least_once(target):
 
 def rows_of_a_mark_that_is_written_are_not_written_again(target):
     target.run("CREATE TABLE t (id integer, word text, n integer)")
-    assert written(target.sink(table="t", guarantee=EXACTLY), [[1, "a", 1]], mark(3)) == {}
+    assert written(target.sink(table="t", guarantee=EXACTLY), [[1, "a", 1]], mark(3, after=0)) == {}
     again = target.sink(table="t", guarantee=EXACTLY)
-    assert written(again, [[1, "a", 1]], mark(3)) == {}
-    assert written(again, [[2, "b", 2]], mark(7)) == {}
-    assert written(again, [[9, "other task", 2]], mark(2, sink="b")) == {}
+    assert written(again, [[1, "a", 1]], mark(3, after=0)) == {}
+    assert written(again, [[2, "b", 2]], mark(7, after=3)) == {}
+    assert written(again, [[9, "other task", 2]], mark(2, sink="b", after=0)) == {}
     assert all_rows(target) == [(1, "a", 1), (2, "b", 2), (9, "other task", 2)]
     kept = target.run(f"SELECT sink, number, tag, label, refused FROM {MARKS} ORDER BY sink")
     assert [tuple(row) for row in kept] == [
@@ -100,13 +105,24 @@ def a_repetition_fails_the_same_rows(target):
 def a_driver_that_was_superseded_writes_nothing(target):
     target.run(TABLE)
     sink = target.sink(table="t", guarantee=EXACTLY)
-    written(sink, [[1, "a", 1]], mark(5))
+    written(sink, [[1, "a", 1]], mark(5, after=0))
     late = target.sink(table="t", guarantee=EXACTLY)
-    for old in (mark(4), mark(5, "another tag")):
-        with pytest.raises(MarkAhead):
+    for old in (mark(4), mark(5, "another tag"), mark(6, after=0)):
+        with pytest.raises(StoreMismatch, match="the checkpoint is older than the store"):
             written(late, [[2, "late", 1]], old)
     assert all_rows(target) == [(1, "a", 1)]
     assert written(late, [[3, "c", 1]], mark(6)) == {}
+
+
+def a_database_that_was_set_back_takes_nothing(target):
+    target.run(TABLE)
+    sink = target.sink(table="t", guarantee=EXACTLY)
+    with pytest.raises(StoreMismatch, match="the store has no commit"):
+        written(sink, [[1, "a", 1]], mark(5))
+    written(sink, [[1, "a", 1]], mark(3, after=0))
+    with pytest.raises(StoreMismatch, match="the store is older than the checkpoint"):
+        written(sink, [[2, "b", 1]], mark(5))
+    assert all_rows(target) == [(1, "a", 1)]
 
 
 def a_table_of_another_name_like_marks_is_refused_and_not_touched(target):
@@ -233,13 +249,16 @@ def random_histories_are_exact(target, rng):
         if name in last and rng.random() < 0.4:
             values, old, failed = last[name]
             assert written(sink, values, old) == failed
-            late = mark(old.number - rng.randint(0, 1), "late", name)
-            with pytest.raises(MarkAhead):
+            late = replace(old, number=old.number - rng.randint(0, 1), tag="late")
+            with pytest.raises(StoreMismatch):
                 written(sink, [[next(ids), "late", 1]], late)
             continue
         numbers[name] += rng.randint(1, 3)
         values = [[next(ids), name, rng.randint(0, 99)] for _ in range(rng.randint(1, 40))]
-        new = mark(numbers[name], str(rng.random()), name)
+        new = mark(numbers[name], str(rng.random()), name, after=0)
+        if name in last:
+            before = last[name][1]
+            new = replace(new, previous=Point(before.number, before.tag))
         failed = written(sink, values, new)
         assert sorted(failed) == [i for i, row in enumerate(values) if row[2] >= 90]
         expected += [tuple(row) for row in values if row[2] < 90]
@@ -252,6 +271,7 @@ CASES = [
     rows_of_a_mark_that_is_written_are_not_written_again,
     a_repetition_fails_the_same_rows,
     a_driver_that_was_superseded_writes_nothing,
+    a_database_that_was_set_back_takes_nothing,
     a_table_of_another_name_like_marks_is_refused_and_not_touched,
     refused_rows_are_found_among_many,
     a_value_that_is_of_no_use_fails_before_anything_is_written,

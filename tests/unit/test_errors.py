@@ -7,6 +7,7 @@ from http import HTTPStatus
 import pytest
 
 from fulmen import errors
+from fulmen.api.marks import Point, StoreMismatch
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.connectors.files.places.local import BadPlace
@@ -115,10 +116,32 @@ MESSAGES = [
     (StoreRefused("map 'n'", "a right is missing"), "map 'n': a right is missing."),
     (
         StaleAttempt("map 'n'", "3:7", "attempt 3:8 was written"),
-        "map 'n': attempt 3:7 comes too late: attempt 3:8 was written. Nothing was changed. If"
-        " another driver has taken over, this process is to be stopped. If the topology was started"
-        " with an empty checkpoint, its transactions begin with 1 again: use a map of another name,"
-        " or delete this one first.",
+        "map 'n': attempt 3:7 comes too late: attempt 3:8 was written. Nothing was changed. Another"
+        " driver has taken over: this process is to be stopped.",
+    ),
+    (
+        StoreMismatch("sink 't/s/0'", "commit", Point(3, "a"), Point(5, "b"), "do"),
+        "sink 't/s/0': the store has commit 3 (a), and by the checkpoint it should have commit 5"
+        " (b): the store is older than the checkpoint: it was restored from a copy, is another one,"
+        " or its marks are gone. Nothing was written. Restore the store as it was with commit 5"
+        " (b), or the checkpoint as it was with commit 3 (a); or go on without what the store"
+        " lacks: do",
+    ),
+    (
+        StoreMismatch("sink 't/s/0'", "commit", Point(5, "a"), None, "do"),
+        "sink 't/s/0': the store has commit 5 (a), and by the checkpoint it should have no commit:"
+        " the checkpoint is older than the store: it was set back, or another driver has taken"
+        " over. Nothing was written. Start with the checkpoint that has commit 5 (a); restore the"
+        " store as it was with no commit; or have what this checkpoint writes from here on added to"
+        " what the store has, also if part of it is there already: do",
+    ),
+    (
+        StoreMismatch("map 'm'", "transaction", Point(5, "a"), None, "do", is_foreign=True),
+        "map 'm': the store has transaction 5 (a), and by the checkpoint it should have no"
+        " transaction: another checkpoint has written to the store: this one was begun anew."
+        " Nothing was written. Start with the checkpoint that has transaction 5 (a); use a map of"
+        " another name; or have what this checkpoint writes from here on added to what the store"
+        " has, also if part of it is there already: do",
     ),
 ]
 WITH_NAMES = [

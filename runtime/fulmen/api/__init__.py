@@ -18,8 +18,9 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
 from fulmen.api.json_null import JSON_NULL
+from fulmen.api.marks import StoreMismatch
 from fulmen.api.signals import Counter, Gauge, Histogram
-from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
+from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionCoordinator,
@@ -56,7 +57,6 @@ __all__ = [
     "Gauge",
     "Histogram",
     "Mark",
-    "MarkAhead",
     "OpaquePartitionedTransactionalSpout",
     "OutputCollector",
     "OutputFieldsDeclarer",
@@ -68,6 +68,7 @@ __all__ = [
     "Sink",
     "Spout",
     "SpoutOutputCollector",
+    "StoreMismatch",
     "Stream",
     "TopologyContext",
     "TransactionAttempt",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fulmen.api.declarer import ANY_STREAM, Stream
+from fulmen.api.marks import CommitPhase
 from fulmen.api.signals import (
     BUCKETS,
     Counter,
@@ -34,11 +35,13 @@ class Batch:
         watermark: Nothing that is still to come has an earlier event time, as far as the sources'
             `eventTime` tells, and what was due by it is done: milliseconds since 1970. None: it is
             not known. It never goes back.
+        commits: Of a batch bolt: the transaction that is being committed. For stores.
     """
 
     number: int = 0
     attempt: str = ""
     watermark: int | None = None
+    commits: CommitPhase | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from fulmen.api.components import Component
 from fulmen.api.context import TopologyContext
+from fulmen.api.marks import Point, StoreMismatch
 from fulmen.errors import text_of
 
 Guarantee = Literal["at-least-once", "exactly-once"]
@@ -45,22 +46,6 @@ class ServiceUnavailable(Exception):
         return f"{self.service} {self.state}: {self.reason}"
 
 
-class MarkAhead(Exception):
-    """The store has a mark that the checkpoint can't have made: one of the two was set back."""
-
-    def __init__(self, mark: Mark, number: int, tag: str) -> None:
-        super().__init__(mark, number, tag)
-        self.mark, self.number, self.tag = mark, number, tag
-
-    def __str__(self) -> str:
-        return (
-            f"the store has the rows of commit {self.number} ({self.tag}), and the checkpoint wants"
-            f" to write those of commit {self.mark.number} ({self.mark.tag}) after them. Either"
-            " another driver has taken over meanwhile, or the checkpoint was set back to an"
-            f" earlier state. In the second case remove mark {self.mark.sink} from the store"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Mark:
     """Which rows a write is about. The store keeps the latest in the same transaction as the rows.
@@ -71,12 +56,15 @@ class Mark:
         number: The commit that has the rows. Rises with every write of the task, with gaps.
         tag: Identifies the commit's content, at random.
         label: Topology, component and number of the task among the component's, for people.
+        previous: Number and tag of the mark that the store has before these rows are written; None:
+            they are the task's first ones.
     """
 
     sink: str
     number: int
     tag: str
     label: str
+    previous: Point | None = None
 
     def is_written(self, number: int | None, tag: str | None) -> bool:
         """Whether the store has these rows already, so that they are not to be written again.
@@ -86,13 +74,16 @@ class Mark:
             tag: Of the same mark.
 
         Raises:
-            MarkAhead: The store is ahead of these rows.
+            StoreMismatch: The store has neither these rows nor exactly those before them.
         """
-        if number is None or number < self.number:
-            return False
-        if (number, tag) == (self.number, self.tag):
+        found = None if number is None else Point(number, tag or "")
+        if found == (self.number, self.tag):
             return True
-        raise MarkAhead(self, number, tag or "")
+        if found == self.previous:
+            return False
+        component = self.label.split("/")[-2]
+        command = f"fulmen state CHECKPOINT {component} --accept-store"
+        raise StoreMismatch(f"sink {self.label!r}", "commit", found, self.previous, command)
 
 
 class Rows(Sequence[Any]):

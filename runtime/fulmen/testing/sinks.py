@@ -27,7 +27,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from fulmen.api import Mark, MarkAhead, Rows, Sink, Stream, TopologyContext
+from fulmen.api import Mark, Rows, Sink, StoreMismatch, Stream, TopologyContext
+from fulmen.api.marks import Point
 from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.topology.configuration.options import configured_alone
 
@@ -106,12 +107,17 @@ class SinkHarness:
         mark = None
         if self._is_exactly_once:
             self._number += 1
-            mark = Mark(self._id, self._number, f"tag {self._number}", f"test/sink/{self._task}")
+            mark = self.mark(self._number)
         written = [items[i] for i in left]
         if mark is not None:
             self._last = written, mark
         refused = self._call(written, mark)
         return rows.failed | {left[i]: reason for i, reason in refused.items()}
+
+    def mark(self, number: int) -> Mark:
+        """That of write `number`, from 1."""
+        previous = Point(number - 1, f"tag {number - 1}") if number > 1 else None
+        return Mark(self._id, number, f"tag {number}", f"test/sink/{self._task}", previous)
 
     def repeat(self) -> dict[int, str]:
         """Have it write the last rows again with the same mark, as after a loss."""
@@ -216,8 +222,8 @@ def writes_a_mark_once(subject: Subject) -> None:
         subject.check(0, 1, 2)
 
 
-def refuses_what_is_late(subject: Subject) -> None:
-    """A write of a process that was superseded changes nothing."""
+def refuses_what_does_not_follow(subject: Subject) -> None:
+    """A process that was superseded writes late, or the store is behind: nothing is changed."""
     if not subject.is_exactly_once:
         return
     with subject.harness() as sink:
@@ -225,13 +231,16 @@ def refuses_what_is_late(subject: Subject) -> None:
         late = sink._last  # noqa: SLF001 (of this module)
         sink.write(subject.rows(1))
         assert late is not None
-        rows = Rows(tuple(subject.fields), late[0])
-        try:
-            sink.sink.write(rows, late[1])
-        except MarkAhead:
-            pass
-        else:
-            raise AssertionError("a late write is to raise MarkAhead, as mark.is_written does")
+        for mark in (late[1], sink.mark(4)):
+            rows = Rows(tuple(subject.fields), late[0])
+            try:
+                sink.sink.write(rows, mark)
+            except StoreMismatch:
+                continue
+            raise AssertionError(
+                f"a write of mark {mark.number} where the store has mark 2 is to raise"
+                " StoreMismatch, as mark.is_written does"
+            )
         subject.check(0, 1)
         sink.write(subject.rows(2))
         subject.check(0, 1, 2)
@@ -257,7 +266,7 @@ CASES: tuple[Case, ...] = (
     goes_on_after_a_loss,
     keeps_tasks_apart,
     writes_a_mark_once,
-    refuses_what_is_late,
+    refuses_what_does_not_follow,
     refuses_single_rows,
 )
 """What every sink must pass."""

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.marks import WHATEVER, CommitPhase, Point, StoreMismatch
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.errors import StaleAttempt, StoreError, StoreRefused
 from fulmen.transactional.maps import TransactionalMap, plus
@@ -156,6 +157,51 @@ def the_same_attempt_twice_is_refused(make: Make, _rng: Random) -> None:
         counts.update(at(1), {"a": 1}, plus)
         refuses(StoreError, counts.update, at(1), {"a": 2, "b": 2}, plus)
         holds(counts, {"a": 1, "b": ...})
+
+
+def what_was_set_back_is_refused(make: Make, _rng: Random) -> None:
+    """A store or a checkpoint that was set back, is empty, or is another one is not written to."""
+    for rule in RULES:
+        name, context = f"set_back_{rule}", context_of()
+        counts = make(name, context, rule)
+
+        def commit(
+            transaction: Point,
+            written: Point | None,
+            attempt: int,
+            a_map: TransactionalMap = counts,
+            task: TopologyContext = context,
+        ) -> None:
+            known = (getattr(a_map, "name", ""),) if written else ()
+            task.batch.commits = CommitPhase(transaction, written, ("c-given up",), known)
+            a_map.update(at(transaction.number, attempt), {"a": 1}, plus)
+
+        first, second, third = (Point(txid, "c-branch") for txid in (1, 2, 3))
+        _does_not_fit(commit, second, first, 1)
+        commit(first, None, 1)
+        commit(first, None, 2)  # another attempt
+        commit(second, first, 3)
+        for transaction, written in (
+            (Point(4, "c-branch"), third),  # the store was set back
+            (Point(2, "c-later"), first),  # the checkpoint was
+            (third, Point(2, "c-later")),
+            (Point(1, "other-branch"), None),  # another checkpoint
+        ):
+            _does_not_fit(commit, transaction, written, 9)
+        holds(counts, {"a": 2})
+        given_up = Point(3, "c-given up")
+        commit(given_up, second, 4)
+        commit(Point(4, "c-branch"), second, 5)
+        commit(Point(9, "other-branch"), Point(8, WHATEVER), 6)
+        holds(counts, {"a": 5})
+
+
+def _does_not_fit(commit: Callable[..., None], *arguments: object) -> None:
+    try:
+        commit(*arguments)
+    except StoreMismatch:
+        return
+    raise AssertionError("no StoreMismatch was raised, as CommitPhase.check does")
 
 
 def neighbouring_attempts_are_told_apart(make: Make, _rng: Random) -> None:
@@ -372,6 +418,7 @@ CASES: tuple[Case, ...] = (
     a_stale_attempt_is_refused,
     an_attempt_without_partials_counts,
     the_same_attempt_twice_is_refused,
+    what_was_set_back_is_refused,
     neighbouring_attempts_are_told_apart,
     a_later_row_is_kept,
     an_error_changes_nothing,

@@ -62,7 +62,5 @@ class StaleAttempt(StoreError):
     def __str__(self) -> str:
         return (
             f"{self.where}: attempt {self.attempt} comes too late: {self.newer}. Nothing was"
-            " changed. If another driver has taken over, this process is to be stopped. If the"
-            " topology was started with an empty checkpoint, its transactions begin with 1 again:"
-            " use a map of another name, or delete this one first."
+            " changed. Another driver has taken over: this process is to be stopped."
         )

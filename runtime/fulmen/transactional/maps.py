@@ -9,6 +9,8 @@ What makes a map exact:
 - For each task the store keeps a mark, the last attempt that the task has written. It changes in
   the same transaction of the database as the rows. An attempt below the mark is refused: it comes
   from a process that was believed dead.
+- A mark names its transaction's branch, too, and must be of the transaction before, or an earlier
+  attempt of the same one: api/marks.py. A store, or a checkpoint, that was set back is noticed.
 - Equal keys go to the same task. Then a mark guards all rows that its task writes.
 - The mark moves with every transaction, also with one that has nothing for the task.
 """
@@ -19,9 +21,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.marks import Point
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import KINDS, DoesNotFit, Kind, decoder, encoder
 from fulmen.transactional.errors import StaleAttempt, StoreRefused
@@ -36,7 +39,7 @@ from fulmen.transactional.rules import (
     changes,
 )
 
-LAYOUT = 1
+LAYOUT = 2
 """Of tables and keys. A store of another one is refused."""
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 
@@ -145,6 +148,24 @@ class Owner:
                 )
 
 
+class MapMark(NamedTuple):
+    """The last attempt that a task has written to a map.
+
+    Attributes:
+        txid: The number of its transaction.
+        attempt: The number of the attempt.
+        branch: What tells the transaction from others of the same number.
+    """
+
+    txid: int
+    attempt: int
+    branch: str = ""
+
+    def is_of(self, attempt: TransactionAttempt) -> bool:
+        """Whether it is this attempt's."""
+        return self[:2] == (attempt.txid, attempt.attempt)
+
+
 @dataclass
 class Snapshot:
     """What a store has found, under a lock or to be compared before it is written.
@@ -152,11 +173,11 @@ class Snapshot:
     Attributes:
         rows: The rows of the keys; and, if an earlier attempt of the transaction was written by
             this task and the rule is opaque, the other rows that it has changed.
-        marks: Gives the last attempt of every task. Called seldom.
+        marks: Gives the mark of every task. Called seldom.
     """
 
     rows: Mapping[Raw, Row] = field(default_factory=dict)
-    marks: Callable[[], Mapping[int, TransactionAttempt]] = dict
+    marks: Callable[[], Mapping[int, MapMark]] = dict
 
 
 Decide = Callable[[Snapshot], Changes]
@@ -185,6 +206,8 @@ class StoredMap(TransactionalMap):
         self.where = f"map {name!r} in {store}"
         self.owner = Owner(context.topology, context.component, rule, key, value)
         self.task = context.task_index
+        self._batch, self._written = context.batch, context.signals.maps
+        self._written.setdefault(name, False)
         self._rule = rule
         if rule not in get_args(Rule):
             self.refuse(f"rule is {rule!r}", "Write 'transactional' or 'opaque'.")
@@ -206,6 +229,12 @@ class StoredMap(TransactionalMap):
             self.refuse(
                 f"the attempt is {attempt!r}",
                 "Give the TransactionAttempt of `prepare`, unchanged.",
+            )
+        phase = self._batch.commits
+        if phase is not None and attempt.txid != (phase.transaction and phase.transaction.number):
+            self.refuse(
+                f"transaction {attempt.txid} is not being committed",
+                "Make the bolt a Committer, and call update or put in finish_batch.",
             )
         by_raw = self._raw_keys(partials)
 
@@ -231,6 +260,7 @@ class StoredMap(TransactionalMap):
                 ) from None
 
         self.commit_phase(attempt, list(by_raw), decide)
+        self._written[self.name] = True
 
     def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The values of keys; see `TransactionalMap.get_many`."""
@@ -248,25 +278,36 @@ class StoredMap(TransactionalMap):
     def read_values(self, keys: Sequence[Raw]) -> Mapping[Raw, Raw]:
         """The values of keys."""
 
-    def must_take_back(self, attempt: TransactionAttempt, mark: TransactionAttempt | None) -> bool:
+    def mark_of(self, attempt: TransactionAttempt) -> MapMark:
+        """What is to become the task's mark."""
+        phase = self._batch.commits
+        branch = phase.transaction.branch if phase and phase.transaction else ""
+        return MapMark(attempt.txid, attempt.attempt, branch)
+
+    def must_take_back(self, attempt: TransactionAttempt, mark: MapMark | None) -> bool:
         """Check the task's mark before a write.
 
         Args:
             attempt: What is to be written.
-            mark: The last attempt that was.
+            mark: The last attempt that was; None: none was.
 
         Returns:
             Whether rows that an earlier attempt has changed are to be looked for.
 
         Raises:
             StaleAttempt: The mark is a later attempt.
+            StoreMismatch: The store or the checkpoint was set back.
             StoreRefused: The mark is the attempt itself.
         """
+        if self._batch.commits is not None:
+            found = mark and Point(mark.txid, mark.branch)
+            self._batch.commits.check(self.where, self.name, found)
         if mark is None:
             return False
-        if attempt < mark:
-            raise StaleAttempt(self.where, str(attempt), f"attempt {mark} was written")
-        if attempt == mark:
+        written = TransactionAttempt(mark.txid, mark.attempt)
+        if attempt < written:
+            raise StaleAttempt(self.where, str(attempt), f"attempt {written} was written")
+        if attempt == written:
             self.refuse(
                 f"attempt {attempt} was written already",
                 "Call update or put once in finish_batch, with all partials of the transaction.",
@@ -295,7 +336,7 @@ class StoredMap(TransactionalMap):
         }
         marks = found.marks() if others else {}
         for task, raw in others.items():
-            if marks.get(task) == attempt:
+            if task in marks and marks[task].is_of(attempt):
                 self.refuse(
                     f"key {by_raw[raw]!r} was changed by task {task} of {self.owner.component!r} in"
                     f" the same attempt, {attempt}, as by task {self.task}",

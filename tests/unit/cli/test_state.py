@@ -187,6 +187,13 @@ def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_pat
     assert (refused.exit_code, "--unreadable" in refused.stderr) == (2, True)
 
 
+def test_no_store_is_accepted_for_a_component_that_writes_to_none(fulmen, kept):
+    refused = fulmen("state", kept, "count", "--accept-store")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "'count' is neither a sink that has written" in refused.stderr
+    assert fulmen("state", kept, "count", "--above", "5").exit_code == 2
+
+
 NOON = 1_714_564_800_000
 
 

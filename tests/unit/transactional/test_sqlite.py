@@ -298,9 +298,9 @@ def test_a_layout_of_another_version_is_refused(make, file):
     make().put(at(1), {})
     close_all()
     with closing(sqlite3.connect(file)) as db:
-        db.execute("UPDATE fulmen_maps SET layout = 2")
+        db.execute("UPDATE fulmen_maps SET layout = 1")
         db.commit()
-    assert "it has layout 2, but this version of Fulmen knows 1" in refused(StoreRefused, make())
+    assert "it has layout 1, but this version of Fulmen knows 2" in refused(StoreRefused, make())
 
 
 def test_a_table_that_is_gone_is_not_made_again(make, file):

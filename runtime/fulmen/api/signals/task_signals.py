@@ -39,6 +39,7 @@ class Signals:
 
     Attributes:
         hold: Whether it holds the spouts. Several may have the same.
+        maps: The maps of a committer that were made, and whether each was written to.
     """
 
     def __init__(self, hold: Hold | None = None) -> None:
@@ -47,6 +48,7 @@ class Signals:
         self._lag: Lag | None = None
         self._lock = threading.Lock()
         self.hold = hold or Hold()
+        self.maps: dict[str, bool] = {}
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Signals, ()

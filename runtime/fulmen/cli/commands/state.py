@@ -16,6 +16,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.display.kept_times import of_time, plain, shown
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
+from fulmen.engine.driver.accepting import accept_store
 from fulmen.engine.driver.repair import find_unreadable, remove_unreadable
 from fulmen.engine.state.committed_state import (
     CommittedState,
@@ -78,6 +79,20 @@ class Entry:
     is_flag=True,
     help="With --unreadable: take it out of the checkpoint, so that the topology starts again.",
 )
+@click.option(
+    "--accept-store",
+    "accepts_store",
+    is_flag=True,
+    help="Go on with what the store of this sink, or of this transactional spout's committers, has"
+    " although it does not fit the checkpoint.",
+)
+@click.option(
+    "--above",
+    type=click.IntRange(1),
+    metavar="TXID",
+    help="With --accept-store: the last transaction that a store has, if it has more than the"
+    " checkpoint.",
+)
 @click.option("--key", help="Show only the key, or field, that is written like this.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show only the N largest values.")
 @click.option(
@@ -102,6 +117,8 @@ def state(  # noqa: C901 (each option once)
     is_timers: bool,
     is_unreadable: bool,
     removes: bool,
+    accepts_store: bool,
+    above: int | None,
     key: str | None,
     top: int | None,
     output: str,
@@ -118,6 +135,9 @@ def state(  # noqa: C901 (each option once)
     its class is gone, or was changed, or can be pickled and not unpickled; with --remove as well,
     take these out for good. A driver that runs ends then, and the next one goes on without them.
 
+    With --accept-store, nothing is shown: the checkpoint goes on with a store that was set back, or
+    with one that is ahead, after a topology has stopped because of that.
+
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
     read only your own.
@@ -130,6 +150,16 @@ def state(  # noqa: C901 (each option once)
         raise BadInput("--top is for values, and not for --windows and --timers.")
     if removes and not is_unreadable:
         raise BadInput("--remove is for what --unreadable shows: give both.")
+    if above is not None and not accepts_store:
+        raise BadInput("--above is for --accept-store: give both.")
+    if accepts_store:
+        uri, folder = _source(checkpoint, code_folder)
+        with folder:
+            store = Store.open(uri)
+            _check(store, component)
+            done = accept_store(store, component, above or 0, _who("--accept-store"))
+        click.echo(f"{uri}: {done}.", err=True)
+        return
     if is_unreadable:
         _unreadable(checkpoint, component, code_folder, removes=removes)
         return
@@ -191,8 +221,7 @@ def _unreadable(
         store = Store.open(uri)
         _check(store, component)
         if removes:
-            who = f"fulmen state --remove, {socket.gethostname()}, process {os.getpid()}"
-            found = remove_unreadable(store, component, who)
+            found = remove_unreadable(store, component, _who("--remove"))
         else:
             found = find_unreadable(store, component)
     for one in found:
@@ -201,6 +230,11 @@ def _unreadable(
         click.echo(f"all that {component!r} keeps can be read.", err=True)
     elif removes:
         click.echo(f"{len(found)} taken out of {uri}.", err=True)
+
+
+def _who(option: str) -> str:
+    """Who changes a checkpoint, for the message of a driver that runs."""
+    return f"fulmen state {option}, {socket.gethostname()}, process {os.getpid()}"
 
 
 def _nothing(component: str, is_fields: bool) -> str:

@@ -110,21 +110,21 @@ WRITE = """
 -- Write rows, and keep the mark. What may fail for all rows fails before anything is written, since
 -- a script is not undone: the mark is written first.
 -- KEYS: the mark's key if there is a mark, the rows' keys. ARGV: the mark's number ('' without a
--- mark), tag and label, the type of the rows' keys, seconds until they expire ('' if they don't),
--- the rows in MessagePack: the row's position, the number of the key, the command, what follows the
--- key in it; and which rows were refused already, in JSON, or ''
--- Answers {'done', failures}, {'written', failures} or {'ahead', number, tag}.
-local number, tag, label, kind, seconds = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+-- mark), tag and label, number and tag of the mark before it ('' if there is none), the type of the
+-- rows' keys, seconds until they expire ('' if they don't), the rows in MessagePack: the row's
+-- position, the number of the key, the command, what follows the key in it; and which rows were
+-- refused already, in JSON, or ''
+-- Answers {'done', failures}, {'written', failures} or {'other', number, tag} of the mark there.
+local number, tag, label, kind, seconds = ARGV[1], ARGV[2], ARGV[3], ARGV[6], ARGV[7]
 local first = 1
 if number ~= '' then
   first = 2
   local known = redis.call('HMGET', KEYS[1], 'number', 'tag', 'failed')
-  if known[1] then
-    if known[1] == number and known[2] == tag then return {'written', known[3] or ''} end
-    if tonumber(known[1]) >= tonumber(number) then return {'ahead', known[1], known[2] or ''} end
-  end
+  local at, its = known[1] or '', known[2] or ''
+  if at == number and its == tag then return {'written', known[3] or ''} end
+  if at ~= ARGV[4] or its ~= ARGV[5] then return {'other', at, its} end
 end
-local rows = cmsgpack.unpack(ARGV[6])
+local rows = cmsgpack.unpack(ARGV[8])
 local one = rows[1]
 local check = redis.acl_check_cmd -- from Redis 7 on
 if one and check and not check(one[3], KEYS[one[2]], unpack(one, 4)) then
@@ -140,7 +140,7 @@ end
 if number ~= '' then
   redis.call('HSET', KEYS[1], 'number', number, 'tag', tag, 'label', label, 'failed', '')
 end
-local failed = ARGV[7] ~= '' and cjson.decode(ARGV[7]) or {}
+local failed = ARGV[9] ~= '' and cjson.decode(ARGV[9]) or {}
 for _, row in ipairs(rows) do
   local reason = wrong[row[2]]
   if not reason then

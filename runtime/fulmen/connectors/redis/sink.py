@@ -202,15 +202,18 @@ class RedisSink(Sink):
             use_bin_type=False,
         )
         kind, seconds = self._options.type, self._options.ex or ""
-        about = ("", "", "") if mark is None else (mark.number, mark.tag, mark.label)
+        about: tuple[Any, ...] = ("",) * 5
+        if mark is not None:
+            about = (mark.number, mark.tag, mark.label, *(mark.previous or ("", "")))
         told = orjson.dumps(list(refused.items())) if refused else ""
         return {"keys": [*keys, *numbers], "args": [*about, kind, seconds, packed, told]}
 
     def _take(self, rows: Rows, answer: list[bytes], mark: Mark | None) -> None:
         """Fail the rows that the script has failed now, or had failed when it wrote them."""
-        if answer[0] == b"ahead":
+        if answer[0] == b"other":
             assert mark is not None
-            mark.is_written(int(answer[1]), answer[2].decode())  # raises
+            number = int(answer[1]) if answer[1] else None
+            mark.is_written(number, answer[2].decode())  # raises
         self._fail(rows, orjson.loads(answer[1]) if answer[1] else ())
 
     def _fail(self, rows: Rows, failed: Iterable[tuple[int, str]]) -> None:

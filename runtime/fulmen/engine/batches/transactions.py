@@ -14,10 +14,11 @@ and one that fails fails all later ones, which then come again as new attempts. 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from fulmen.api.marks import WHATEVER, CommitPhase, Point
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.protocol.transaction_work import FailedAttempt, Opened, TransactionWork
 from fulmen.errors import PASSED_ON, repr_of
@@ -100,6 +101,10 @@ class Ledger:
         failures: How many attempts have failed, by txid.
         reasons: Why the last one did.
         given_up: The last transactions that were given up.
+        branches: Which driver has opened those that are not committed, by txid: stores tell them by
+            that from others of the same numbers.
+        written: The last that was committed and not given up; None: none was.
+        skipped: The branches of those that were given up since. Stores may have parts of them.
     """
 
     committed: int = 0
@@ -107,6 +112,9 @@ class Ledger:
     failures: Mapping[int, int] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
     given_up: tuple[GivenUp, ...] = ()
+    branches: Mapping[int, str] = field(default_factory=dict)
+    written: Point | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def head(self) -> int:
@@ -125,23 +133,51 @@ class Ledger:
 
     def with_committed(self, txid: int, *, is_dropped: bool = False) -> Ledger:
         """After the head was committed, or given up."""
-        given_up = self.given_up
+        given_up, branch = self.given_up, self.branches.get(txid, "")
+        written: Point | None = Point(txid, branch)
+        skipped: tuple[str, ...] = ()
         if is_dropped:
             one = GivenUp(
                 txid, self.metadata[txid], self.reasons.get(txid, ""), self.failures.get(txid, 0)
             )
             given_up = (*given_up, one)[-GIVEN_UP_KEPT:]
+            written, skipped = self.written, _with(self.skipped, [branch])
         return Ledger(
             txid,
             {t: m for t, m in self.metadata.items() if t >= txid},
             {t: n for t, n in self.failures.items() if t > txid},
             {t: r for t, r in self.reasons.items() if t > txid},
             given_up,
+            {t: b for t, b in self.branches.items() if t > txid},
+            written,
+            skipped,
         )
+
+    def begun_anew(self, committed: int) -> Ledger:
+        """For another source, whose transactions begin behind `committed`."""
+        written = self.written or (Point(committed, WHATEVER) if committed else None)
+        skipped = _with(self.skipped, self.branches.values())
+        return Ledger(committed, written=written, skipped=skipped)
+
+    def accepting(self, above: int) -> Ledger:
+        """After which stores may have whatever they have, up to transaction `above`.
+
+        If that is more than is committed, what is opened is opened anew, with numbers above it.
+        """
+        if above <= self.committed:
+            return replace(self, written=Point(self.committed, WHATEVER), skipped=())
+        last = self.metadata.get(self.committed)
+        metadata = {} if last is None else {above: last}
+        written = Point(above, WHATEVER)
+        return Ledger(above, metadata, given_up=self.given_up, written=written)
 
     def encode(self) -> bytes:
         """For a commit."""
         return pickle.dumps(self, 5)
+
+
+def _with(known: Sequence[str], more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*known, *more}))
 
 
 def ledger_of(transient: Mapping[str, bytes]) -> Ledger:
@@ -180,6 +216,7 @@ class Transactions:
         epoch: Of this driver: attempts of later drivers are greater.
         ledger: What is durable, and the metadata of what is opened now.
         has_commit_phase: Whether the topology has committers.
+        branch: Of this driver: what tells the transactions that it opens from others.
         most: How many transactions may be active.
         max_replays: How many attempts may fail before a transaction is given up; None: any number.
         active: The attempts on their way, by txid.
@@ -190,6 +227,7 @@ class Transactions:
     epoch: int
     ledger: Ledger
     has_commit_phase: bool
+    branch: str = ""
     most: int = 1
     max_replays: int | None = None
     active: dict[int, Active] = field(default_factory=dict)
@@ -211,7 +249,12 @@ class Transactions:
 
     def initialize(self, txid: int, metadata: bytes) -> None:
         """A transaction has its metadata, for good."""
-        self.ledger = replace(self.ledger, metadata={**self.ledger.metadata, txid: metadata})
+        ledger = self.ledger
+        self.ledger = replace(
+            ledger,
+            metadata={**ledger.metadata, txid: metadata},
+            branches={**ledger.branches, txid: self.branch},
+        )
 
     @property
     def _limit(self) -> int:
@@ -234,7 +277,17 @@ class Transactions:
             commits = oldest.attempt
         waiting = [one.attempt for one in self.active.values()]
         processes = [] if now < self._hold_until else self._open(now)
-        return TransactionWork(processes, commits, waiting, self.ledger.committed)
+        return TransactionWork(
+            processes, commits, waiting, self.ledger.committed, self._before(commits)
+        )
+
+    def _before(self, commits: TransactionAttempt | None) -> CommitPhase | None:
+        """What stores are to have while an attempt is committed."""
+        if commits is None:
+            return None
+        ledger, txid = self.ledger, commits.txid
+        point = Point(txid, ledger.branches.get(txid, ""))
+        return CommitPhase(point, ledger.written, ledger.skipped)
 
     def _open(self, now: float) -> list[Opened]:
         opened: list[Opened] = []

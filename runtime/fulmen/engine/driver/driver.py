@@ -166,6 +166,7 @@ class RunningTopology:
         self._generator, self._rng = driver.generator, driver.generator()
         self._limits = driver.limits
         self._taps = driver.taps
+        self._branch = new_tag()[:8]
         self.coordinator = self._new_coordinator(self.log.manifest.clock)
         self.totals = Totals(planner.current, self.steady)
         self.recovery = Recovery(
@@ -240,6 +241,7 @@ class RunningTopology:
                 self.placed,
                 self.planner.migration.ledger,
                 self.log.epoch,
+                f"{self.planner.migration.layout.identity}-{self._branch}",
                 before.transactions if before else None,
             ),
             watermarks=Watermarks.decode(manifest.sections.get(TIME)),

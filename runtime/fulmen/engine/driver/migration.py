@@ -49,6 +49,7 @@ class Layout:
         last_txid: The last that a transactional spout had which is gone. All others are above it.
         keys_by_text: Whether equal keys with different texts are different keys, as they were when
             the checkpoint was begun: the state of each is where its text has sent it.
+        identity: Of the checkpoint, at random, by which stores tell it from others.
     """
 
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Layout:
     last_txid: int = 0
     keys_by_text: bool = False
     results: Mapping[str, int] = field(default_factory=dict)
+    identity: str = ""
 
     @property
     def all_origins(self) -> dict[str, int]:
@@ -71,6 +73,7 @@ class Layout:
             "tasks": dict(self.tasks),
             "slots": dict(self.origins),
             "next_slot": self.next_origin,
+            "identity": self.identity,
         }
         if not self.keys_by_text:
             content["keys"] = EQUAL_KEYS
@@ -92,6 +95,7 @@ class Layout:
             content.get("last_txid", 0),
             content.get("keys") != EQUAL_KEYS,
             content.get("results", {}),
+            content.get("identity", ""),
         )
 
 
@@ -157,6 +161,7 @@ def migrate(
     store: Store,
     *,
     has_partitions: bool = False,
+    identity: str = "",
 ) -> Migration:
     """What the checkpoint needs for this topology.
 
@@ -167,6 +172,7 @@ def migrate(
         manifest: The last commit.
         store: The checkpoint's.
         has_partitions: Whether the topology's transactional spout divides its source.
+        identity: What a checkpoint gets that has none.
 
     Raises:
         CheckpointMismatch: A component is another kind of source there, or has another number of
@@ -174,6 +180,7 @@ def migrate(
     """
     before = known or Layout()
     layout = _layout(before, plan, topology, has_partitions)
+    layout = replace(layout, identity=before.identity or identity)
     _check_tasks(before.tasks, layout.tasks, store.uri)
     _check_sources(before, layout, topology, store.uri)
     ledger, dropped = ledger_of(manifest.transient), range(0)
@@ -181,7 +188,7 @@ def migrate(
         dropped = range(ledger.head, ledger.last + 1)
         layout = replace(layout, last_txid=max(before.last_txid, ledger.last))
     if before.source != layout.source or ledger.last < layout.last_txid:
-        ledger = Ledger(committed=layout.last_txid)
+        ledger = ledger.begun_anew(layout.last_txid)
     migration = _reshaped(known, layout, plan, manifest, store)
     return replace(migration, ledger=ledger, dropped=dropped)
 

@@ -132,6 +132,7 @@ class Planner:
             manifest,
             self._store,
             has_partitions=self._has_partitions(),
+            identity=new_tag()[:8],
         )
         if dropped := migration.dropped:
             self._note(

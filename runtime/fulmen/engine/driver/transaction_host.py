@@ -27,7 +27,7 @@ MOST_SHOWN = 500
 
 
 def transactions_of(
-    placed: PlacedTopology, ledger: Ledger, epoch: int, before: Transactions | None
+    placed: PlacedTopology, ledger: Ledger, epoch: int, branch: str, before: Transactions | None
 ) -> Transactions | None:
     """The transactions of a topology; None: it has none.
 
@@ -35,6 +35,7 @@ def transactions_of(
         placed: The topology.
         ledger: What is durable of them.
         epoch: This driver's.
+        branch: This driver's.
         before: Those of the topology before a change of it.
     """
     spec = placed.topology.spec
@@ -42,6 +43,7 @@ def transactions_of(
         return None
     return Transactions(
         epoch=epoch,
+        branch=branch,
         ledger=ledger,
         has_commit_phase=bool(placed.commit_phase),
         most=spec.max_spout_pending or 1,

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fulmen.api.marks import CommitPhase, Point
 from fulmen.api.transactions import TransactionAttempt
 
 
@@ -59,12 +60,14 @@ class TransactionWork:
         commits: The attempt to be committed: all before it are.
         waiting: Attempts that were processed before and wait to be committed, `commits` among them.
         committed: The last txid that is committed; 0: none is.
+        phase: What stores are to have while `commits` is committed; None: nothing is.
     """
 
     processes: Sequence[Opened] = ()
     commits: TransactionAttempt | None = None
     waiting: Collection[TransactionAttempt] = ()
     committed: int = 0
+    phase: CommitPhase | None = None
 
     def __bool__(self) -> bool:
         return bool(self.processes) or self.commits is not None
@@ -89,6 +92,8 @@ class TransactionWork:
             "commits": self.commits and _pair(self.commits),
             "waiting": [_pair(attempt) for attempt in self.waiting],
             "committed": self.committed,
+            "phase": self.phase
+            and (self.phase.transaction, self.phase.written, *self.phase.skipped),
         }
 
     @staticmethod
@@ -103,7 +108,15 @@ class TransactionWork:
             commits=TransactionAttempt(*commits) if commits else None,
             waiting=[TransactionAttempt(*pair) for pair in told["waiting"]],
             committed=told["committed"],
+            phase=_phase(told["phase"]),
         )
+
+
+def _phase(told: Sequence[Any] | None) -> CommitPhase | None:
+    if told is None:
+        return None
+    transaction, written, *skipped = told
+    return CommitPhase(Point(*transaction), written and Point(*written), tuple(skipped))
 
 
 def _pair(attempt: TransactionAttempt) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import numpy as np
 from fulmen.api.components import Component, overrides
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.event_time import LATE, LATE_FIELDS
+from fulmen.api.marks import StoreMismatch
 from fulmen.api.returned import refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
@@ -342,7 +343,7 @@ class TaskBase(ABC):
         """Note an error of this task. Of many in a batch the first are told, the others counted."""
         message, stack = self.message_of(error, what), ""
         is_told = fatal or self._told < ERRORS_TOLD
-        if isinstance(error, BaseException) and is_told:
+        if isinstance(error, BaseException) and is_told and not isinstance(error, StoreMismatch):
             stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
         service = service_of(error)
         report = ErrorReport(self.component, self.task, message, stack, fatal, service=service)

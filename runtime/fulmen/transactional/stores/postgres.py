@@ -19,7 +19,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
-from fulmen.transactional.maps import Decide, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, MapMark, Snapshot, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, columns_of
@@ -95,7 +95,7 @@ class PostgresMap(StoredMap):
             self._write(db, made, rows)
             db.execute(
                 self._statements.move_mark,
-                [attempt.txid, attempt.attempt, self.name, self.task],
+                [*self.mark_of(attempt), self.name, self.task],
             )
 
     def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
@@ -103,18 +103,18 @@ class PostgresMap(StoredMap):
         with self._transaction() as db:
             return dict(db.execute(self._statements.values, [keys]).fetchall())
 
-    def _locked_mark(self, db: Any) -> TransactionAttempt | None:
+    def _locked_mark(self, db: Any) -> MapMark | None:
         mine = [self.name, self.task]
         found = db.execute(self._statements.lock_mark, mine).fetchone()
         if found is None:
             db.execute(self._statements.first_mark, mine)
             found = db.execute(self._statements.lock_mark, mine).fetchone()
-        txid, attempt = found
-        return TransactionAttempt(txid, attempt) if txid else None
+        mark = MapMark(*found)
+        return mark if mark.txid else None
 
-    def _marks(self, db: Any) -> dict[int, TransactionAttempt]:
+    def _marks(self, db: Any) -> dict[int, MapMark]:
         found = db.execute(self._statements.marks, [self.name])
-        return {task: TransactionAttempt(txid, attempt) for task, txid, attempt in found}
+        return {task: MapMark(*mark) for task, *mark in found}
 
     def _rows(
         self, db: Any, statement: Composed, values: Sequence[Any]
@@ -199,13 +199,15 @@ class _Statements:
             " WHERE t.key = n.key AND t.txid = n.was"
         )
         self.delete = made(f"DELETE FROM {{table}} WHERE key = ANY({keys})")
-        self.marks = made("SELECT task, txid, attempt FROM {marks} WHERE map = %s")
+        self.marks = made("SELECT task, txid, attempt, branch FROM {marks} WHERE map = %s")
         self.lock_mark = made(
-            "SELECT txid, attempt FROM {marks} WHERE map = %s AND task = %s FOR UPDATE"
+            "SELECT txid, attempt, branch FROM {marks} WHERE map = %s AND task = %s FOR UPDATE"
         )
-        self.first_mark = made("INSERT INTO {marks} VALUES (%s, %s, 0, 0) ON CONFLICT DO NOTHING")
+        self.first_mark = made(
+            "INSERT INTO {marks} VALUES (%s, %s, 0, 0, '') ON CONFLICT DO NOTHING"
+        )
         self.move_mark = made(
-            "UPDATE {marks} SET txid = %s, attempt = %s WHERE map = %s AND task = %s"
+            "UPDATE {marks} SET txid = %s, attempt = %s, branch = %s WHERE map = %s AND task = %s"
         )
 
 

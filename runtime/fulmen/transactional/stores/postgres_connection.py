@@ -200,7 +200,8 @@ def _make(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> None:
         " component text NOT NULL, rule text NOT NULL, key text NOT NULL, value text NOT NULL,"
         " layout integer NOT NULL)",
         "CREATE TABLE IF NOT EXISTS {marks} (map text REFERENCES {maps} ON DELETE CASCADE,"
-        " task integer, txid bigint NOT NULL, attempt bigint NOT NULL, PRIMARY KEY (map, task))",
+        " task integer, txid bigint NOT NULL, attempt bigint NOT NULL, branch text NOT NULL,"
+        " PRIMARY KEY (map, task))",
         f"CREATE TABLE {{table}} (key {key} PRIMARY KEY, value {value} NOT NULL,"
         f" txid bigint NOT NULL, task integer NOT NULL{previous}) WITH (fillfactor = {FILLED})",
     ):

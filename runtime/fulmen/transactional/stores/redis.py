@@ -3,7 +3,7 @@
     NAME            hash: key -> value, for anybody to read
     NAME:txid       hash: key -> "txid:task" of the last change
     NAME:previous   hash: key -> value before that; with the opaque rule alone
-    NAME:tasks      hash: for each task "mark:0" -> "txid:attempt", and with the opaque rule
+    NAME:tasks      hash: for each task "mark:0" -> "txid:attempt:branch", and with the opaque rule
                     "keys:0" -> which keys the last transaction has changed
     NAME:fulmen     hash: whose the map is
 
@@ -25,7 +25,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
-from fulmen.transactional.maps import Decide, Owner, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, MapMark, Owner, Snapshot, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.clients import needs
 from fulmen.transactional.stores.tables import OWNER_COLUMNS
@@ -83,12 +83,13 @@ class RedisMap(StoredMap):
         """Write a commit phase, in one script."""
         with self._translated():
             self._own()
+            new = _written_down(self.mark_of(attempt))
             for number in range(TRIES):
                 mark = self._connection.client.hget(self._keys[3], self._mark) or b""
-                if number and mark == _bytes(attempt):
+                if number and mark == new:
                     return  # an answer was lost: nobody else writes this attempt
                 wanted = list(keys)
-                if self.must_take_back(attempt, _attempt(mark)):
+                if self.must_take_back(attempt, _mark_in(mark)):
                     wanted += self._changed_keys(attempt.txid, set(keys))
                 stamps, rows = self._rows(wanted)
                 made = decide(Snapshot(rows, self._marks))
@@ -143,9 +144,9 @@ class RedisMap(StoredMap):
         keys = [self._to_key(name.encode("latin-1")) for name in names]
         return [key for key in keys if key not in known] if of_txid == txid else []
 
-    def _marks(self) -> Mapping[int, TransactionAttempt]:
+    def _marks(self) -> Mapping[int, MapMark]:
         found = self._connection.client.hgetall(self._keys[3])
-        marks = {name: _attempt(mark) for name, mark in found.items() if name.startswith(b"mark:")}
+        marks = {name: _mark_in(mark) for name, mark in found.items() if name.startswith(b"mark:")}
         return {int(name[5:]): mark for name, mark in marks.items() if mark is not None}
 
     def _arguments(
@@ -169,7 +170,8 @@ class RedisMap(StoredMap):
         deleted = [_bytes(key) for key in made.deleted]
         values = _pairs((name, row.value) for name, row in rows.items())
         stamp = f"{attempt.txid}:{self.task}"
-        arguments: list[Any] = [self._mark, mark, _bytes(attempt), changed, stamp]
+        new = _written_down(self.mark_of(attempt))
+        arguments: list[Any] = [self._mark, mark, new, changed, stamp]
         for part in (read, list(stamps.values()), kept, unkept + deleted, values, deleted):
             arguments += [len(part), *part]
         if len(arguments) > MOST_ARGUMENTS:
@@ -204,7 +206,8 @@ class RedisMap(StoredMap):
     def _refuse_lost(self) -> None:
         self.refuse(
             f"its key {self._keys[4]!r} is gone: Redis has lost its data, or somebody deleted them",
-            "Restore them. To begin with an empty map instead, start the workers anew.",
+            "Restore them. To begin with an empty map instead, start the workers anew: the next"
+            " message says what else to do.",
         )
 
 
@@ -214,7 +217,7 @@ def _pairs(items: Iterable[tuple[Any, Any]]) -> list[Any]:
 
 
 def _bytes(raw: Any) -> bytes:
-    """A key, a value or an attempt, as Redis keeps it."""
+    """A key or a value, as Redis keeps it."""
     if isinstance(raw, bytes):
         return raw
     return (repr(raw) if isinstance(raw, float) else str(raw)).encode()
@@ -225,8 +228,12 @@ def _from_bytes(kind: Kind) -> Callable[[bytes], Raw]:
     return others.get(kind, bytes.decode)
 
 
-def _attempt(mark: bytes) -> TransactionAttempt | None:
-    if not mark:
+def _written_down(mark: MapMark) -> bytes:
+    return ":".join(map(str, mark)).encode()
+
+
+def _mark_in(data: bytes) -> MapMark | None:
+    if not data:
         return None
-    txid, attempt = map(int, mark.split(b":"))
-    return TransactionAttempt(txid, attempt)
+    txid, attempt, branch = data.decode().split(":")
+    return MapMark(int(txid), int(attempt), branch)

@@ -22,7 +22,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.transactional.maps import Decide, Owner, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, MapMark, Owner, Snapshot, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import (
@@ -84,8 +84,8 @@ class SqliteMap(StoredMap):
                 rows.update(self._select(db, "txid = ? AND task = ?", (attempt.txid, self.task)))
             self._write(db, decide(Snapshot(rows, lambda: marks)))
             db.execute(
-                f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?, ?)",
-                (self._table, self.task, attempt.txid, attempt.attempt),
+                f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?, ?, ?)",
+                (self._table, self.task, *self.mark_of(attempt)),
             )
 
     def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
@@ -93,9 +93,10 @@ class SqliteMap(StoredMap):
         with self._transaction("DEFERRED") as db:
             return {key: row.value for key, row in self._rows(db, keys)}
 
-    def _marks(self, db: sqlite3.Connection) -> dict[int, TransactionAttempt]:
-        found = db.execute(f"SELECT task, txid, attempt FROM {MARKS} WHERE map = ?", [self._table])
-        return {task: TransactionAttempt(txid, attempt) for task, txid, attempt in found}
+    def _marks(self, db: sqlite3.Connection) -> dict[int, MapMark]:
+        columns = "task, txid, attempt, branch"
+        found = db.execute(f"SELECT {columns} FROM {MARKS} WHERE map = ?", [self._table])
+        return {task: MapMark(*mark) for task, *mark in found}
 
     def _rows(self, db: sqlite3.Connection, keys: Sequence[Raw]) -> Iterator[tuple[Raw, Row]]:
         for first in range(0, len(keys), AT_ONCE):
@@ -153,7 +154,7 @@ class SqliteMap(StoredMap):
         )
         db.execute(
             f"CREATE TABLE IF NOT EXISTS {MARKS} (map TEXT, task INTEGER, txid INTEGER,"
-            " attempt INTEGER, PRIMARY KEY (map, task))"
+            " attempt INTEGER, branch TEXT, PRIMARY KEY (map, task))"
         )
         owner = self.owner
         key, value = TYPES[owner.key], TYPES[owner.value]

@@ -69,5 +69,5 @@ def refuse_lost(a_map: StoredMap, table: str) -> None:
     a_map.refuse(
         f"its table {table!r} is gone",
         "Restore it. To begin with an empty one instead, delete the map's rows in"
-        f" {MARKS} and {MAPS}.",
+        f" {MARKS} and {MAPS}: the next message says what else to do.",
     )

@@ -27,9 +27,9 @@ from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.messages.kept_results import KeptResults
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.messages.pending_messages import PendingMessages
+from fulmen.engine.state.messages.unwritten_rows import Unwritten
 from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
 from fulmen.engine.state.values.unreadable import left_of, loads
-from fulmen.engine.tasks.bolts.sink_task import Unwritten
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout
 from support.engine_runs import Kept, make_driver, new_store
@@ -424,12 +424,12 @@ def test_a_log_without_a_message_that_has_ended_since_can_be_read():
 
 def test_rows_that_a_sink_has_not_written_yet():
     rows = [["a"], [thing("Plain")()], ["c"]]
-    data = Unwritten(7, "tag", ("x",), rows).pack()
+    data = Unwritten(7, "tag", ("x",), None, rows).pack()
     assert _journals_of({"rows": [data]}, 0, []) == {}
     sys.modules.pop(GONE)
     removed = []
     left = Unwritten.unpack(_journals_of({"rows": [data]}, 0, removed)["rows"])
-    assert left == Unwritten(7, "tag", ("x",), [["a"], ["c"]])
+    assert left == Unwritten(7, "tag", ("x",), None, [["a"], ["c"]])
     reason = f"ModuleNotFoundError: No module named '{GONE}'"
     assert removed == [(0, "rows", "[<unreadable>]", reason)]
 

@@ -1,12 +1,15 @@
 """Sinks: one write for a batch, two guarantees, and what becomes of rows that are refused."""
 
 import random
+import shutil
 from collections import Counter
 
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.api import MarkAhead
+from fulmen.api import StoreMismatch
+from fulmen.checkpoint import Store
+from fulmen.engine.driver.accepting import accept_store
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import CollectBolt, ListSpout, run
@@ -154,13 +157,57 @@ def test_rows_that_are_committed_are_written_first_after_a_restart(memory):
     assert [mark.number for mark in memory.writes] == sorted(mark.number for mark in memory.writes)
 
 
-def test_a_checkpoint_that_was_set_back_is_told_and_nothing_is_left_out_in_silence(memory):
+def two_lives(built, memory, folder):
+    """Two drivers, one after another. Gives the checkpoint and the store after each."""
+    first, second = folder / "first", folder / "second"
+    run(built, checkpoint=f"file://{first}?fsync=false", batches=20)
+    store = list(memory.rows), dict(memory.marks)
+    shutil.copytree(first, second)
+    run(built, checkpoint=f"file://{second}?fsync=false", batches=20)
+    return (f"file://{first}", f"file://{second}"), (store, (list(memory.rows), dict(memory.marks)))
+
+
+def refused(built, checkpoint, memory):
+    """The error of a run that writes nothing."""
+    before = list(memory.rows)
+    with pytest.raises(TopologyFailed) as e:
+        run(built, checkpoint=checkpoint)
+    assert memory.rows == before
+    return str(e.value)
+
+
+def test_a_checkpoint_that_was_set_back_is_told_and_nothing_is_written(memory, tmp_path):
     built = topology(Unrepeatable(rounds=400), "exactly-once")
-    before = run(built, batches=10)
-    ((sink, mark),) = memory.marks.items()
-    memory.marks[sink] = mark[0] + 1000, "of another time"
-    with pytest.raises(TopologyFailed, match=r"remove mark [0-9a-f]{24} from the store"):
-        run(built, checkpoint=before)
+    (before, _), _ = two_lives(built, memory, tmp_path)
+    said = refused(built, before, memory)
+    assert "the checkpoint is older than the store" in said
+    assert "fulmen state CHECKPOINT sink --accept-store" in said
+
+
+@pytest.mark.parametrize("is_empty", [False, True], ids=["older", "empty"])
+def test_a_store_that_was_set_back_is_told_and_nothing_is_written(memory, tmp_path, is_empty):
+    built = topology(Unrepeatable(rounds=400), "exactly-once")
+    (_, after), stores = two_lives(built, memory, tmp_path)
+    memory.rows, memory.marks = ([], {}) if is_empty else stores[0]
+    said = refused(built, after, memory)
+    assert "the store is older than the checkpoint" in said
+    assert ("has no commit" in said) == is_empty
+    before = list(memory.rows)
+    accept_store(Store.open(after), "sink", 0, "a test")
+    result = run(built, checkpoint=after)
+    missing = Counter(emitted(result)) - Counter(memory.rows)
+    written = Counter(stores[1][0]) - Counter(before)
+    assert missing == written  # what was lost with the store, and no more
+
+
+def test_a_sink_that_is_new_to_an_old_checkpoint_begins_with_an_empty_store(memory):
+    built = topology(Unrepeatable(rounds=80), "exactly-once")
+    before = run(built, batches=20)
+    built.set_bolt("other", MemorySink).shuffle_grouping("source").set_config(
+        {"guarantee": "exactly-once"}
+    )
+    run(built, checkpoint=before)
+    assert len(memory.marks) == 2
 
 
 def test_two_topologies_with_the_same_names_have_marks_of_their_own(memory):
@@ -194,13 +241,13 @@ def test_inputs_of_a_sink_that_are_not_alike_are_refused():
         run(b)
 
 
-def test_a_mark_that_is_ahead_is_no_mark_of_these_rows():
+def test_only_the_mark_before_lets_rows_be_written():
     from fulmen import Mark
+    from fulmen.api.marks import Point
 
-    mark = Mark("sink", 5, "tag", "t/sink/0")
-    assert not mark.is_written(None, None)
-    assert not mark.is_written(4, "other")
+    mark = Mark("sink", 5, "tag", "t/sink/0", Point(3, "before"))
+    assert not mark.is_written(3, "before")
     assert mark.is_written(5, "tag")
-    for number, tag in ((5, "other"), (6, "tag")):
-        with pytest.raises(MarkAhead):
+    for number, tag in ((5, "other"), (6, "tag"), (3, "other"), (2, "before"), (None, None)):
+        with pytest.raises(StoreMismatch):
             mark.is_written(number, tag)

@@ -42,7 +42,7 @@ class Transactions:
 
         Raises:
             KafkaException: It is not known whether they are written: call it again.
-            MarkAhead: Later rows are written already.
+            StoreMismatch: The mark is neither that of these rows nor that of those before them.
         """
         try:
             if self._delivery is None or self._was_cut_off():
@@ -71,7 +71,20 @@ class Transactions:
         more = Written.pages_after(found.metadata) if found.offset >= 0 else 0
         after = [self._committed(mark, page).metadata for page in range(1, more + 1)]
         self._written = Written.read(found.offset, [found.metadata, *after])
+        if self._written.number is None and mark.previous is not None and self._was_written_to():
+            self._written = Written(*mark.previous)
         return delivery
+
+    def _was_written_to(self) -> bool:
+        """Whether the topic ever had a message. Then brokers have forgotten the mark: it was old.
+
+        They forget offsets after some days (`offsets.retention.minutes`). A topic that was made
+        anew, or that of other brokers, begins with nothing.
+        """
+        reader, place = self._readers[0], self._place
+        partitions = self._brokers.metadata(reader, place)
+        ends = (reader.get_watermark_offsets(TopicPartition(place, p), SECONDS) for p in partitions)
+        return any(end > 0 for _, end in ends)
 
     def _reader(self, mark: Mark, page: int) -> Consumer:
         """What reads and commits a page of the mark."""

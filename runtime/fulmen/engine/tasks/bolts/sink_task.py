@@ -4,16 +4,16 @@ At-least-once: at the end of the batch, so before its commit. Exactly-once: the 
 of the task, and become part of the commit. The next batch writes them, beside everything else that
 it does, and its commit clears the journal. A batch that comes to nothing, or a task that is made
 anew, finds the journal again and writes the same rows with the same mark: the store says whether it
-has them. One commit at a time is unwritten, so the number of the mark alone gives their order.
+has them. One commit at a time is unwritten. Each mark names the one before it, which the store must
+have: so a store or a checkpoint that was set back is noticed before anything is written.
 """
 
 from __future__ import annotations
 
-import pickle
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -21,15 +21,9 @@ from typing_extensions import override
 
 from fulmen.api.components import FailedException, ReportedFailedException
 from fulmen.api.declarer import ANY_STREAM
+from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.returned import refuse_unrun
-from fulmen.api.sinks import (
-    ERRORS_STREAM,
-    Mark,
-    MarkAhead,
-    Rows,
-    ServiceUnavailable,
-    Sink,
-)
+from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
@@ -37,8 +31,13 @@ from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.state.journals import ROWS
-from fulmen.engine.state.pickling import dumps
+from fulmen.engine.state.journals import MARK, ROWS
+from fulmen.engine.state.messages.unwritten_rows import (
+    Unwritten,
+    new_id,
+    packed_point,
+    unpacked_point,
+)
 from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tasks.author.forks import end_child
@@ -49,32 +48,6 @@ from fulmen.errors import PASSED_ON, text_of
 from fulmen.topology.code.sinks import no_guarantee, takes_any_stream
 
 LONGEST_REASON = 500
-
-
-@dataclass(frozen=True)
-class Unwritten:
-    """Rows that are committed, and that the store may not have yet.
-
-    Attributes:
-        number: Of the commit.
-        tag: Of the attempt that became it.
-        fields: Of the tuples.
-        items: What `encode` made of them.
-    """
-
-    number: int
-    tag: str
-    fields: tuple[str, ...]
-    items: Sequence[Any]
-
-    def pack(self) -> bytes:
-        """As bytes, for the checkpoint."""
-        return dumps((self.number, self.tag, self.fields, list(self.items)), {})
-
-    @staticmethod
-    def unpack(data: bytes) -> Unwritten:
-        """What `pack` gave."""
-        return Unwritten(*pickle.loads(data))
 
 
 class SinkTask(BoltTask):
@@ -94,11 +67,23 @@ class SinkTask(BoltTask):
         found = journals.get(ROWS)
         self._unwritten = Unwritten.unpack(found[-1]) if found else None
         self._is_kept = found is not None  # what is unwritten is in the checkpoint
+        self._restore_point(journals.get(MARK))
         self._held: list[Chunk] = []
         self._written: list[tuple[Chunk, dict[int, str]]] = []
         self._packed = b""  # what is unwritten, until it is in the checkpoint
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[Rows] | None = None
+
+    def _restore_point(self, mark: Sequence[bytes] | None) -> None:
+        """Know what the store has before what is unwritten. A mark of its own is the newer one."""
+        self._has_mark = mark is not None
+        self._point: Point | None = None
+        if mark is not None:
+            self._point = unpacked_point(mark[-1])
+        elif self._unwritten is not None:
+            self._point = self._unwritten.previous
+        if self._unwritten is not None:
+            self._unwritten = replace(self._unwritten, previous=self._point)
 
     @override
     def begin(self, journals: Journals) -> None:
@@ -133,10 +118,9 @@ class SinkTask(BoltTask):
     def _write_committed(self, unwritten: Unwritten) -> Rows:
         rows = Rows(unwritten.fields, unwritten.items)
         label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
+        mark = Mark(self._sink, *unwritten.point, label, unwritten.previous)
         try:
-            refuse_unrun(
-                self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
-            )
+            refuse_unrun(self.instance.write(rows, mark))
         finally:
             end_child()  # of this thread alone: nothing would end it later
         return rows
@@ -149,13 +133,14 @@ class SinkTask(BoltTask):
         CALLS.begin(self.task, "write")  # it ends with the call that the batch's end is
         try:
             rows = writing.result()
-        except MarkAhead as e:
+        except StoreMismatch as e:
             raise ComponentFailed(self.report(e, fatal=True, what="write")) from e
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code
             raise self._away(e) from e
-        self._unwritten = None
+        assert self._unwritten is not None
+        self._point, self._unwritten = self._unwritten.point, None
         if rows.failed:
             first = next(iter(rows.failed.values()))
             are = "are" if ERRORS_STREAM in self.routes else "would be, if the class had it,"
@@ -242,7 +227,7 @@ class SinkTask(BoltTask):
     def _keep(self, rows: Rows, places: Sequence[int], items: Sequence[Any]) -> Sequence[Any]:
         """Make rows a part of the commit. Those fail that can't be pickled and read again."""
         batch = self.context.batch
-        unwritten = Unwritten(batch.number, batch.attempt, rows.fields, items)
+        unwritten = Unwritten(batch.number, batch.attempt, rows.fields, self._point, items)
         try:
             packed = unwritten.pack()
         except PASSED_ON:
@@ -258,7 +243,7 @@ class SinkTask(BoltTask):
                 return ()
             packed = unwritten.pack()
         self._packed = packed
-        self._unwritten, self._sink = unwritten, self._sink or self._new_id()
+        self._unwritten, self._sink = unwritten, self._sink or new_id(self.rng)
         return ()
 
     def _encode(self, rows: Rows) -> Sequence[Any]:
@@ -298,9 +283,6 @@ class SinkTask(BoltTask):
             rows.fail_all(f"bolt {self.component!r}: {message}")
         return ()
 
-    def _new_id(self) -> str:
-        return bytes(self.rng.integers(0, 256, 12, "u1").tolist()).hex()
-
     @override
     def send(self, chunk: Chunk, outbox: Outbox, took: float | None = None) -> None:
         """Acks leave when the rows are written, or kept for the commit: at the batch's end."""
@@ -323,9 +305,13 @@ class SinkTask(BoltTask):
         if self._unwritten is not None and self._unwritten.number == number:
             found[ROWS] = self._packed, number
             self._packed, self._is_kept = b"", True
+            if self._has_mark:  # these rows say what is before them
+                found[MARK] = None, number
+                self._has_mark = False
         elif self._unwritten is None and self._is_kept:
             found[ROWS] = None, number
-            self._is_kept = False
+            found[MARK] = packed_point(self._point), number
+            self._is_kept, self._has_mark = False, True
         return found
 
     @property

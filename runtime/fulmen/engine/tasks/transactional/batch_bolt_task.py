@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.marks import CommitPhase
 from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import TransactionAttempt
@@ -33,7 +34,7 @@ from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
-from fulmen.errors import PASSED_ON, text_of
+from fulmen.errors import PASSED_ON, StateError, text_of
 from fulmen.topology.code.loading import create
 
 NO_ATTEMPT = TransactionAttempt(0, 0)
@@ -88,6 +89,14 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         self._signals: list[Signals] = []
 
     @override
+    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        self._maps = set(engine.get("maps", ()))
+
+    @override
+    def engine_state(self) -> dict[str, Any]:
+        return super().engine_state() | ({"maps": sorted(self._maps)} if self._maps else {})
+
+    @override
     def new_collector(self) -> Any:
         return InstanceCollectors()
 
@@ -99,6 +108,14 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         # what those have counted that are no more was taken, or was no part of a committed batch
         self._signals = [instance.signals for instance in self.instances.values()]
         self.processed = {opened.attempt for opened in work.processes}
+        self.context.batch.commits = self._commit_phase(work)
+
+    def _commit_phase(self, work: TransactionWork) -> CommitPhase:
+        """What stores may be written for, and what they are to have."""
+        if work.phase is None or self.component not in self.placed.commit_phase:
+            return CommitPhase()
+        source = self.placed.emitter or ""
+        return replace(work.phase, known=frozenset(self._maps), source=source)
 
     def finish_beside(self, attempt: TransactionAttempt) -> None:
         """Have the attempt's instance finished in a thread, if it is here and waits for that."""
@@ -205,10 +222,28 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         del self.instances[attempt]  # it is never finished twice
         try:
             instance.finish()
+            self._note_maps(attempt, instance.signals.maps)
         except BaseException as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e)
         else:
             self.collector.add(instance.collector, opens=False)
+
+    def _note_maps(self, attempt: TransactionAttempt, maps: Mapping[str, bool]) -> None:
+        """Remember which maps were written to: they are to have each transaction from now on.
+
+        Raises:
+            StateError: One was left out.
+        """
+        for name, was_written in maps.items():
+            if not was_written and name in self._maps:
+                raise StateError(
+                    f"map {name!r} was not written to in transaction {attempt.txid}. Call update or"
+                    " put once in each finish_batch, also if there is nothing to write"
+                )
+        written = {name for name, was_written in maps.items() if was_written}
+        if not written <= self._maps:
+            self._maps |= written
+            self.was_called = True
 
     def _raised(self, attempt: TransactionAttempt, error: BaseException, what: str = "") -> None:
         if isinstance(error, PASSED_ON):

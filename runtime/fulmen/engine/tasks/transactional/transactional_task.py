@@ -11,6 +11,7 @@ from typing_extensions import override
 from fulmen.api.collector import Values
 from fulmen.api.components import FailedException, ReportedFailedException
 from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.marks import StoreMismatch
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
@@ -125,7 +126,9 @@ class TransactionalTask(TaskBase):
             reason = text_of(error) or type(error).__name__
             self.fail_attempt(attempt, reason, is_outage=is_outage)
             return None
-        fatal = self.placed.topology.spec.on_error == "crash"
+        # other attempts would meet the same store
+        is_mismatch = isinstance(error, StoreMismatch)
+        fatal = is_mismatch or self.placed.topology.spec.on_error == "crash"
         report = self.report(error, fatal=fatal, what=what)
         self.fail_attempt(attempt, report.message)
         return ComponentFailed(report) if fatal else None

@@ -1,0 +1,114 @@
+"""Has a checkpoint go on with a store that it does not fit: one of the two was set back.
+
+What a store has is not known here. So the checkpoint forgets what it takes the store to have, and
+what is missing stays missing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fulmen.checkpoint import (
+    CommitLog,
+    Manifest,
+    Store,
+    Update,
+    Updates,
+    load_many,
+    new_tag,
+    read_layout,
+    read_newest,
+    save,
+)
+from fulmen.engine.batches.transactions import TRANSACTIONS, ledger_of
+from fulmen.engine.state.committed_state import tasks_of
+from fulmen.engine.state.entries.keyed_state import segment_journals
+from fulmen.engine.state.entries.segment_format import rewritten
+from fulmen.engine.state.journals import ENGINE, MARK, PARTITIONS
+from fulmen.engine.state.messages.unwritten_rows import new_id, packed_point
+from fulmen.errors import CheckpointError
+
+
+def accept_store(store: Store, component: str, above: int, driver: str) -> str:
+    """Go on with what the store of a sink has, or the stores of a transactional topology.
+
+    A sink's tasks get new ids, so that they have no mark in the store: what of them writes late by
+    the old one is refused. Transactions get numbers above `above`, so that rows take them.
+
+    Args:
+        store: The checkpoint.
+        component: The sink, or the transactional spout.
+        above: The last transaction that a store has, if the checkpoint is older.
+        driver: Who does it, for the message of a driver that runs.
+
+    Returns:
+        What was done.
+
+    Raises:
+        CheckpointError: The component has no mark in any store, or a driver goes on committing.
+    """
+    manifest = read_newest(store)
+    is_source = read_layout(manifest).get("source") == component
+    if not is_source and not _sink_marks(store, manifest, component):
+        raise CheckpointError(
+            f"checkpoint {store.uri}: {component!r} is neither a sink that has written with"
+            " guarantee: exactly-once nor the transactional spout, so no store has a mark of it."
+            " Name the component that the message has named."
+        )
+    log = CommitLog.open(store, manifest.topology, driver)
+    log.claim()
+    manifest, tag = log.manifest, new_tag()
+    transient = dict(manifest.transient)
+    if is_source:
+        ledger = ledger_of(transient)
+        updates = _without_open(store, manifest, component, ledger.committed, tag)
+        updates = updates if above > ledger.committed else {}
+        ledger = ledger.accepting(above)
+        transient[TRANSACTIONS] = ledger.encode()
+        told = f"the next transaction is {ledger.committed + 1}, and stores may have any before it"
+    else:
+        updates = _sink_marks(store, manifest, component)
+        told = f"{len(updates)} tasks of {component!r} go on with what the store has"
+    log.commit(log.draft(tag=tag, clock=manifest.clock, updates=updates, transient=transient))
+    return told
+
+
+def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
+    """New ids of a sink's tasks that have one."""
+    number, rng = manifest.number + 1, np.random.default_rng()
+    found = load_many(store, manifest, tasks_of(manifest, component), lambda j: j == ENGINE)
+    updates: Updates = {}
+    for key, journals in found.items():
+        engine: dict[str, Any] = pickle.loads(journals[ENGINE][-1]) if journals else {}
+        if "sink" in engine:
+            data = pickle.dumps(engine | {"sink": new_id(rng)}, 5)
+            mark = Update(packed_point(None), None, number)
+            updates[key] = {ENGINE: Update(data, None, number), MARK: mark}
+    return updates
+
+
+def _without_open(
+    store: Store, manifest: Manifest, source: str, committed: int, tag: str
+) -> Updates:
+    """Where transactions end in partitions, without those that are not committed."""
+
+    def committed_ends(items: Mapping[int, Any]) -> dict[int, Any]:
+        return {
+            partition: ends and tuple(end for end in ends if end[0] <= committed)
+            for partition, ends in items.items()
+        }
+
+    number = manifest.number + 1
+    updates: Updates = {}
+    for key, journals in load_many(store, manifest, tasks_of(manifest, source)).items():
+        for journal in segment_journals(journals, PARTITIONS):
+            [data] = journals[journal]
+            left = rewritten(journal, data, pickle.loads, committed_ends)
+            if left is not None:
+                saved = save(store, number, tag, key, journal, left, number)
+                updates.setdefault(key, {})[journal] = saved
+    return updates

@@ -1,0 +1,64 @@
+"""What a sink has to write of a commit, and what its store has before: as the checkpoint has it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fulmen.api.marks import Point
+from fulmen.engine.state.pickling import dumps
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """Rows that are committed, and that the store may not have yet.
+
+    Attributes:
+        number: Of the commit.
+        tag: Of the attempt that became it.
+        fields: Of the tuples.
+        previous: The point of the rows before these; None: there were none.
+        items: What `encode` made of them.
+    """
+
+    number: int
+    tag: str
+    fields: tuple[str, ...]
+    previous: Point | None
+    items: Sequence[Any]
+
+    def pack(self) -> bytes:
+        """As bytes, for the checkpoint."""
+        previous = self.previous and tuple(self.previous)
+        return dumps((self.number, self.tag, self.fields, previous, list(self.items)), {})
+
+    @property
+    def point(self) -> Point:
+        """Of these rows."""
+        return Point(self.number, self.tag)
+
+    @staticmethod
+    def unpack(data: bytes) -> Unwritten:
+        """What `pack` gave."""
+        number, tag, fields, previous, items = pickle.loads(data)
+        return Unwritten(number, tag, fields, previous and Point(*previous), items)
+
+
+def new_id(rng: np.random.Generator) -> str:
+    """The id of a task of a sink, by which its store finds its mark."""
+    return bytes(rng.integers(0, 256, 12, "u1").tolist()).hex()
+
+
+def packed_point(point: Point | None) -> bytes:
+    """The journal MARK: what the store has."""
+    return pickle.dumps(point and tuple(point), 5)
+
+
+def unpacked_point(data: bytes) -> Point | None:
+    """What `packed_point` was given."""
+    found = pickle.loads(data)
+    return found and Point(*found)
