@@ -90,7 +90,7 @@ def driver_pod(
             {"name": "spark", "containerPort": contract.SPARK_PORT},
             {"name": "blockmanager", "containerPort": contract.BLOCK_MANAGER_PORT},
         ],
-        **_probes(),
+        **_probes(spec),
         "volumeMounts": volumes.mounts(accepted),
     }
     made = {
@@ -295,21 +295,25 @@ def _own_env(seen: Observed, attempt: int) -> list[Manifest]:
     ]
 
 
-def _probes() -> Manifest:
-    """The driver answers from its start on: a start that takes long is not a failure of its."""
+def _probes(spec: TopologySpec) -> Manifest:
+    """The driver answers from its start on, if its node gives it a processor.
 
-    def ask(path: str, seconds: int, failures: int) -> Manifest:
+    To kill one that gets too little of it would only have it begin anew, and keep the node busy. So
+    it has as long as its topology says, to start and to answer again.
+    """
+
+    def ask(path: str, every: int, seconds: int) -> Manifest:
         return {
             "httpGet": {"path": path, "port": contract.METRICS_PORT_NAME},
-            "periodSeconds": seconds,
+            "periodSeconds": every,
             "timeoutSeconds": 5,
-            "failureThreshold": failures,
+            "failureThreshold": -(-seconds // every),
         }
 
     return {
-        "startupProbe": ask(contract.HEALTH_PATH, 2, 60),
-        "livenessProbe": ask(contract.HEALTH_PATH, 10, 6),
-        "readinessProbe": ask(contract.READY_PATH, 2, 3),
+        "startupProbe": ask(contract.HEALTH_PATH, 2, max(120, spec.start_timeout_seconds)),
+        "livenessProbe": ask(contract.HEALTH_PATH, 10, max(60, spec.start_timeout_seconds)),
+        "readinessProbe": ask(contract.READY_PATH, 2, 6),
     }
 
 

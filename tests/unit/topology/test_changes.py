@@ -41,6 +41,18 @@ def hash_of(changes=None, code="", of=""):
     return input_hash(topology(changes, of), code)
 
 
+@pytest.mark.parametrize("place", ["spec.driver.resources", "spec.worker.podTemplate.spec"])
+def test_another_way_to_write_an_amount_changes_nothing(place):
+    def asking(cpu, memory):
+        resources = {"limits": {"cpu": cpu, "memory": memory}}
+        if "podTemplate" not in place:
+            return hash_of({place: resources})
+        return hash_of({place: {"containers": [{"name": "own", "resources": resources}]}})
+
+    assert asking("10m", "1Gi") == asking("0.01", "1024Mi") == asking("1e-2", "1073741824")
+    assert len({asking("10m", "1Gi"), asking("11m", "1Gi"), asking("10m", "1G")}) == 3
+
+
 def test_every_field_of_the_spec_has_an_effect():
     assert sorted(place for place, _ in CRD_DOCS.leaves(SPEC, "")) == sorted(EFFECTS)
 

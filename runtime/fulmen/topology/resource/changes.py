@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from fulmen.topology.resource.quantity import amount
 from fulmen.topology.resource.spec import Topology
 
 
@@ -156,7 +157,26 @@ def input_hash(topology: Topology, code: str) -> str:
     """
     given = topology.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     given.pop("code", None)
-    return digest({"spec": _replacing(given, ""), "code": code})
+    return digest({"spec": _with_amounts(_replacing(given, "")), "code": code})
+
+
+def _with_amounts(value: Any) -> Any:
+    """The same with what quantities mean: `10m` and `0.01` of a processor ask for no new pod."""
+    if isinstance(value, list):
+        return [_with_amounts(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: {what: _meant(quantity) for what, quantity in inner.items()}
+        if name in ("limits", "requests") and isinstance(inner, dict)
+        else _with_amounts(inner)
+        for name, inner in value.items()
+    }
+
+
+def _meant(quantity: Any) -> Any:
+    found = amount(str(quantity))
+    return quantity if found is None else str(found.normalize())
 
 
 def _replacing(value: Any, place: str) -> Any:

@@ -88,6 +88,16 @@ def test_the_driver():
     assert {"/opt/fulmen/code", "/etc/fulmen/auth", "/checkpoint"} <= mounts
 
 
+@pytest.mark.parametrize(("given", "seconds"), [({}, 300), ({"spec.startTimeoutSeconds": 7}, 60)])
+def test_a_driver_has_as_long_as_its_topology_says_to_start_and_to_answer_again(given, seconds):
+    probes = container(made(given)[0])
+    allowed = {
+        name: probes[name]["periodSeconds"] * probes[name]["failureThreshold"]
+        for name in ("startupProbe", "livenessProbe")
+    }
+    assert allowed == {"startupProbe": max(120, seconds), "livenessProbe": seconds}
+
+
 def test_code_in_a_store_is_fetched_by_each_container_with_what_it_has_for_the_checkpoint():
     place = {"uri": "s3://a/code-1.tar.gz", "sha256": "0" * 64}
     secret = {"secretKeyRef": {"name": "s3", "key": "id"}}
