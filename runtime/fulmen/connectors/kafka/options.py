@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from fulmen.connectors.formats import AvroKeyOptions, MessageFormatOptions, TextOptions
 from fulmen.connectors.options import Options, SinkOptions
@@ -35,10 +43,21 @@ _OURS = {
 }
 
 
+def _without_login(servers: str) -> str:
+    if "@" in servers:  # which would be shown
+        raise ValueError(
+            "it must be `host:port`, with commas between several. A login goes into `sasl.username`"
+            " and `sasl.password`"
+        )
+    return servers
+
+
 class ClientOptions(Options):
     """How to connect."""
 
-    bootstrap_servers: Annotated[Text, Field(alias="bootstrap.servers")]
+    bootstrap_servers: Annotated[
+        Text, AfterValidator(_without_login), Field(alias="bootstrap.servers")
+    ]
     """Some of the brokers: `host:port`, with commas between them."""
     security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],

@@ -31,6 +31,7 @@ CSV = {"type": "csv", "fields": ["offset"]}
         ({"properties": {"enable.auto.commit": True}}, "'enable.auto.commit' can't be set: pos"),
         ({"properties": {"auto.offset.reset": "latest"}}, "`start` says where to begin"),
         ({"properties": {"group.id": "g"}}, "'group.id' is an option of its own"),
+        ({"bootstrap.servers": "app:hunter2@broker"}, "A login goes into `sasl.username`"),
     ],
 )
 def test_options_of_a_spout_must_fit_together(config, text):
