@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem, ShellComplete
 from fulmen.cli.bad_input import BAD_INPUT, BadInput
 from fulmen.cli.streams import standard_streams
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed, install
+from fulmen.visible import visible_lines
 
 FAILURE = 1
 INTERRUPTED = 130
@@ -87,9 +88,9 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except (BadInput, ValidationFailed, CodeError, DeclarationError) as error:
-            raise _BadInput(str(error)) from error
+            raise _BadInput(visible_lines(str(error))) from error
         except FulmenError as error:
-            raise _Failure(str(error)) from error
+            raise _Failure(visible_lines(str(error))) from error
         except KeyboardInterrupt:
             click.echo(file=sys.stderr)  # what follows ^C begins a line
             ctx.exit(INTERRUPTED)
@@ -100,7 +101,7 @@ class _Group(click.Group):
                 raise
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             hint = f"for the traceback, set {TRACEBACK_VARIABLE}=1"
-            raise _Failure(f"{what} ({hint})") from error
+            raise _Failure(visible_lines(f"{what} ({hint})")) from error
 
 
 def _load(name: str) -> click.Command:

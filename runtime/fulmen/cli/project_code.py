@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import click
-
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.streams import echo
 from fulmen.cli.wheels import PROJECT, REQUIREMENTS, Target, requirements_of, unpack_wheels
 from fulmen.errors import CodeError
 from fulmen.own_files import PrivateFolder
@@ -160,7 +159,7 @@ def _tell_left(folder: Path, left: Sequence[str]) -> None:
     if not left:
         return
     wheels = " --wheels takes the packages along that they ask for."
-    click.echo(
+    echo(
         f"warning: only Python files and packages are taken along, so these of '{folder}' will be"
         f" missing: {', '.join(left)}. If the code needs some of them, add --include NAME."
         f"{wheels if {REQUIREMENTS, PROJECT} & {*left} else ''}",

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import click
 from typing_extensions import override
 
 from fulmen.engine.worker.author_logs import Printed
 from fulmen.errors import OutputClosed
+from fulmen.visible import visible_lines
 
 CLOSED = 141
 """As shells have it for a program that SIGPIPE ends."""
@@ -36,6 +38,11 @@ class _Pipe(io.FileIO):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
+
+
+def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text, which may have in it what somebody's data or code says."""
+    click.echo(visible_lines(str(text)), err=err, nl=nl)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from fulmen.cli.python_file import is_python, read_python
+from fulmen.cli.streams import echo
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.reading.assignments import set_values
@@ -110,4 +111,4 @@ def _keep_open(folder: CodeFolder) -> None:
 def tell_warnings(checked: Checked) -> None:
     """Print what to think about on stderr."""
     for warning in checked.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)

@@ -196,7 +196,7 @@ def test_a_line_ends_where_it_ends_and_odd_bytes_end_nothing(fulmen, kubectl):
     assert (result.exit_code, result.stderr) == (0, "")
     pod = "word-count-driver-1"
     assert result.stdout_bytes.decode().split("\n") == [
-        f"{pod}  2026-11-20T12:00:01Z  10 %\r20 %\x0cdone\u2028.",
+        f"{pod}  2026-11-20T12:00:01Z  10 % 20 % done .",
         f"{pod}  2026-11-20T12:00:02Z  \ufffd",
         "",
     ]

@@ -821,7 +821,7 @@ def test_nothing_that_is_said_controls_a_terminal(fulmen, kubectl):
     kubectl.answer_each({"get topologies.fulmen.dev/word-count": found, "get": {"items": [found]}})
     for arguments in (["why", "word-count"], ["list"]):
         said = fulmen(*arguments).stdout
-        assert "\\x1b[2Jgone so\\x9b1m" in said
+        assert "\\u001b[2Jgone so\\u009b1m" in said
         assert not set("\x1b\r\x9b") & set(said)
 
 

@@ -47,6 +47,13 @@ def test_lines_for_people(capsys, monkeypatch):
     assert lines[-2:] == ["OSError: no disk", "NOW done: 100 %"]
 
 
+def test_lines_for_people_obey_no_data(capsys, monkeypatch):
+    monkeypatch.delenv(logs.FORMAT_ENV, raising=False)
+    logs.set_up()
+    logging.getLogger("fulmen").warning("%s", "\x1b[2J\nNOW done")
+    assert capsys.readouterr().err.endswith("Z WARNING \\u001b[2J NOW done\n")
+
+
 def test_json_for_programs(capsys, monkeypatch):
     monkeypatch.setenv(logs.FORMAT_ENV, "json")
     entries = [json.loads(line) for line in written(capsys).splitlines()]

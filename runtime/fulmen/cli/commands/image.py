@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import read_file, topology_arguments
 from fulmen.cli.wheels import (
     REQUIREMENTS,
@@ -68,9 +69,9 @@ def image(
     _write(context / DOCKERFILE, lines)
     if not (context / IGNORE_FILE).exists():
         _write(context / IGNORE_FILE, IGNORED)
-    click.echo(f"{context / DOCKERFILE}: continue with")
-    click.echo(f"  docker build --tag IMAGE {shlex.quote(str(context))}")
-    click.echo(f"  fulmen manifest {shlex.quote(str(file))} --image IMAGE | kubectl apply -f -")
+    echo(f"{context / DOCKERFILE}: continue with")
+    echo(f"  docker build --tag IMAGE {shlex.quote(str(context))}")
+    echo(f"  fulmen manifest {shlex.quote(str(file))} --image IMAGE | kubectl apply -f -")
 
 
 def _code_folder(file: Path, assignments: tuple[str, ...], code_folder: Path | None) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.streams import echo
 from fulmen.topology.resource.base import DNS_NAME
 
 TEMPLATES = files("fulmen.cli") / "templates"
@@ -39,8 +40,8 @@ def init(folder: Path, source: str | None, sink: str | None) -> None:
     else:
         content = _own(name)
     _write(folder, content)
-    click.echo(f"{folder}: {', '.join(sorted(content))}")
-    click.echo(f"Continue with {folder / 'README.md'}")
+    echo(f"{folder}: {', '.join(sorted(content))}")
+    echo(f"Continue with {folder / 'README.md'}")
 
 
 def _topology_name(folder: Path) -> str:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.project_code import Packages, Project, bundled, project_of, write_packed
+from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
 from fulmen.cli.wheels import MACHINES, PROJECT, PYTHON, REQUIREMENTS, Target
 from fulmen.own_files import written_whole
@@ -172,7 +173,7 @@ def manifest(
         tell_warnings(checked)
         topology = checked.topology()
         if image is not None:
-            click.echo(to_yaml(_in_image(topology, image)), nl=False)
+            echo(to_yaml(_in_image(topology, image)), nl=False)
             return
         but = [archive] if archive else []
         with project_of(topology.spec.code, file, code_folder, include, bundle, but) as project:
@@ -183,22 +184,22 @@ def manifest(
                 _needed(project, "--wheels")
             source = None if project is None else _read(project)
     if source is None:
-        click.echo(to_yaml(topology), nl=False)
+        echo(to_yaml(topology), nl=False)
     elif config_map:
         _print_with(_config_maps(topology, source), source, topology)
     else:
-        click.echo(to_yaml(_with(topology, _inline(source))), nl=False)
+        echo(to_yaml(_with(topology, _inline(source))), nl=False)
 
 
 def _print_with(maps: list[dict[str, Any]], source: Source, topology: Topology) -> None:
     """Print ConfigMaps with the code, and the topology that names them."""
     if any(len(json.dumps(each)) > CLIENT_SIDE_BYTES for each in maps):
-        click.echo(SERVER_SIDE, err=True)
+        echo(SERVER_SIDE, err=True)
     names = tuple(each["metadata"]["name"] for each in maps)
     several = len(names) > 1
     code = Code(config_maps=names, sha256=source.sha256) if several else Code(config_map=names[0])
     documents = [*map(dump_yaml, maps), to_yaml(_with(topology, code))]
-    click.echo("---\n".join(documents), nl=False)
+    echo("---\n".join(documents), nl=False)
 
 
 def _in_image(topology: Topology, image: str) -> Topology:
@@ -234,9 +235,9 @@ def _write_archive(project: Project, archive: Path, uri: str | None, topology: T
         why = error.strerror or error
         raise BadInput(f"--archive: '{archive}' can't be written: {why}.") from error
     if uri is None:
-        click.echo(f"{digest}  {archive}")
+        echo(f"{digest}  {archive}")
     else:
-        click.echo(to_yaml(_with(topology, _at(uri, digest))), nl=False)
+        echo(to_yaml(_with(topology, _at(uri, digest))), nl=False)
 
 
 def _at(uri: str, sha256: str) -> Code:

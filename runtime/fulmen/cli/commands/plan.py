@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fulmen.cli.display.output import open_console
+from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
@@ -44,9 +45,9 @@ def plan(
     topology = checked.topology()
     made = make_plan(topology, pinned=checked.pinned)
     if output == "json":
-        click.echo(json.dumps(plan_json(topology, made), indent=2))
+        echo(json.dumps(plan_json(topology, made), indent=2))
     elif output == "mermaid":
-        click.echo("\n".join(mermaid(topology, made)))
+        echo("\n".join(mermaid(topology, made)))
     else:
         _print_tables(topology, made, open_console())
 

@@ -17,6 +17,7 @@ from fulmen.cli.display.live_display import RunPhase
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.prepared_run import Prepared, prepare
 from fulmen.cli.local.run_log import open_log
+from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import topology_arguments
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.jobs import Jobs
@@ -171,7 +172,7 @@ def make_jobs(prepared: Prepared, log_file: Path, *, in_process: bool) -> Jobs:
         log_file,
         prepared.worker_env,
         spec.start_timeout_seconds,
-        partial(click.echo, err=True),
+        partial(echo, err=True),
     )
 
 
@@ -183,7 +184,7 @@ def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContex
     server = MetricsServer(
         host, port, lambda: local_run.driver_totals, None, access, local_run.taps
     )
-    click.echo(f"metrics and the topology's page: {server.url}", err=True)
+    echo(f"metrics and the topology's page: {server.url}", err=True)
     return server
 
 
@@ -191,7 +192,7 @@ def _write_report(file: Path, content: Mapping[str, Any]) -> None:
     """Write the file as a whole: whoever reads it finds the old one or the new one."""
     text = json.dumps(content, indent=2) + "\n"
     if str(file) in STREAMS:  # opened anew, they would begin again where they lead to
-        click.echo(text, nl=False, err=str(file) == "/dev/stderr")
+        echo(text, nl=False, err=str(file) == "/dev/stderr")
         return
     try:
         if file.exists() and not file.is_file():  # a pipe or a device

@@ -15,6 +15,7 @@ from fulmen.checkpoint import Store
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.display.kept_times import of_time, plain, shown
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
+from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import read_file
 from fulmen.engine.driver.accepting import accept_store
 from fulmen.engine.driver.repair import find_unreadable, remove_unreadable
@@ -32,6 +33,7 @@ from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.topology.reading.partial_document import rest_of
 from fulmen.topology.resource.spec import ACKER
+from fulmen.visible import visible
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def state(  # noqa: C901 (each option once)
         entries = list(_entries(_read(Store.open(uri), component, read)))
         if not entries and key is None:
             nothing = f"nothing of {component!r} was dropped." if is_dropped else None
-            click.echo(nothing or _nothing(component, is_fields), err=True)
+            echo(nothing or _nothing(component, is_fields), err=True)
         if key is not None:
             entries = [entry for entry in entries if str(entry.key) == key]
             if not entries:
@@ -185,11 +187,11 @@ def state(  # noqa: C901 (each option once)
             entries = _largest(entries, top)
         if as_json:
             content = [plain(vars(entry)) for entry in entries]
-            click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+            echo(json.dumps(content, indent=2, ensure_ascii=False))
             return
         show = _fields_table if is_fields else _dropped_table if is_dropped else _table
         for line in show(entries):
-            click.echo(line)
+            echo(visible(line))
 
 
 def _times(
@@ -205,7 +207,7 @@ def _times(
     with folder:
         found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
         for line in of_time(found, component, key, is_timers=is_timers, as_json=as_json):
-            click.echo(line)
+            echo(line if as_json else visible(line))
 
 
 def _unreadable(
@@ -225,11 +227,11 @@ def _unreadable(
         else:
             found = find_unreadable(store, component)
     for one in found:
-        click.echo(f"task {one.task}  {one.where}  {one.key}  {one.reason}")
+        echo(visible(f"task {one.task}  {one.where}  {one.key}  {one.reason}"))
     if not found:
-        click.echo(f"all that {component!r} keeps can be read.", err=True)
+        echo(f"all that {component!r} keeps can be read.", err=True)
     elif removes:
-        click.echo(f"{len(found)} taken out of {uri}.", err=True)
+        echo(f"{len(found)} taken out of {uri}.", err=True)
 
 
 def _who(option: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fulmen.cli.bad_input import BAD_INPUT
+from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
@@ -39,11 +40,11 @@ def validate(
             problems = (Problem("", error.message, error.cure),)
         valid = all(problem.severity != "error" for problem in problems)
         content = {"valid": valid, "problems": [asdict(problem) for problem in problems]}
-        click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        echo(json.dumps(content, indent=2, ensure_ascii=False))
         ctx.exit(0 if valid else BAD_INPUT)
     checked = check_file(file, assignments, code_folder)
     tell_warnings(checked)
-    click.echo(f"{file}: {summary(checked.topology())}")
+    echo(f"{file}: {summary(checked.topology())}")
 
 
 def summary(topology: Topology) -> str:

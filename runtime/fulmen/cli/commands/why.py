@@ -13,12 +13,13 @@ from fulmen.cli.cluster.driver_figures import read_url
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver, read_view
-from fulmen.cli.display.formats import visible
 from fulmen.cli.display.why.cluster import is_about
 from fulmen.cli.display.why.findings import Known, why_lines
 from fulmen.cli.display.why.findings import why as findings
 from fulmen.cli.display.why.run import Report
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
+from fulmen.visible import visible
 
 T = TypeVar("T")
 
@@ -57,9 +58,9 @@ def why(kubectl: Kubectl, name: str | None, url: str | None, report: Path | None
     else:
         topology = kubectl.get(str(name))
         title, known = _headline(topology), known_of(kubectl.of(topology), topology, now)
-    click.echo(f"{title}\n")
+    echo(f"{title}\n")
     for line in why_lines(findings(known)):
-        click.echo(line)
+        echo(line)
 
 
 def known_of(kubectl: Kubectl, topology: Json, now: float) -> Known:

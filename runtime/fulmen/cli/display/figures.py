@@ -6,7 +6,7 @@ from rich.text import Text
 
 from fulmen.api.event_time import LATE
 from fulmen.api.signals import Lag
-from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
+from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds, sentence
 from fulmen.cli.display.meter import (
     ComponentFigures,
     Figures,
@@ -105,8 +105,8 @@ def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
         yield line(batches, tuples, commits)
         yield latency_line(figures.p50, figures.p99, figures.waits.lag or Lag(transactions.lag))
         yield transactions_line(transactions)
-    for sentence in figures.waits.sentences:
-        yield Text(sentence, "red")
+    for text in figures.waits.sentences:
+        yield sentence(text, "red")
 
 
 def component_table(

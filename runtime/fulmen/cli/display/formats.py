@@ -2,6 +2,8 @@
 
 from rich.text import Text
 
+from fulmen.visible import visible
+
 
 def count(number: float) -> str:
     """A number with its thousands apart; the decimals of small rates count, too."""
@@ -35,11 +37,6 @@ def age(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
-def visible(text: str) -> str:
-    """A text of anybody in one line, without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
-
-
 def whole_age(seconds: float) -> str:
     """The same for what is known to the second only."""
     return f"{int(seconds)} s" if seconds < 120 else age(int(seconds))
@@ -60,6 +57,11 @@ Parts = tuple[str | tuple[str, str], ...]
 def item(label: str, value: str, style: str = "bold") -> Parts:
     """A figure with its name, for `line`."""
     return (f"{label} ", "dim"), (value, style), "   "
+
+
+def sentence(text: str, style: str = "") -> Text:
+    """A sentence with what somebody's data or code may have said."""
+    return Text(visible(text), style)
 
 
 def line(*items: Parts) -> Text:

@@ -23,7 +23,7 @@ from fulmen.cli.display.figures import (
     live_header,
     plain_line,
 )
-from fulmen.cli.display.formats import elapsed
+from fulmen.cli.display.formats import elapsed, sentence
 from fulmen.cli.display.meter import Figures, Meter
 from fulmen.cli.display.output import open_console
 
@@ -76,7 +76,7 @@ class Display(ABC):
 
     def line(self, text: str, style: str = "") -> None:
         """Show a line for good. Any thread may."""
-        self.console.print(Text(text, style), soft_wrap=True)
+        self.console.print(sentence(text, style), soft_wrap=True)
 
     @abstractmethod
     def draw(self) -> None:

@@ -1,7 +1,7 @@
 """How many workers `spec.autoscale` has chosen, and why, as a sentence. Pure."""
 
 from fulmen.cli.cluster.kubectl import Json
-from fulmen.cli.display.formats import visible
+from fulmen.visible import visible
 
 
 def scaling_sentence(topology: Json) -> str:

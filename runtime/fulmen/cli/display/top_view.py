@@ -7,7 +7,7 @@ from rich.text import Text
 
 from fulmen.api.signals import Lag
 from fulmen.cli.display.figures import latency_line, trees_line
-from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds
+from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds, sentence
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.served_figures import (
     ComponentView,
@@ -30,6 +30,7 @@ from fulmen.engine.totals.unread import unread_sentence
 from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
+from fulmen.visible import visible
 
 Column = tuple[str, Callable[[ComponentView], str | Text]]
 """A title, and what is below it."""
@@ -52,7 +53,7 @@ def topology_picture(view: TopologyView, state: str, scaling: str = "") -> Group
         parts.append(Text(""))
     for one in view.failures:
         text = failure_sentence(one.component, one.count, one.example)
-        parts.append(Text(text, "red", no_wrap=True, overflow="ellipsis"))
+        parts.append(Text(visible(text), "red", no_wrap=True, overflow="ellipsis"))
     if any(w.host for w in view.workers):
         parts += [Text(""), workers_table(view.workers, _counts(view).wanted)]
     return Group(*parts)
@@ -85,7 +86,7 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     yield transactions_line(transactions.figures)
     yield from _waits(view)
     if transactions.head_failures:
-        yield Text(
+        yield sentence(
             f"transaction {transactions.committed_txid + 1} has failed"
             f" {count(transactions.head_failures)} times: {transactions.head_reason}",
             "red",
@@ -95,23 +96,23 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
 def _waits(view: TopologyView) -> Iterator[Text]:
     """What the topology waits for."""
     for call in view.long_calls:
-        yield Text(long_call_sentence(call.who, call.callback, call.since), "red")
+        yield sentence(long_call_sentence(call.who, call.callback, call.since), "red")
     for out in view.left_out:
         text = left_out_sentence(out.component, out.task, out.since, out.reason)
-        yield Text(text, "red")
+        yield sentence(text, "red")
     for away in view.away:
         text = away_sentence(away.component, away.service, away.since, away.reason)
-        yield Text(text, "red")
+        yield sentence(text, "red")
     for one in view.resting:
         text = resting_sentence(one.component, one.messages, one.failures, one.reason)
-        yield Text(text, "red")
+        yield sentence(text, "red")
     for full in view.full:
         text = full_sentence(full.component, full.messages, full.seconds, full.bolts)
-        yield Text(text, "red")
+        yield sentence(text, "red")
     for hold in view.holds:
-        yield Text(hold_sentence(hold.component, hold.reason), "red")
+        yield sentence(hold_sentence(hold.component, hold.reason), "red")
     for component in view.unread:
-        yield Text(unread_sentence(component.name, component.unread_errors), "red")
+        yield sentence(unread_sentence(component.name, component.unread_errors), "red")
 
 
 def lag_of_all(view: TopologyView) -> Lag | None:

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from fulmen.cli.cluster.kubectl import Json
 from fulmen.cli.cluster.topology import condition, state_of
-from fulmen.cli.display.formats import count, milliseconds, visible, whole_age
+from fulmen.cli.display.formats import count, milliseconds, whole_age
 from fulmen.cli.display.output import shortened
+from fulmen.visible import visible
 
 NO_TOPOLOGIES = "There are no topologies."
 

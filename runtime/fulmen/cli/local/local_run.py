@@ -32,6 +32,7 @@ from fulmen.errors import PASSED_ON, FulmenError, OutputClosed, error_text
 from fulmen.secrets import masked
 from fulmen.topology.resource.spec import Topology
 from fulmen.tracing import tracer_of
+from fulmen.visible import visible, visible_lines
 
 
 class Watcher:
@@ -71,7 +72,8 @@ class Watcher:
     def _tell(self, text: str, style: str = "", details: str = "") -> None:
         self._display.line(text, style)
         moment = datetime.now().astimezone()
-        self._log.write(f"{moment:%Y-%m-%d %H:%M:%S} {text}\n{details}")
+        said = visible_lines(details)
+        self._log.write(f"{moment:%Y-%m-%d %H:%M:%S} {visible(text)}\n{said}")
 
 
 class LocalRun:
@@ -199,13 +201,14 @@ class LocalRun:
         runnable = self._prepared.runnable
         console = open_console(stderr=bool(runnable.printing))
         for line in summary_lines(totals, runnable.topology, end):
-            console.print(line, soft_wrap=True)
+            console.print(visible(line), soft_wrap=True)
         console.print()
         console.print(summary_table(totals, runnable.topology, runnable.streams))
         hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
         counted = [*counted_lines(totals, runnable.topology), *time_lines(totals)]
         counted += unread_lines(totals)
         for line in [*counted, *error_lines(totals), *failure_lines(totals), *hints]:
-            console.print(f"\n{line}", soft_wrap=True)
+            console.print()
+            console.print(visible(line), soft_wrap=True)
         if end == "drained" and self._log.has_something:
             console.print(f"\nlog: {self._log.file}", soft_wrap=True)

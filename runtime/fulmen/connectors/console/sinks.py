@@ -20,6 +20,7 @@ from fulmen.connectors.formats import JsonOptions, LineFormatOptions, Malformed,
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import SinkOptions
 from fulmen.errors import repr_of, text_of
+from fulmen.visible import visible
 
 
 class PrintedOptions(SinkOptions):
@@ -146,4 +147,4 @@ class TableSink(Sink):
 def _printable(value: Any) -> str:
     """The text of a value, with what standard output has no characters for written as escapes."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text_of(value).encode(encoding, "backslashreplace").decode(encoding)
+    return visible(text_of(value)).encode(encoding, "backslashreplace").decode(encoding)

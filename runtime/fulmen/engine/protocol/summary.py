@@ -19,6 +19,7 @@ from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked
+from fulmen.visible import visible, visible_lines
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ class ErrorReport:
 
     def __post_init__(self) -> None:
         """Show no secrets: whoever makes a report is in the process that knows them."""
-        object.__setattr__(self, "message", masked(self.message))
-        object.__setattr__(self, "traceback", masked(self.traceback))
+        object.__setattr__(self, "message", visible(masked(self.message)))
+        object.__setattr__(self, "traceback", visible_lines(masked(self.traceback)))
+        object.__setattr__(self, "service", visible(self.service))
 
 
 class Resting(NamedTuple):

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from fulmen.engine.worker.author_logs import set_levels
 from fulmen.secrets import masked
+from fulmen.visible import visible, visible_lines
 
 FORMAT_ENV = "FULMEN_LOG_FORMAT"
 """`json`: a JSON object for each entry. Anything else: lines for people."""
@@ -22,7 +23,9 @@ class _Plain(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)
         level = "" if record.levelno <= logging.INFO else f"{record.levelname} "
-        return f"{moment:%Y-%m-%dT%H:%M:%S}Z {level}{record.getMessage()}{_details(record)}"
+        return (
+            f"{moment:%Y-%m-%dT%H:%M:%S}Z {level}{visible(record.getMessage())}{_details(record)}"
+        )
 
 
 class _Json(logging.Formatter):
@@ -43,7 +46,7 @@ def _details(record: logging.LogRecord) -> str:
     text = getattr(record, "details", "")
     if record.exc_info and record.exc_info[0] is not None:
         text = logging.Formatter().formatException(record.exc_info)
-    return f"\n{masked(text).rstrip()}" if text else ""
+    return f"\n{visible_lines(masked(text)).rstrip()}" if text else ""
 
 
 def set_up() -> None:

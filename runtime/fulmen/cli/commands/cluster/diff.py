@@ -15,6 +15,7 @@ from fulmen.cli.bad_input import BAD_INPUT, BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command
 from fulmen.cli.cluster.topology import condition, is_paused, state_of
 from fulmen.cli.commands.manifest import manifest
+from fulmen.cli.streams import echo
 from fulmen.errors import ValidationFailed
 from fulmen.kube.contract import GROUP, PAUSED_ANNOTATION
 from fulmen.topology.problems import Problem
@@ -23,6 +24,7 @@ from fulmen.topology.reading.field_problems import parse, repair
 from fulmen.topology.resource.changes import MEANINGS, Change, Effect, spec_changes, strongest
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen.topology.validation.check import validate
+from fulmen.visible import visible
 
 _SHOWN = 60
 """Characters of a value, at most."""
@@ -165,26 +167,27 @@ def _show(after: Json, found: Difference) -> None:
     metadata = after["metadata"]
     who = f"topology {metadata['name']!r} in namespace {metadata['namespace']!r}"
     for c in found.changes:
-        click.echo(f"{c.effect:9}  {c.path}: {_value(c.before)} -> {_value(c.after)}")
+        echo(f"{c.effect:9}  {c.path}: {_value(c.before)} -> {_value(c.after)}")
     sentences: dict[str, Callable[[], str]] = {
         "Create": lambda: f"{who} would be made: there is none yet.",
         "Nothing": lambda: f"{who} would not change.",
         "Refused": lambda: f"{who} would not change: the operator refuses the change.",
     }
     if make := sentences.get(found.does):
-        click.echo(make())
+        echo(make())
     else:
-        click.echo(f"{who}: {found.does}. {MEANINGS[Effect(found.does)]}")
+        echo(f"{who}: {found.does}. {MEANINGS[Effect(found.does)]}")
     for problem in found.problems:
-        click.echo(f"  {problem}")
+        echo(f"  {problem}")
     for note in found.notes:
-        click.echo(note)
+        echo(note)
 
 
 def _value(value: Any) -> str:
     if value is None:
         return "(none)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = visible(text)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -198,4 +201,4 @@ def _show_json(after: Json, found: Difference) -> None:
         "problems": [vars(problem) for problem in found.problems],
         "notes": list(found.notes),
     }
-    click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    echo(json.dumps(content, indent=2, ensure_ascii=False))

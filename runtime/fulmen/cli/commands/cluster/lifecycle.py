@@ -7,6 +7,7 @@ import click
 
 from fulmen.cli.cluster.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
 from fulmen.cli.cluster.topology import command_of, progress, state_of
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 from fulmen.topology.resource.spec import TopologySpec
 
@@ -46,17 +47,17 @@ def kill(kubectl: Kubectl, name: str, wait: int | None) -> None:
     """
     before = kubectl.patch(name, {"spec": {"state": "Suspended"}})
     seconds = message_timeout(before) if wait is None else wait
-    click.echo(f"topology {name!r}: asked to suspend, waiting for at most {seconds} s.")
+    echo(f"topology {name!r}: asked to suspend, waiting for at most {seconds} s.")
     try:
         after = _wait_suspended(kubectl, before, seconds)
     except Replaced:  # there is nothing left of it that could continue
         raise
     except (FulmenError, KeyboardInterrupt):
         cure = f"{command_of('activate', kubectl, name)} lets it continue."
-        click.echo(f"topology {name!r} is not deleted, but asked to suspend: {cure}", err=True)
+        echo(f"topology {name!r} is not deleted, but asked to suspend: {cure}", err=True)
         raise
     kubectl.delete(after)
-    click.echo(epitaph(before, after, seconds))
+    echo(epitaph(before, after, seconds))
 
 
 def message_timeout(topology: Json) -> int:
@@ -103,7 +104,7 @@ def _keeps_checkpoint(checkpoint: dict[str, Any]) -> bool:
 
 def _ask(kubectl: Kubectl, name: str, state: str) -> None:
     topology = kubectl.patch(name, {"spec": {"state": state}})
-    click.echo(progress(kubectl, topology, state))
+    echo(progress(kubectl, topology, state))
 
 
 def _wait_suspended(kubectl: Kubectl, topology: Json, seconds: float) -> Json:

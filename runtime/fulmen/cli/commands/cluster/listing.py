@@ -12,6 +12,7 @@ from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command
 from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, Columns, Speed, topologies_table
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 
 _AT_ONCE = 8
@@ -31,7 +32,7 @@ def list(kubectl: Kubectl, all_namespaces: bool, with_figures: bool) -> None:
     """List the topologies of a namespace: state, workers, age, and what to know about each."""
     topologies = kubectl.topologies(everywhere=all_namespaces)
     if not topologies:
-        click.echo(NO_TOPOLOGIES)
+        echo(NO_TOPOLOGIES)
         return
     speeds = _speeds(kubectl, topologies) if with_figures else None
     columns = Columns(all_namespaces, speeds)
@@ -53,5 +54,5 @@ def _speed(kubectl: Kubectl, topology: Json) -> Speed | None:
         return Speed.model_validate_json(read_pod(kubectl, topology))
     except (FulmenError, KeyError, ValidationError) as error:
         why = f" {error}" if isinstance(error, FulmenError) else ""
-        click.echo(f"topology {name!r}: its driver gives no figures.{why}", err=True)
+        echo(f"topology {name!r}: its driver gives no figures.{why}", err=True)
         return None

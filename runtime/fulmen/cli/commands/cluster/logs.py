@@ -21,8 +21,10 @@ from fulmen.cli.display.log_lines import (
     in_order,
     merged,
 )
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import DRIVER, PREFLIGHT, WORKER
+from fulmen.visible import visible
 
 _LOOK_SECONDS = 2.0
 """How often to look for pods that are new."""
@@ -94,16 +96,16 @@ class _Shown:
         texts: dict[Container, str] = {}
         for source in sources:
             if source.waits:
-                click.echo(f"{source.title} has not started: {source.waits}", err=True)
+                echo(f"{source.title} has not started: {source.waits}", err=True)
                 continue
             try:
                 texts[source] = self._kubectl.logs(source.pod, source.name, *self._options)
             except BadInput:
                 raise
             except FulmenError as error:  # it may have gone meanwhile
-                click.echo(f"{source.title}: {error}", err=True)
+                echo(f"{source.title}: {error}", err=True)
         if not sources:
-            click.echo("there are no such pods.", err=True)
+            echo("there are no such pods.", err=True)
         for line in merged(texts):
             self._print(line)
 
@@ -130,7 +132,7 @@ class _Shown:
             for follower in followers.values():
                 follower.join()
             self._print_until(lines, 0)
-            click.echo(str(error), err=True)
+            echo(str(error), err=True)
         except KeyboardInterrupt:  # how it is meant to end
             return
         finally:
@@ -144,7 +146,7 @@ class _Shown:
         except BadInput:
             raise
         except FulmenError as error:
-            click.echo(str(error), err=True)
+            echo(str(error), err=True)
             return []
 
     def _again(self, topology: Json) -> Json:
@@ -171,7 +173,7 @@ class _Shown:
 
     def _print(self, line: Line) -> None:
         stamp = f"{line.stamp or '-'}  " if self._timestamps else ""
-        click.echo(f"{line.source.title}  {stamp}{line.text}")
+        echo(f"{line.source.title}  {stamp}{visible(line.text)}")
 
 
 class _Follower:

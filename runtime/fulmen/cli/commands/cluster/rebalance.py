@@ -8,6 +8,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command_without_short, topology_name
 from fulmen.cli.cluster.topology import progress
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean, there_are
 
@@ -78,8 +79,8 @@ def rebalance(
         made = again
         topology = kubectl.patch(name, made.patch)
     for warning in made.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    click.echo(progress(kubectl, topology, ", ".join(made.changes)))
+        echo(f"warning: {warning}", err=True)
+    echo(progress(kubectl, topology, ", ".join(made.changes)))
 
 
 def make_rebalance(topology: Json, wanted: Wanted) -> Rebalance:

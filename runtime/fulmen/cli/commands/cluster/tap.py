@@ -14,6 +14,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.cli.cluster.port_forward import Forward, driver_of
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 from fulmen.metrics import TOKEN_ENV, credentials
 
@@ -82,7 +83,7 @@ def tap(
         return
     finally:
         if others:
-            click.echo(f"{others:,} more tuples are not shown.", err=True)
+            echo(f"{others:,} more tuples are not shown.", err=True)
 
 
 @contextmanager
@@ -132,5 +133,5 @@ def _lines(server: str, path: str, *, has_proxies: bool) -> Iterator[Json]:
 def _show(found: Json) -> int:
     """Print a tuple. Returns how many others there were, if it says that instead."""
     if found and "others" not in found:
-        click.echo(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
+        echo(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
     return int(found.get("others", 0))

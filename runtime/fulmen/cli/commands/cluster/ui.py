@@ -8,6 +8,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Kubectl, cluster_command, topology_name
 from fulmen.cli.cluster.port_forward import Forward, driver_of
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 
 _AGAIN_SECONDS = 1.0
@@ -45,7 +46,7 @@ def ui(kubectl: Kubectl, name: str, port: int, no_browser: bool) -> None:
             except FulmenError as error:
                 if not is_open:
                     raise
-                click.echo(str(error), err=True)
+                echo(str(error), err=True)
             time.sleep(_AGAIN_SECONDS)
             topology = kubectl.again(topology)
     except KeyboardInterrupt:  # how it is meant to end
@@ -53,6 +54,6 @@ def ui(kubectl: Kubectl, name: str, port: int, no_browser: bool) -> None:
 
 
 def _show(address: str, no_browser: bool) -> None:
-    click.echo(address)
+    echo(address)
     if not no_browser and not webbrowser.open(address):
-        click.echo("there is no browser here: open the address yourself.", err=True)
+        echo("there is no browser here: open the address yourself.", err=True)

@@ -8,6 +8,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, topology_name
 from fulmen.cli.cluster.topology import Outcome, command_of, outcome_of
+from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import PAUSED_ANNOTATION
 
@@ -38,7 +39,7 @@ def wait(kubectl: Kubectl, name: str, timeout: int) -> None:
     topology = kubectl.get(name)
     outcome = _until_end(kubectl, topology, timeout)
     if outcome.end == "Ready":
-        click.echo(f"topology {name!r} is ready: {outcome.message}")
+        echo(f"topology {name!r} is ready: {outcome.message}")
         return
     hint = f"{command_of('why', kubectl, name)} says more."
     if outcome.end == "Failed":
@@ -53,7 +54,7 @@ def wait(kubectl: Kubectl, name: str, timeout: int) -> None:
 
 
 def _end(code: int, message: str) -> NoReturn:
-    click.echo(f"Error: {message}", err=True)
+    echo(f"Error: {message}", err=True)
     click.get_current_context().exit(code)
 
 
@@ -66,7 +67,7 @@ def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Outcome:
             return outcome
         if outcome.message != told:
             told = outcome.message
-            click.echo(told, err=True)
+            echo(told, err=True)
         time.sleep(min(_LOOK_SECONDS, left))
         try:
             topology = kubectl.again(topology)
@@ -75,6 +76,6 @@ def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Outcome:
         except FulmenError as error:  # it may answer again
             if str(error) != away:
                 away = str(error)
-                click.echo(away, err=True)
+                echo(away, err=True)
         else:
             away = ""

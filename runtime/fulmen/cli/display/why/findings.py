@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fulmen.cli.cluster.kubectl import Json
-from fulmen.cli.display.formats import visible
 from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.why.cluster import (
     condition_findings,
@@ -26,6 +25,7 @@ from fulmen.cli.display.why.run import (
     time_findings,
     wait_findings,
 )
+from fulmen.visible import visible
 
 NOTHING = "nothing is wrong that can be seen from here"
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fulmen.secrets import masked
+from fulmen.visible import visible
 
 MOST_REASONS = 20
 """Of one component; what comes after these counts as `OTHER`."""
@@ -53,7 +54,7 @@ class FailureReasons:
         """So many tuples have failed for a reason."""
         found = self._kinds.get(reason)
         if found is None:
-            shown = masked(reason)[:LONGEST_EXAMPLE]
+            shown = visible(masked(reason))[:LONGEST_EXAMPLE]
             if len(self._kinds) >= _MOST_TEXTS:
                 self._kinds.clear()
             found = self._kinds[reason] = kind_of(shown), shown

@@ -12,6 +12,7 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.errors import FulmenError, text_of
 from fulmen.secrets import masked
+from fulmen.visible import visible_lines
 
 LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
@@ -78,7 +79,8 @@ def author_traceback(error: BaseException) -> str:
     if isinstance(error, FulmenError) and _is_own(error):
         return ""
     said = traceback.format_exception_only(error)
-    return masked("".join(["Traceback (most recent call last):\n", _frames_of(error), *said]))
+    text = "".join(["Traceback (most recent call last):\n", _frames_of(error), *said])
+    return visible_lines(masked(text))
 
 
 def _is_own(error: BaseException) -> bool:
