@@ -76,6 +76,8 @@ class Reason(StrEnum):
     """The API server does not let the operator make something."""
     OBJECT_IN_THE_WAY = "ObjectInTheWay", News.TROUBLE
     """Somebody else's object has the name of one that the topology needs."""
+    PROBE_FAILED = "ProbeFailed", News.TROUBLE
+    """A driver did not answer its probes in time."""
     OOM_KILLED = "OOMKilled", News.TROUBLE
     """The driver's memory was not enough."""
     DRIVER_GONE = "DriverGone", News.TROUBLE

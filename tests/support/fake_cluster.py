@@ -388,6 +388,8 @@ class FakeCluster:
     def end(self, name, code, ended=None, why="Error", **status):
         """The container of a pod ends."""
         pod = self.pod(name)
+        if code == contract.ExitCode.TERMINATED:  # as a deletion ends it
+            pod["metadata"]["deletionTimestamp"] = text_of(self.now)
         states = [self._ended(pod["spec"]["containers"][0], code, ended, why)]
         phase = "Failed" if code else "Succeeded"
         self.set_status(pod, {"phase": phase, "containerStatuses": states, **status})

@@ -95,6 +95,12 @@ def _of_exit(pod: Object, terminated: Object, at: datetime | None) -> Ending:
     match code:
         case contract.ExitCode.FINISHED:
             return Ending(Next.AT_ONCE, said.reason if said else "Finished", message, at)
+        case contract.ExitCode.TERMINATED if not is_terminating(pod):
+            text = (
+                f"{name_of(pod)} was ended by its node, as its startup or liveness probe got no"
+                " answer for as long as startTimeoutSeconds allows"
+            )
+            return Ending(Next.LATER, Reason.PROBE_FAILED, text, at)
         case contract.ExitCode.TERMINATED:
             return Ending(Next.AT_ONCE, said.reason if said else "Terminated", message, at)
         case contract.ExitCode.MISTAKE:
@@ -120,9 +126,23 @@ def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
     given = status.get("reason")
     unknown = Foreign(str(given)) if given else Reason.POD_LOST
     reason, message = trouble or (unknown, status.get("message", ""))
-    text = message or f"{name_of(pod)} is gone without a word"
+    text = message or _failed_before(pod) or f"{name_of(pod)} is gone without a word"
     known = trouble is not None or lost or reason in POD_TROUBLE
     return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, _last_seen(pod))
+
+
+def _failed_before(pod: Object) -> str:
+    """Which container failed so that others never ran, and its last words; empty: none."""
+    for found in _all(pod.get("status", {}), "initContainerStatuses"):
+        terminated = (found.get("state") or {}).get("terminated") or {}
+        if terminated.get("exitCode"):
+            words = _last_words(terminated) or terminated.get("reason") or "no last words"
+            code = terminated["exitCode"]
+            return (
+                f"{name_of(pod)}: its init container {found['name']!r} ended with exit code {code}:"
+                f" {words}"
+            )
+    return ""
 
 
 def _is_lost(pod: Object, now: datetime) -> bool:

@@ -371,7 +371,7 @@ def test_after_a_lost_status_a_topology_without_pods_goes_on_with_the_next_attem
 
 def test_after_a_lost_status_attempts_never_go_backwards(cluster):
     for attempt in (1, 2):
-        cluster.end(f"word-count-driver-{attempt}", 143)
+        cluster.end(f"word-count-driver-{attempt}", 137, reason="Evicted")
         cluster.settle()
     cluster.remove("Pod", "word-count-driver-3")
     lose_status(cluster)

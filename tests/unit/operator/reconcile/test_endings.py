@@ -10,6 +10,8 @@ from fulmen_operator.reconcile.pod_states import Next, ending_of, report_of, wai
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 EARLIER, LATER = "2026-01-01T11:59:00Z", "2026-01-01T12:01:00Z"
 
+DELETED = {"name": "p", "deletionTimestamp": LATER}
+
 
 def pod(status=None, **meta):
     return {"metadata": {"name": "p", **meta}, "status": status or {}}
@@ -47,7 +49,13 @@ ENDINGS = [
     pytest.param(exited(4, said("Fenced")), Next.LATER, "Fenced", id="fenced"),
     pytest.param(exited(1, said("Error")), Next.LATER, "Error", id="error"),
     pytest.param(exited(137, "", "OOMKilled"), Next.LATER, "OOMKilled", id="out-of-memory"),
-    pytest.param(exited(143, said("Terminated")), Next.AT_ONCE, "Terminated", id="sigterm"),
+    pytest.param(
+        {**exited(143, said("Terminated")), "metadata": DELETED},
+        Next.AT_ONCE,
+        "Terminated",
+        id="deleted",
+    ),
+    pytest.param(exited(143, said("Terminated")), Next.LATER, "ProbeFailed", id="no-answer"),
     pytest.param(
         exited(143, **disrupted("EvictionByEvictionAPI")),
         Next.AT_ONCE,
@@ -211,3 +219,16 @@ def test_volumes_that_are_not_mounted_after_some_seconds_are_told(volume, words)
 def test_volumes_have_some_seconds_and_are_no_matter_any_more_when_they_are_mounted():
     assert waiting_for(mounting("2026-01-01T11:59:51Z"), NOW) is None
     assert waiting_for(mounting("2026-01-01T11:00:00Z", ready="True"), NOW) is None
+
+
+def test_an_init_container_that_fails_is_named_with_its_last_words():
+    terminated = {"exitCode": 3, "reason": "Error", "message": "fetching\nno such bucket\n"}
+    states = [
+        {"name": "first", "state": {"terminated": {"exitCode": 0}}},
+        {"name": "fetch", "state": {"terminated": terminated}},
+    ]
+    waiting = [{"name": "driver", "state": {"waiting": {"reason": "PodInitializing"}}}]
+    status = {"phase": "Failed", "initContainerStatuses": states, "containerStatuses": waiting}
+    found = ending_of(pod(status), "driver", NOW)
+    said = "p: its init container 'fetch' ended with exit code 3: no such bucket"
+    assert (found.next, found.message) == (Next.LATER, said)

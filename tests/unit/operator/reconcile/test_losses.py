@@ -134,7 +134,7 @@ def test_an_unreachable_checkpoint_is_tried_again(cluster):
 
 def test_the_last_failed_driver_is_kept_for_its_log_and_its_workers_go(cluster):
     for attempt in (1, 2, 3):
-        cluster.end(f"word-count-driver-{attempt}", 143)
+        cluster.end(f"word-count-driver-{attempt}", 137, reason="Evicted")
         cluster.settle()
     drivers = [name for name in cluster.names("Pod") if "driver" in name]
     assert drivers == ["word-count-driver-3", "word-count-driver-4"]

@@ -125,6 +125,14 @@ EXPLANATIONS: Final = (
         "read `kubectl logs` of the failed driver's pod, which stays",
     ),
     Explanation(
+        ("ProbeFailed",),
+        ("Ready",),
+        "the driver did not answer for `startTimeoutSeconds`, at its start or later, so its node"
+        " ended it: it had no processor, or hangs",
+        "raise `driver.resources.requests.cpu`, have fewer drivers start at once, or raise"
+        " `startTimeoutSeconds`. The next driver begins after a pause that grows",
+    ),
+    Explanation(
         ("OOMKilled",),
         ("Ready",),
         "the driver's memory was not enough",
