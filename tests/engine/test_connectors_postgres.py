@@ -146,6 +146,44 @@ def test_a_value_of_a_wrong_type_fails_before_anything_is_written(target, kind, 
     assert said in failed[1]
 
 
+def test_values_that_a_column_would_change_are_refused_whatever_the_role_says(target):
+    noon = datetime.datetime(2026, 1, 31, 12, 0, 0, 500_000)  # noqa: DTZ001 (has none)
+    aware, cent = noon.replace(tzinfo=datetime.UTC), decimal.Decimal("1.234")
+    kinds = {
+        "timestamptz": (noon, aware),
+        "timestamp": (noon, aware),
+        "timestamp(0)[]": ([noon.replace(microsecond=0)], [noon]),
+        "price": (decimal.Decimal("1.20"), cent),
+        "numeric(6,2)[]": ([decimal.Decimal("1.20")], [cent]),
+        "time(0) without time zone": (datetime.time(12), datetime.time(12, 0, 0, 5)),
+        "interval(0)": (datetime.timedelta(1), datetime.timedelta(microseconds=5)),
+    }
+    columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds))
+    target.run(
+        "CREATE DOMAIN price AS numeric(6,2)",
+        f"CREATE TABLE t (n integer, {columns})",
+        f"ALTER ROLE {USER} SET timezone = 'Asia/Tokyo'",
+    )
+    fields = ("n", *(f"c{i}" for i in range(len(kinds))))
+    rows = [[0, *(good for good, _ in kinds.values())]]
+    for i, (_, bad) in enumerate(kinds.values()):
+        rows.append([i + 1, *[None] * i, bad, *[None] * (len(kinds) - i - 1)])
+    try:
+        close_all()
+        failed = written(
+            prepared(PostgresSink(), fields, dsn=target.dsn, table="t"), rows, fields=fields
+        )
+        assert sorted(failed) == [2, 3, 4, 5, 6, 7]
+        how = {"dsn": target.dsn, "table": "t", "timezone": "Asia/Tokyo", "round": True}
+        assert written(prepared(PostgresSink(), fields, **how), rows[1:], fields=fields) == {}
+    finally:
+        target.run(f"ALTER ROLE {USER} RESET timezone")
+        close_all()
+    assert target.run("SELECT c0 AT TIME ZONE 'UTC' FROM t WHERE n = 0") == [(noon,)]
+    found = target.run("SELECT c1, c3 FROM t WHERE n IN (2, 4) ORDER BY n")
+    assert found == [(noon + datetime.timedelta(hours=9), None), (None, decimal.Decimal("1.23"))]
+
+
 def test_text_that_is_no_number_fails_when_it_is_written(target):
     target.run("CREATE TABLE t (v integer)")
     sink = prepared(PostgresSink(), ["v"], dsn=target.dsn, table="t")
@@ -182,7 +220,7 @@ def test_of_rows_whose_keys_are_equal_to_the_database_the_last_counts(target, ki
         keys = [*(KEYS[kind][i] for i in order), KEYS[kind][3]]
         values = [[key, f"{i}", 1000 if i == bad else i] for i, key in enumerate(keys)]
         target.run("TRUNCATE t")
-        failed = written(target.sink(table="t", mode="upsert", key=["id"]), values)
+        failed = written(target.sink(table="t", mode="upsert", key=["id"], round=True), values)
         assert list(failed) == ([] if bad is None else [bad])
         last = "1" if bad == 2 else "2"
         found = target.run("SELECT word FROM t ORDER BY word")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fulmen.api.event_time import DURATION
@@ -12,6 +13,20 @@ from fulmen.api.sinks import Guarantee
 
 Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
 """A length of time such as 10s: see `fulmen.api.event_time.milliseconds`."""
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError, KeyError):  # also of names that lead out of the database
+        raise ValueError(
+            f"there is no time zone {value!r}. Write one such as Europe/Paris, or UTC"
+        ) from None
+    return value
+
+
+Zone = Annotated[str, AfterValidator(_zone)]
+"""The name of a time zone."""
 
 
 class Options(BaseModel):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fulmen.api.event_time import TimeReader, milliseconds
-from fulmen.connectors.options import Duration, Options
+from fulmen.connectors.options import Duration, Options, Zone
 from fulmen.windows.spans import Calendar, Sliding, Spans
 from fulmen.windows.wanted import wanted
 
@@ -24,18 +23,7 @@ def _positive(value: str) -> str:
     return value
 
 
-def _zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (OSError, ValueError, KeyError):  # also of names that lead out of the database
-        raise ValueError(
-            f"there is no time zone {value!r}. Write one such as Europe/Paris, or UTC"
-        ) from None
-    return value
-
-
 Positive = Annotated[Duration, AfterValidator(_positive)]
-Zone = Annotated[str, AfterValidator(_zone)]
 
 
 class Tumbling(Options):

@@ -38,8 +38,8 @@ SAMPLES: Mapping[str, Sequence[Any]] = {
     "float64": [0.5],
     "decimal": [Decimal("0.5")],
     "date32": [date(2000, 1, 1)],
-    "time": [time(12)],
-    "timestamp": [datetime(2000, 1, 1, 12, tzinfo=UTC)],
+    "time": [time(12), time(12, tzinfo=UTC)],
+    "timestamp": [datetime(2000, 1, 1, 12, tzinfo=UTC), datetime(2000, 1, 1, 12)],  # noqa: DTZ001 (has none)
     "duration": [timedelta(1)],
     "uuid": [UUID(int=1)],
     "json": [[{}], {}, [], "text", 1],

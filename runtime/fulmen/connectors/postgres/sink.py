@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel
 
+from fulmen.connectors.options import Zone
 from fulmen.connectors.postgres.database import Database, Dsn
 from fulmen.connectors.postgres.table import PostgresTable
+from fulmen.connectors.postgres.texts import Rules
 from fulmen.connectors.postgres.writing import Contention
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import SqlSink
@@ -25,6 +28,13 @@ class PostgresSinkOptions(TableSinkOptions):
     """`insert` adds rows. `upsert` adds a row, or replaces the one with the same key; of several
     rows with one key in a batch the last counts. `copy` adds rows by COPY, which is faster for
     thousands of rows."""
+    timezone: Zone | None = None
+    """The name of a time zone, such as `Europe/Berlin`. Dates and times without a time zone are of
+    it, and columns of type `timestamp`, which have none, get the times of it. Default: UTC for the
+    first, and a time that has a time zone is refused in such a column."""
+    round: bool = False
+    """Whether numbers and times with more digits than their column keeps, such as `numeric(6,2)`,
+    are rounded. Default: their row is refused."""
 
 
 class PostgresSink(SqlSink):
@@ -37,4 +47,5 @@ class PostgresSink(SqlSink):
         database = Database(f"table {options.table!r}", options.dsn)
         key = ("contention", options.dsn, task, options.table, tuple(columns))
         contention = shared(key, Contention)
-        return PostgresTable(database, options, columns, contention)
+        zone = ZoneInfo(options.timezone) if options.timezone else None
+        return PostgresTable(database, options, columns, contention, Rules(zone, options.round))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.postgres.database import Database, escaped, qualified
-from fulmen.connectors.postgres.texts import Column, Kind, Text, texts
+from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, texts
 from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
@@ -22,11 +23,16 @@ from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIM
 
 KINDS: Mapping[str, Kind] = {"S": "text", "N": "number", "A": "array"}
 """By the category of a type."""
+TIMES = ("date", "time", "timetz", "timestamp", "timestamptz")
+PLACES = re.compile(r"numeric\(\d+, ?(-?\d+)\)|(?:time|timestamp|interval)\b.*\((\d)\)")
+"""How many digits behind the point a type keeps."""
 AFTER_INSERT_MASK, AFTER_INSERT = 1 | 2 | 4 | 64, 1 | 4
 """Of pg_trigger.tgtype: for each row (1), after (neither 2 nor 64) an INSERT (4)."""
 COLUMNS = """
 SELECT a.attname, format_type(t.oid, -1), b.typname, b.typcategory,
-       format_type(t.oid, a.atttypmod), format_type(e.oid, -1), e.typname, e.typcategory,
+       format_type(t.oid, a.atttypmod),
+       format_type(b.oid, CASE t.typtype WHEN 'd' THEN t.typtypmod ELSE a.atttypmod END),
+       format_type(e.oid, -1), e.typname, e.typcategory,
        a.attgenerated <> '' OR a.attidentity = 'a',
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND NOT EXISTS (
            SELECT FROM pg_trigger WHERE tgrelid = a.attrelid AND NOT tgisinternal)
@@ -52,6 +58,7 @@ class PostgresTable:
         options: TableSinkOptions,
         names: Sequence[str],
         contention: Contention,
+        rules: Rules,
     ) -> None:
         """Look at the table, and at the table of marks if there is to be one.
 
@@ -60,6 +67,7 @@ class PostgresTable:
             options: Of the sink.
             names: The columns that are written.
             contention: How often others were in the way of this task.
+            rules: For values that would lose something.
 
         Raises:
             ServiceUnavailable: The database is away.
@@ -68,7 +76,7 @@ class PostgresTable:
         self.database = database
         self._mode, self._contention = options.mode, contention
         with database.opening() as db:
-            self.columns = _columns(db, database.where, options, names)
+            self.columns = _columns(db, database.where, options, names, rules)
             self.statements = Statements(options, self.columns)
             self._key = [names.index(column) for column in options.key]
             self._try(db, options)
@@ -237,7 +245,11 @@ def marks_beside(table: str) -> Identifier:
 
 
 def _columns(
-    db: psycopg.Connection[Any], where: str, options: TableSinkOptions, names: Sequence[str]
+    db: psycopg.Connection[Any],
+    where: str,
+    options: TableSinkOptions,
+    names: Sequence[str],
+    rules: Rules,
 ) -> list[Column]:
     """The columns that are written. Makes the table if it is not there and is to be made."""
     found = _look(db, qualified(options.table))
@@ -254,7 +266,7 @@ def _columns(
     writable = [name for name, *_, is_generated, _ in found if not is_generated]
     check_columns(where, names, writable, WRITTEN)
     check_unwritten(where, [row[0] for row in found if row[-1]], names)
-    by_name = {row[0]: _column(*row[:8]) for row in found}
+    by_name = {row[0]: _column(rules, *row[:9]) for row in found}
     return [by_name[name] for name in names]
 
 
@@ -263,18 +275,39 @@ def _look(db: psycopg.Connection[Any], table: Identifier) -> list[tuple[Any, ...
 
 
 def _column(
-    name: str, declared: str, base: str, category: str, exact: str, *element: str | None
+    rules: Rules,
+    name: str,
+    declared: str,
+    base: str,
+    category: str,
+    exact: str,
+    kept: str,
+    *of: str,
 ) -> Column:
-    kind, inner = _kind(base, category), None
-    if kind == "array":
-        of, of_base, of_category = (text or "" for text in element)
-        inner = Column(name, of, _kind(of_base, of_category))
-    return Column(name, declared, kind, exact, inner)
+    one = kept.removesuffix("[]")
+    return Column(
+        *(name, declared, _kind(base, category), exact),
+        element=_column(rules, name, *of, one, one) if of and of[0] else None,
+        base=base,
+        places=None if rules.rounds else _places(base, kept),
+        zone=rules.zone,
+    )
+
+
+def _places(base: str, kept: str) -> int | None:
+    """How many digits behind the point a column keeps. None: it does not matter."""
+    if base == "money":
+        return 2
+    if found := PLACES.search(kept):
+        return int(found[1] or found[2])
+    return 6 if base in TIMES else None
 
 
 def _kind(base: str, category: str) -> Kind:
     if base in ("json", "jsonb"):
         return "json"
+    if base in TIMES:
+        return "time"
     return "bytes" if base == "bytea" else KINDS.get(category, "other")
 
 

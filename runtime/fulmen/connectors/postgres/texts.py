@@ -6,10 +6,13 @@ the binary format, needs no table of types here, and is the same for INSERT and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Literal
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
@@ -18,13 +21,24 @@ from fulmen.connectors.formats import DEFAULT, Malformed, natural
 from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.transactional.columns import DoesNotFit
 
-Kind = Literal["text", "number", "bytes", "json", "array", "other"]
-LIMITS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+Kind = Literal["text", "number", "time", "bytes", "json", "array", "other"]
+LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
+CLOCKS = ("time", "timetz")
 WRITABLE = 10**4000
 """Python writes integers of 4,300 digits, and no longer ones."""
-TAKE_TEXT: tuple[Kind, ...] = ("text", "number", "other")
-"""Kinds of columns to which text goes as it is."""
 Text = str | None
+
+
+class Rules(NamedTuple):
+    """What the sink's options say of values that would lose something.
+
+    Attributes:
+        zone: The time zone of times that have none, and of columns that have none.
+        rounds: Whether the server may round numbers and times.
+    """
+
+    zone: ZoneInfo | None = None
+    rounds: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,9 @@ class Column:
         kind: What kind of type.
         exact: Its type with what is in brackets, such as `numeric(6,2)`.
         element: What an array has, as a column.
+        base: The name of its type, as the server has it, or of the type of its domain.
+        places: So many digits behind the point are kept. None: it does not matter.
+        zone: The time zone of times that have none, and of columns that have none.
     """
 
     name: str
@@ -44,6 +61,9 @@ class Column:
     kind: Kind
     exact: str = ""
     element: Column | None = None
+    base: str = ""
+    places: int | None = None
+    zone: ZoneInfo | None = None
 
 
 def texts(
@@ -57,11 +77,11 @@ def texts(
         refuse: Is told of a row whose value does not fit, and why. There is a None for it.
     """
     kinds = set(map(type, values))
-    if kinds == {int} and column.kind in ("number", "text"):
-        limit = LIMITS.get(column.type, WRITABLE)
+    if kinds == {int} and column.kind in ("number", "text") and (column.places or 0) >= 0:
+        limit = LIMITS.get(column.base, WRITABLE)
         if min(values) >= -limit and max(values) < limit:
             return list(map(str, values))
-    elif kinds == {str} and column.kind in TAKE_TEXT and _is_text("".join(values)):
+    elif kinds == {str} and _takes_text(column) and _is_text("".join(values)):
         return values
     found: list[Text] = []
     for i, value in enumerate(values):
@@ -76,6 +96,11 @@ def texts(
             refuse(i, f"column {column.name!r}: {error_text(error)}")
             found.append(None)
     return found
+
+
+def _takes_text(column: Column) -> bool:
+    """Whether text goes to a column as it is."""
+    return column.kind in ("text", "number", "other") and column.places is None
 
 
 def text_of(column: Column, value: Any) -> Text:
@@ -100,33 +125,148 @@ def _text_of(column: Column, value: Any) -> Text:
         return "\\x" + value.hex()
     if column.kind == "bytes" or (isinstance(value, bytes) and column.kind != "text"):
         raise _wrong(column, value)
-    if isinstance(value, bool) and column.kind == "number":
-        raise _wrong(column, value)
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        limit = LIMITS.get(column.type)
-        if limit is not None and value == value:
-            if not -limit <= value < limit:
-                raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
-            value = int(value) if int(value) == value else value
-        return DEFAULT.text(value)
+    if column.kind == "time":
+        return _time(column, value)
+    if column.places is not None:
+        _refuse_rounding(column, value)
+    if isinstance(value, int | float | Decimal):
+        return _number(column, value)
     if isinstance(value, list | tuple) and column.kind != "text":
-        if column.element is None:
-            raise _wrong(column, value)
-        return _array(column.element, value)
+        return _array(column, value)
     is_as_everywhere = column.kind == "text" or isinstance(value, str)
-    text = DEFAULT.text(value) if is_as_everywhere else _dumped(column, value)
+    return _checked(DEFAULT.text(value) if is_as_everywhere else _dumped(column, value))
+
+
+def _checked(text: str) -> str:
     if not _is_text(text):
-        raise DoesNotFit(f"{repr_of(value)} contains the character NUL or a lone surrogate")
+        raise DoesNotFit(f"{repr_of(text)} contains the character NUL or a lone surrogate")
     return text
 
 
-def _array(element: Column, values: Sequence[Any]) -> str:
+def _number(column: Column, value: float | Decimal) -> str:
+    if isinstance(value, bool) and column.kind == "number":
+        raise _wrong(column, value)
+    limit = LIMITS.get(column.base)
+    if limit is not None and value == value:
+        if not -limit <= value < limit:
+            raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
+        value = int(value) if int(value) == value else value
+    return DEFAULT.text(value)
+
+
+def _refuse_rounding(column: Column, value: Any) -> None:
+    """See that the server does not have to round a number, or a time span."""
+    places, number = column.places or 0, value
+    if isinstance(value, timedelta):
+        number = Decimal(value.microseconds).scaleb(-6)
+    elif not isinstance(value, int | Decimal):
+        try:
+            number = Decimal(str(value))
+        except InvalidOperation:  # the server says what is wrong
+            return
+    if isinstance(number, Decimal) and not number.is_finite():
+        return
+    try:
+        Decimal(number).quantize(Decimal(1).scaleb(-places), context=_EXACTLY)
+    except Inexact:
+        raise _rounded(column, value) from None
+    except InvalidOperation:  # too many digits
+        return
+
+
+_EXACTLY = Context(prec=5000, traps=[Inexact, InvalidOperation])
+
+
+def _rounded(column: Column, value: Any) -> DoesNotFit:
+    return DoesNotFit(
+        f"{repr_of(value)} would be rounded: the column is of type {column.exact}. Round it in a"
+        " bolt, or write round: true"
+    )
+
+
+# ---- dates and times -----------------------------------------------------------------------------
+
+
+def _time(column: Column, value: Any) -> str:
+    """A date or time: what has a time zone keeps its moment, and what has none is one of UTC."""
+    found = _parsed(column, value) if isinstance(value, str) else value
+    if found is None:
+        return _unparsed(column, value)
+    is_clock, kept = column.base in CLOCKS, found
+    if isinstance(found, time) != is_clock or not isinstance(found, date | time):
+        raise _wrong(column, value)
+    if isinstance(found, datetime) and column.base == "date":
+        raise _wrong(column, value)
+    if column.places is not None and _fraction(value) > column.places:
+        raise _rounded(column, value)
+    if column.base == "date":
+        return str(found)
+    if not isinstance(found, datetime | time):
+        found = datetime.combine(found, time())
+    has_zone = column.base.endswith("tz")
+    if has_zone and found.tzinfo is None:
+        found = found.replace(tzinfo=UTC if is_clock else column.zone or UTC)
+    elif not has_zone and found.tzinfo is not None:
+        if column.zone is None or isinstance(found, time):
+            raise _zone_lost(column, value)
+        found = found.astimezone(column.zone).replace(tzinfo=None)
+    return value if found is kept and isinstance(value, str) else str(found)
+
+
+def _parsed(column: Column, text: str) -> date | time | None:
+    """A text that ISO 8601 has, as a value. None: it is none."""
+    text = text.strip()
+    try:
+        if column.base in CLOCKS:
+            return time.fromisoformat(text)
+        return date.fromisoformat(text) if len(text) <= 10 else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _unparsed(column: Column, text: str) -> str:
+    """Another text, such as `infinity`, or a year that Python has not: the server reads it."""
+    _checked(text)
+    if _CLOCK.search(text):
+        if column.base == "date":
+            raise _wrong(column, text)
+        has_zone = _ZONE.search(text) is not None
+        if has_zone and not column.base.endswith("tz"):
+            raise _zone_lost(column, text)
+        if not has_zone and column.base == "timestamptz":
+            return f"{text} {column.zone or 'UTC'}"
+    return text
+
+
+_CLOCK = re.compile(r"\d:\d")
+_ZONE = re.compile(r":[\d.]+\s*([-+]\d[\d:]*|[A-Za-z]{3,}|[A-Za-z]+/\w+|[Zz])\s*(BC)?\s*$")
+
+
+def _fraction(value: Any) -> int:
+    """How many digits a time has behind its seconds."""
+    found = re.search(r"[.,](\d+)", str(value))
+    return len(found[1].rstrip("0")) if found else 0
+
+
+def _zone_lost(column: Column, value: Any) -> DoesNotFit:
+    return DoesNotFit(
+        f"{str(value)!r:.60} has a time zone, which the column of type {column.type} would lose."
+        " Write timezone: the zone of its times, or make the column a timestamptz"
+    )
+
+
+# ---- arrays and texts ----------------------------------------------------------------------------
+
+
+def _array(column: Column, values: Sequence[Any]) -> str:
     """An array. One of JSON has no dimensions, since its values may be lists."""
+    if (element := column.element) is None:
+        raise _wrong(column, values)
     found: list[str] = []
     for value in values:
         inner = None if element.kind == "json" else natural(value)
         if isinstance(inner, list | tuple):
-            found.append(_array(element, inner))
+            found.append(_array(column, inner))
         else:
             text = text_of(element, value)
             found.append("NULL" if text is None else f'"{_in_quotes(text)}"')

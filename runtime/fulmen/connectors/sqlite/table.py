@@ -13,7 +13,7 @@ from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
 from fulmen.connectors.sqlite.database import Database, columns_of, listed, quoted
-from fulmen.connectors.sqlite.values import Value, values_of
+from fulmen.connectors.sqlite.values import Affinity, Value, affinity_of, values_of
 from fulmen.transactional.errors import StoreRefused
 
 
@@ -32,7 +32,7 @@ class SqliteTable:
         if options.create is None:
             database.refuse_absent("Correct the path, or let the sink make it: write create.")
         with database.opening() as db:
-            _look(db, database.where, options, names)
+            self._affinities = _look(db, database.where, options, names)
             if options.guarantee == "exactly-once":
                 _make_marks(db, database.where)
             db.execute(f"EXPLAIN {self._insert}", [None] * len(names))
@@ -40,8 +40,8 @@ class SqliteTable:
     def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Value]]:
         """The values as SQLite takes them."""
         encoded = [
-            values_of(name, values, rows.fail)
-            for name, values in zip(self._names, columns, strict=True)
+            values_of(name, values, rows.fail, affinity)
+            for (name, affinity), values in zip(self._affinities.items(), columns, strict=True)
         ]
         return list(zip(*encoded, strict=True))
 
@@ -177,8 +177,12 @@ def _insert(options: TableSinkOptions, names: Sequence[str]) -> str:
 
 def _look(
     db: sqlite3.Connection, where: str, options: TableSinkOptions, names: Sequence[str]
-) -> None:
-    """See that the table takes the columns. Makes it if it is not there and is to be made."""
+) -> dict[str, Affinity]:
+    """See that the table takes the columns. Makes it if it is not there and is to be made.
+
+    Returns:
+        The affinity of each.
+    """
     found = columns_of(db, options.table)
     if not found and options.create is not None:
         columns = [f"{quoted(name)} {kind}" for name, kind in options.create.items()]
@@ -200,6 +204,8 @@ def _look(
         if is_not_null and default is None and not hidden
     ]
     check_unwritten(where, needed, names)
+    declared = {name: kind for _, name, kind, *_ in found}
+    return {name: affinity_of(declared[name]) for name in names}
 
 
 def _make_marks(db: sqlite3.Connection, where: str) -> None:

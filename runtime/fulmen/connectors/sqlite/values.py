@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.connectors.formats.types import Convert, converter
@@ -15,11 +15,27 @@ from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.transactional.columns import LARGEST, DoesNotFit
 
 Value = None | int | float | str | bytes
+Affinity = Literal["none", "numeric", "real"]
+EXACT_FLOATS = 1 << 53
+"""Up to here each whole number is a float."""
 AS_THEY_ARE: frozenset[type] = frozenset({str, float, bytes, type(None)})
 
 
+def affinity_of(declared: str) -> Affinity:
+    """What a column makes of numbers, by its declared type, as SQLite's documentation says."""
+    kind = declared.upper()
+    if "INT" in kind:
+        return "numeric"
+    if not kind or any(word in kind for word in ("CHAR", "CLOB", "TEXT", "BLOB")):
+        return "none"
+    return "real" if any(word in kind for word in ("REAL", "FLOA", "DOUB")) else "numeric"
+
+
 def values_of(
-    column: str, values: Sequence[Any], refuse: Callable[[int, str], None]
+    column: str,
+    values: Sequence[Any],
+    refuse: Callable[[int, str], None],
+    affinity: Affinity = "none",
 ) -> Sequence[Value]:
     """The values of a column as SQLite takes them.
 
@@ -27,6 +43,7 @@ def values_of(
         column: Its name.
         values: One for each row.
         refuse: Is told of a row whose value does not fit, and why. There is a None for it.
+        affinity: The column's.
     """
     kinds = set(map(type, values))
     if (
@@ -35,12 +52,13 @@ def values_of(
         and (float not in kinds or not _have_nan(values))
     ):
         return values
-    if kinds == {int} and min(values) >= -LARGEST - 1 and max(values) <= LARGEST:
+    most = EXACT_FLOATS if affinity == "real" else LARGEST
+    if kinds == {int} and min(values) >= -most and max(values) <= most:
         return values
     found: list[Value] = []
     for i, value in enumerate(values):
         try:
-            found.append(value_of(value))
+            found.append(value_of(value, affinity))
         except DoesNotFit as error:
             refuse(i, f"column {column!r}: {error}")
             found.append(None)
@@ -64,7 +82,7 @@ def _have_nan(values: Sequence[Any]) -> bool:
     return any(value != value for value in values)
 
 
-def value_of(value: Any) -> Value:
+def value_of(value: Any, affinity: Affinity = "none") -> Value:
     """One value.
 
     Raises:
@@ -82,10 +100,30 @@ def value_of(value: Any) -> Value:
             case int():
                 if not -LARGEST - 1 <= value <= LARGEST:
                     raise DoesNotFit(f"{repr_of(value)} has more than 64 bits. Emit it as text")
+                if affinity == "real":
+                    _refuse_rounding(value, affinity)
                 return int(value)
+            case Decimal() if affinity != "none":
+                _refuse_rounding(value, affinity)
         return checked_text(DEFAULT.text(value))
     except Malformed as error:
         raise DoesNotFit(str(error)) from None
+
+
+def _refuse_rounding(value: int | Decimal, affinity: Affinity) -> None:
+    """See that SQLite does not make a float of a number that no float equals."""
+    number = Decimal(value)
+    if not number.is_finite():
+        return
+    is_whole = -LARGEST - 1 <= number <= LARGEST and number == number.to_integral_value()
+    if is_whole and affinity == "numeric":
+        return
+    rounded = float(number)
+    if rounded != number and Decimal(repr(rounded)) != number:
+        raise DoesNotFit(
+            f"{repr_of(value)} has more digits than a number in SQLite. Round it in a bolt, or make"
+            " the column TEXT"
+        )
 
 
 def typed_as(kind: str) -> Convert:

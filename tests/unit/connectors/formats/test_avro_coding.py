@@ -4,6 +4,7 @@ import datetime
 import io
 import json
 import struct
+import time
 import uuid
 from contextlib import suppress
 from decimal import Decimal
@@ -33,6 +34,34 @@ def form(schema, /, kind=AvroOptions, **options):
 def record(name, **types):
     fields = [{"name": field, "type": kind} for field, kind in types.items()]
     return {"type": "record", "name": name, "fields": fields}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        ("timestamp-micros", datetime.datetime(2026, 1, 31, 17), "2026-01-31 17:00:00+00:00"),  # noqa: DTZ001 (has none)
+        ("local-timestamp-micros", datetime.datetime(2026, 1, 31, 17), "2026-01-31 17:00:00"),  # noqa: DTZ001 (has none)
+        ("local-timestamp-micros", EPOCH, "its time zone would be lost"),
+        ("time-micros", datetime.time(12, tzinfo=datetime.UTC), "its time zone would be lost"),
+        ("timestamp-millis", EPOCH.replace(microsecond=1), "round it, or give the schema micros"),
+        ("time-millis", datetime.time(12, 0, 0, 1000), "12:00:00.001000"),
+        ("time-millis", datetime.time(12, 0, 0, 1), "round it, or give the schema micros"),
+    ],
+)
+def test_a_time_keeps_its_moment_or_is_refused(kind, value, found, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        integer = "int" if kind == "time-millis" else "long"
+        made = form(record("T", v=["null", {"type": integer, "logicalType": kind}]), fields=["v"])
+        try:
+            [read] = made.decode(made.encoder(["v"])([value]))
+        except Malformed as error:
+            read = str(error).rpartition(": ")[2]
+        assert str(read) == found
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 # ---- round trips ---------------------------------------------------------------------------------

@@ -215,6 +215,21 @@ def test_values_that_sqlite_has_no_type_for_are_written_as_text(target):
     ]
 
 
+def test_numbers_that_a_column_would_round_are_refused(target):
+    target.run("CREATE TABLE t (r DOUBLE, n DECIMAL(9,2), i INTEGER, t TEXT)")
+    long, whole = decimal.Decimal("0.1234567890123456789"), decimal.Decimal(2**53 + 1)
+    good = [[0.1, decimal.Decimal("1.10"), whole, long], [2**53, whole, 2**63 - 1, str(long)]]
+    bad = [[long, 1, 1, "r"], [2**53 + 1, 1, 1, "r"], [1, long, 1, "n"], [1, 1, long, "i"]]
+    sink = prepared(SqliteSink(), "rnit", path=target.path, table="t")
+    failed = written(sink, good + bad, fields=tuple("rnit"))
+    said = [(i, reason.partition("'")[2].partition("'")[0]) for i, reason in failed.items()]
+    assert sorted(said) == [(i + 2, row[-1]) for i, row in enumerate(bad)]
+    assert target.run("SELECT * FROM t") == [
+        (0.1, 1.1, 2**53 + 1, str(long)),
+        (float(2**53), 2**53 + 1, 2**63 - 1, str(long)),
+    ]
+
+
 @pytest.mark.parametrize("guarantee", [EXACTLY, "at-least-once"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_a_sink_in_sqlite_passes_the_tests_that_authors_have(case, guarantee, target):

@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 from typing_extensions import override
 
-from fulmen.connectors.formats.avro.decimals import scaler
+from fulmen.connectors.formats.avro.exact_values import exactly
 from fulmen.connectors.formats.avro.registry import Registry
 from fulmen.connectors.formats.avro.schemas import (
     UNFIT,
@@ -123,15 +123,15 @@ def _writer(schema_id: int, schema: Schema) -> Callable[[Any], bytes]:
     """A function that writes one value."""
     head = _HEAD.pack(_MAGIC, schema_id)
     has_dates = "'date'" in str(schema)
-    scale = scaler(schema) or _as_it_is
+    exact = exactly(schema) or _as_it_is
     reads_back = "uuid" in str(schema)  # any text is written as one, and can't be read then
 
     def write(value: Any) -> bytes:
         try:
-            made = scale(value)
+            made = exact(value)
             check(made, schema)
         except Malformed:
-            made = scale(fitted(value, schema))
+            made = exact(fitted(value, schema))
             check(made, schema)
         if has_dates:
             refuse_cut(made, schema)
