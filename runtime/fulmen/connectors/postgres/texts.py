@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import cache
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -81,6 +82,9 @@ def texts(
         limit = LIMITS.get(column.base, WRITABLE)
         if min(values) >= -limit and max(values) < limit:
             return list(map(str, values))
+    elif kinds == {datetime} and column.base == "timestamptz" and column.places in (6, None):
+        zone = column.zone or UTC
+        return [str(at if at.tzinfo is not None else at.replace(tzinfo=zone)) for at in values]
     elif kinds == {str} and _takes_text(column) and _is_text("".join(values)):
         return values
     found: list[Text] = []
@@ -151,23 +155,23 @@ def _number(column: Column, value: float | Decimal) -> str:
         if not -limit <= value < limit:
             raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
         value = int(value) if int(value) == value else value
-    return DEFAULT.text(value)
+    return str(value) if type(value) is Decimal and value.is_finite() else DEFAULT.text(value)
 
 
 def _refuse_rounding(column: Column, value: Any) -> None:
     """See that the server does not have to round a number, or a time span."""
-    places, number = column.places or 0, value
+    number = value
     if isinstance(value, timedelta):
         number = Decimal(value.microseconds).scaleb(-6)
-    elif not isinstance(value, int | Decimal):
+    elif type(value) is not Decimal:
         try:
             number = Decimal(str(value))
         except InvalidOperation:  # the server says what is wrong
             return
-    if isinstance(number, Decimal) and not number.is_finite():
+    if not number.is_finite():
         return
     try:
-        Decimal(number).quantize(Decimal(1).scaleb(-places), context=_EXACTLY)
+        number.quantize(_last(column.places or 0), context=_EXACTLY)
     except Inexact:
         raise _rounded(column, value) from None
     except InvalidOperation:  # too many digits
@@ -175,6 +179,11 @@ def _refuse_rounding(column: Column, value: Any) -> None:
 
 
 _EXACTLY = Context(prec=5000, traps=[Inexact, InvalidOperation])
+
+
+@cache
+def _last(places: int) -> Decimal:
+    return Decimal(1).scaleb(-places)
 
 
 def _rounded(column: Column, value: Any) -> DoesNotFit:
