@@ -106,11 +106,7 @@ class TimeReader:
     def _number(self, value: Any) -> int:
         if not math.isfinite(value):
             raise EventTimeError(f"its time is {_shown(value)}, which is no time")
-        time: int = math.floor(UNITS[self.unit or _guessed(value)](value))
-        if not BOUNDS[0] <= time < BOUNDS[1]:
-            where = "before the year 1" if time < 0 else "beyond the year 9999"
-            raise EventTimeError(f"its time is {_shown(value)}, which is {where}")
-        return time
+        return _bounded(math.floor(UNITS[self.unit or _guessed(value)](value)), value)
 
     def _text(self, value: str) -> int:
         try:
@@ -128,9 +124,17 @@ class TimeReader:
         if value.tzinfo is None:
             value = value.replace(tzinfo=self._zone)
         try:
-            return (value - _EPOCH) // _MILLISECOND
+            return _bounded((value - _EPOCH) // _MILLISECOND, value)
         except (OverflowError, ValueError):  # the first or last day of all, in another zone
             raise EventTimeError(f"its time is {_shown(value)}, which is no time") from None
+
+
+def _bounded(time: int, value: Any) -> int:
+    """A time that a datetime in UTC can be, also where the value is in another zone."""
+    if not BOUNDS[0] <= time < BOUNDS[1]:
+        where = "before the year 1" if time < 0 else "beyond the year 9999"
+        raise EventTimeError(f"its time is {_shown(value)}, which is {where}")
+    return time
 
 
 def _of_seconds(number: Any) -> Any:

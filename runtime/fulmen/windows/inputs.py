@@ -27,7 +27,13 @@ TIMES = {"time", "left.time", "right.time", "timestampField"}
 """The options that name a field with the event time."""
 KEYS = {"key", "left.key", "right.key", "id"}
 """The options that name fields of a key."""
-NO_EDGES = "an edge of its window is before the year 1 or after 9999"
+
+
+class NoEdgesError(FailedException):
+    """A window has an edge that no datetime can be: nothing can ever be in it."""
+
+    def __init__(self) -> None:
+        super().__init__("an edge of its window is before the year 1 or after 9999")
 
 
 def late_counter(context: TopologyContext) -> Counter:
@@ -151,13 +157,13 @@ def spans_of(spans: Spans, time: int) -> Sequence[Span]:
     """The windows of an event time, all of whose edges can be emitted.
 
     Raises:
-        FailedException: One has an edge that no datetime can be.
+        NoEdgesError: One has an edge that no datetime can be.
     """
     try:
         found = spans.of(time)
         datetime_of(found[0][0]), datetime_of(found[-1][1])
     except (OverflowError, ValueError):
-        raise FailedException(NO_EDGES) from None
+        raise NoEdgesError from None
     return found
 
 
@@ -165,12 +171,12 @@ def check_edges(span: Span) -> None:
     """See that the edges of a window can be emitted.
 
     Raises:
-        FailedException: No datetime can be one of them.
+        NoEdgesError: No datetime can be one of them.
     """
     try:
         datetime_of(span[0]), datetime_of(span[1])
     except OverflowError:
-        raise FailedException(NO_EDGES) from None
+        raise NoEdgesError from None
 
 
 def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:

@@ -70,6 +70,10 @@ def test_a_value_is_a_time(value, options, time):
         pytest.param(5, {}, "Say which: unit: s, ms, us or ns", id="a-unit-is-not-safe-to-guess"),
         pytest.param(10**18, {"unit": "s"}, "beyond the year 9999", id="wrong-unit"),
         pytest.param(-62_135_596_800_001, {"unit": "ms"}, "before the year 1", id="no-year"),
+        pytest.param(
+            "0001-01-01T00:00:00+08:00", {}, "before the year 1", id="no-year-in-its-zone"
+        ),
+        pytest.param("9999-12-31T23:00:00-08:00", {}, "beyond the year 9999", id="zone-of-the-end"),
         pytest.param([1], {}, "its time is [1], a list", id="list"),
     ],
 )

@@ -27,6 +27,7 @@ from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
+    NoEdgesError,
     are_plain,
     key_of,
     missing_fields,
@@ -333,7 +334,10 @@ class Aggregate(ChunkBolt):
         time = 0
         if source.time_at is not None:
             time = time_of(tup, source.time_at, source.reader)
-        self._windows.add(whole_key, time, values, tup, collector)
+        try:
+            self._windows.add(whole_key, time, values, tup, collector)
+        except NoEdgesError:
+            self._windows.too_late(tup, time, None, collector)
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:

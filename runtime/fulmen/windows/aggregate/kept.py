@@ -244,11 +244,13 @@ class Windows(ABC):
         watermark = self._context.batch.watermark
         return watermark is not None and time <= watermark
 
-    def too_late(self, tup: Tuple, time: int, span: Span, collector: BasicOutputCollector) -> None:
-        """Emit a tuple on the stream of what is late, with the window that it missed."""
+    def too_late(
+        self, tup: Tuple, time: int, span: Span | None, collector: BasicOutputCollector
+    ) -> None:
+        """Emit a tuple on the stream of what is late, with the window that it missed, if any."""
         self._late.inc()
-        when = [datetime_of(one) for one in (time, *span)]
-        collector.emit([tup.as_dict(), *when], LATE)
+        edges = (None, None) if span is None else (datetime_of(span[0]), datetime_of(span[1]))
+        collector.emit([tup.as_dict(), datetime_of(time), *edges], LATE)
 
     def emit_pane(
         self, key: Key, now: Shown, before: Iterable[Shown], collector: BasicOutputCollector

@@ -18,6 +18,7 @@ from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import (
     LATE,
+    NoEdgesError,
     check_kept,
     hashable_key,
     late_counter,
@@ -147,7 +148,11 @@ class Join(BasicBolt):
         row = [tup[name] for name in self._fields[side]]
         has_key = not any(value is None or has_nan(value) for value in key)
         add = self.add if has_key else self.add_without_key
-        if not add(side, key, time, row, collector):
+        try:
+            is_taken = add(side, key, time, row, collector)
+        except NoEdgesError:
+            is_taken = False
+        if not is_taken:
             self._late.inc()
             collector.emit([NAMES[side], tup.as_dict(), datetime_of(time)], LATE)
 

@@ -67,7 +67,7 @@ class JoinedSessions:
         """The session of a tuple that nothing else belongs to, if it has not ended.
 
         Raises:
-            FailedException: It has an edge that no datetime can be.
+            NoEdgesError: It has an edge that no datetime can be.
         """
         span = time, time + self._gap
         check_edges(span)
@@ -85,7 +85,7 @@ class JoinedSessions:
         """A tuple has come. False: it is late.
 
         Raises:
-            FailedException: Its session has an edge that no datetime can be.
+            NoEdgesError: Its session has an edge that no datetime can be.
         """
         end = max([time + self._gap, *(one.end for one in self._touched(key, time))])
         check_edges((time, end))

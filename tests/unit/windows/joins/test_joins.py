@@ -57,6 +57,13 @@ def test_a_window_join_tells_its_window_and_what_is_late_for_it():
     assert (start.microsecond, end.microsecond, end.tzname()) == (0, 10_000, "UTC")
 
 
+def test_a_row_is_late_whose_window_has_no_edges_that_a_datetime_could_be():
+    items = [("a", "x", 1, -62_135_596_800_000), PAUSE, ("a", "x", 2, 5), ("b", "x", 3, 5), PAUSE]
+    window = {"type": "tumbling", "size": "7d"}
+    rows, late = joined(WindowJoin, items, {**WINDOW, "window": window})
+    assert (rows, late) == ([("x", 2, 3)], [("left", 1)])
+
+
 def test_sessions_are_of_the_tuples_of_both_sides():
     """Nothing of the left side lies between 0 and 20."""
     items = [("a", "x", 1, 0), ("a", "x", 2, 20), ("b", "x", 3, 10), ("b", "x", 4, 31)]
