@@ -152,6 +152,17 @@ class Component(ABC):
         """
         return ()
 
+    def lateness(self, options: Any) -> int | None:  # noqa: ARG002
+        """How late, in milliseconds, what it emits can be at most. Default: not limited.
+
+        Of a component that leaves out what is late. Called as `check_input`. If what is behind it
+        takes what is later, that is told as a warning: it never comes there.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+        """
+        return None
+
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.
 

@@ -41,12 +41,15 @@ class Stream:
         direct: Whether who emits names the receiving task.
         types: What is known of the types of fields, by the names that `fields` of a format has.
             Who receives the stream may refuse it by them before the topology runs.
+        no_key: Fields that do not tell rows apart, and why: a sink that replaces rows by such a
+            field warns of it.
         time: Its event time; None: it has none, or its component does not know the topology.
     """
 
     fields: tuple[str, ...]
     direct: bool = False
     types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    no_key: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     time: StreamTime | None = field(default=None, compare=False, repr=False)
 
 
@@ -86,10 +89,10 @@ class OutputFieldsDeclarer:
             raise DeclarationError(f"{self._component}: stream {stream!r} is declared twice")
         self.streams[stream] = Stream(self._fields(stream, fields), direct)
 
-    def know_types(self, stream: str, types: Mapping[str, str]) -> None:
-        """Keep what is known of the types of a declared stream's fields."""
-        if types:
-            self.streams[stream] = replace(self.streams[stream], types=types)
+    def know(self, stream: str, like: Stream) -> None:
+        """Keep what is known of a declared stream's fields."""
+        known = self.streams[stream]
+        self.streams[stream] = replace(known, types=like.types, no_key=like.no_key)
 
     def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:
         if isinstance(fields, str) or not isinstance(fields, Sequence):
@@ -157,11 +160,11 @@ def declare(outputs: Any, declarer: OutputFieldsDeclarer) -> None:
         for name, stream in outputs.items():
             if isinstance(stream, Stream):
                 declarer.declare_stream(name, stream.fields, stream.direct)
-                declarer.know_types(name, stream.types)
+                declarer.know(name, stream)
             else:
                 declarer.declare_stream(name, stream)
     elif isinstance(outputs, Stream):
         declarer.declare(outputs.fields, outputs.direct)
-        declarer.know_types(DEFAULT_STREAM, outputs.types)
+        declarer.know(DEFAULT_STREAM, outputs)
     elif outputs:
         declarer.declare(outputs)

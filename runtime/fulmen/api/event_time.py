@@ -19,6 +19,8 @@ from fulmen.errors import EventTimeError, repr_of
 
 LATE = "__late"
 """The stream that a component with an event time has besides its own."""
+TOO_LATE = "late"
+"""How the streams begin on which bolts emit what is too late for them."""
 LATE_FIELDS = ("stream", "values", "reason")
 DURATION = r"^(0|[0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h|d))$"
 UNITS: Mapping[str, Callable[[Any], Any]] = {

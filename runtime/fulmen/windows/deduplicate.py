@@ -19,6 +19,7 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.columns import Keys, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
+    Lateness,
     check_kept,
     key_of,
     late_counter,
@@ -52,7 +53,8 @@ class Deduplicate(ChunkBolt):
     config_model = DeduplicateOptions
     emits_results = True  # a spout's tuple that came again would be a duplicate of itself
     kept_for: Mapping[str, str] = MappingProxyType({})
-    """What the ids in the state were kept for; empty: a version has kept them that did not say."""
+    """What the ids in the state were kept for."""
+    took_late: tuple[int, int | None] | None = None
 
     @override
     def outputs_for(self, options: DeduplicateOptions) -> Outputs:
@@ -72,11 +74,16 @@ class Deduplicate(ChunkBolt):
         return options.id
 
     @override
+    def lateness(self, options: DeduplicateOptions) -> int | None:
+        return None if options.time is None else milliseconds(options.allowed_lateness)
+
+    @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: DeduplicateOptions = context.options
         self._options, self._context, self._reader = options, context, options.reader()
         self._horizon = milliseconds(options.horizon)
-        self._lateness = milliseconds(options.allowed_lateness)
+        self._takes = Lateness(self, context, options.allowed_lateness)
+        self._lateness = self._takes.length
         self._duplicates = context.counter("duplicates", "Tuples that were left out.")
         self._late = late_counter(context)
         now = options.kept_as()
@@ -89,6 +96,7 @@ class Deduplicate(ChunkBolt):
         "_context",
         "_reader",
         "_horizon",
+        "_takes",
         "_lateness",
         "_duplicates",
         "_late",
@@ -105,7 +113,7 @@ class Deduplicate(ChunkBolt):
         if keys is None:
             return None
         if options.time is None:
-            known = [self._id(value) in self.state for value in keys.values]
+            known = [self._is_remembered(self._id(value)) for value in keys.values]
             is_one = np.ones(batch.num_rows, np.bool_)
             is_one[_firsts(keys, is_one)[~np.array(known, np.bool_)]] = False
         else:
@@ -123,10 +131,8 @@ class Deduplicate(ChunkBolt):
         times, usable = times_in(column, self._reader)
         firsts = _firsts(keys, usable)
         bases = times[firsts]
-        watermark = self._context.batch.watermark
-        has_base = usable[firsts]
-        if watermark is not None:  # the first one is late, and will not be passed on
-            has_base &= bases >= watermark - self._lateness
+        # one that is late will not be passed on
+        has_base = usable[firsts] & (bases >= self._takes.least())
         comes = has_base.copy()
         for i, value in enumerate(keys.values):
             if known := self.state.get(self._id(value)):
@@ -153,12 +159,20 @@ class Deduplicate(ChunkBolt):
             collector.emit([tup.as_dict(), datetime_of(time)], LATE)
 
     def _by_clock(self, one: Id, row: list[Any], collector: BasicOutputCollector) -> None:
-        if one in self.state:
+        if self._is_remembered(one):
             self._duplicates.inc()
             return
-        self.state[one] = True
+        self.state[one] = self._context.timers.clock
         self._context.timers.set_after(one, self._horizon / 1000)
         collector.emit(row)
+
+    def _is_remembered(self, one: Id) -> bool:
+        """Whether one of this id was passed on less than `horizon` ago, by the clock."""
+        return one in self.state and self._rest_of(self.state[one]) > 0
+
+    def _rest_of(self, since: float) -> float:
+        """For how many seconds more what was passed on then is remembered."""
+        return since + self._horizon / 1000 - (self._context.timers.clock or 0.0)
 
     def _first(self, one: Id, time: int, row: list[Any], collector: BasicOutputCollector) -> bool:
         """Pass it on if it is no duplicate. False: that can't be known any more."""
@@ -166,8 +180,7 @@ class Deduplicate(ChunkBolt):
         if any(abs(time - other) < self._horizon for other in known):
             self._duplicates.inc()
             return True
-        watermark = self._context.batch.watermark
-        if watermark is not None and time < watermark - self._lateness:
+        if time < self._takes.least():
             return False
         self._remember(one, (*known, time))
         collector.emit(row)
@@ -188,7 +201,9 @@ class Deduplicate(ChunkBolt):
         start = rows[0][0]
         if watermark is not None and start <= watermark:  # nothing can come before it
             count = self._count_of_first(rows)
-            rows = [rows[0], *rows[max(1, count - 1) :]]
+            last = max(1, count - 1)
+            self._duplicates.inc(last - 1)  # those between are not kept
+            rows = [rows[0], *rows[last:]]
         self.state[one] = rows
         self._context.timers.set(one, start + self._horizon)
         return True
@@ -201,12 +216,21 @@ class Deduplicate(ChunkBolt):
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         kept = self.state.pop(key, None)
-        if kept is None or self._options.time is None:
+        if kept is None:
+            return
+        if self._options.time is None:
+            if (rest := self._rest_of(kept)) > 0:  # `horizon` was shorter when the timer was set
+                self.state[key] = kept
+                self._context.timers.set_after(key, rest)
             return
         if self._options.keep == "first":
             end = int(at) - self._horizon - self._lateness
             if left := tuple(time for time in kept if time > end):
                 self._remember(key, left)
+            return
+        if (end := kept[0][0] + self._horizon) > at:  # the same
+            self.state[key] = kept
+            self._context.timers.set(key, end)
             return
         count = self._count_of_first(kept)
         self._duplicates.inc(max(0, count - 1))

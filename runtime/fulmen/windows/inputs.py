@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import MUST_BE, NO_TIMES, TimeReader
+from fulmen.api.event_time import MUST_BE, NO_TIMES, TOO_LATE, TimeReader, milliseconds
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, EventTimeError, repr_of
 from fulmen.windows.spans import Span, Spans, datetime_of
 
-LATE = "late"
+LATE = TOO_LATE
 """The stream of what comes too late."""
 PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
 MAY_HAVE_NO_HASH = {Decimal, datetime}
@@ -52,6 +53,45 @@ def open_windows_gauge(context: TopologyContext) -> Gauge:
     )
 
 
+class TakesLate(Protocol):
+    """A bolt with the option `allowedLateness`."""
+
+    took_late: tuple[int, int | None] | None
+    """Durable: how late tuples could be in the latest batch, in milliseconds; and before which time
+    all was forgotten when less was allowed, if that was ever so."""
+
+
+class Lateness:
+    """How late a tuple may be that a bolt takes.
+
+    What was forgotten with a shorter `allowedLateness` stays so when it becomes longer: a window
+    that began anew then would take the place of the whole one.
+    """
+
+    def __init__(self, bolt: TakesLate, context: TopologyContext, allowed: str) -> None:
+        """In `prepare`. `allowed`: the option."""
+        self._bolt, self._context = bolt, context
+        self.length = milliseconds(allowed)
+        before, self._forgotten = bolt.took_late or (self.length, None)
+        self._was_shorter = before < self.length
+        if not self._was_shorter:
+            bolt.took_late = self.length, self._forgotten
+
+    def least(self) -> float:
+        """The first time that is not too late. What ends then, or before, takes nothing more."""
+        watermark = self._context.batch.watermark
+        if watermark is None:
+            return -math.inf
+        if self._was_shorter:
+            before, forgotten = self._bolt.took_late or (0, None)
+            known = watermark - before
+            self._forgotten = known if forgotten is None else max(known, forgotten)
+            self._bolt.took_late = self.length, self._forgotten
+            self._was_shorter = False
+        least = watermark - self.length
+        return least if self._forgotten is None else max(least, self._forgotten)
+
+
 def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | Warning]:
     """What is wrong about an input.
 
@@ -78,12 +118,30 @@ def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
     Raises:
         FailedException: It is not hashable, or could never be found again.
     """
-    key = hashable_key(tup, fields)
+    key = tuple(tup[name] for name in fields)
+    check_key(key)
+    return key
+
+
+def check_key(key: tuple[Any, ...], what: str = "key") -> None:
+    """See that a key can be found again. `what`: what it is called.
+
+    Raises:
+        FailedException: It is not hashable, or could never be found again.
+    """
+    _check_hash(key, what)
     for value in key:
         if type(value) not in NEVER_NAN and has_nan(value):
             shown = repr_of(key)[:80]
-            raise FailedException(f"its key is {shown}, which {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
-    return key
+            raise FailedException(f"its {what} is {shown}, which {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
+
+
+def _check_hash(key: tuple[Any, ...], what: str) -> None:
+    try:
+        hash(key)
+    except TypeError:
+        shown = repr_of(key)[:80]
+        raise FailedException(f"its {what} is {shown}, which is not hashable") from None
 
 
 def hashable_key(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
@@ -93,10 +151,7 @@ def hashable_key(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
         FailedException: It is not hashable.
     """
     key = tuple(tup[name] for name in fields)
-    try:
-        hash(key)
-    except TypeError:
-        raise FailedException(f"its key is {repr_of(key)[:80]}, which is not hashable") from None
+    _check_hash(key, "key")
     return key
 
 

@@ -120,6 +120,16 @@ def described(window: Options) -> str:
     return f"{kind} ({', '.join(words)})"
 
 
+_DAYS = {"hour": 1, "day": 2, "week": 8, "month": 32, "year": 367}
+
+
+def longest(window: Options) -> int:
+    """How long a window is at most, in milliseconds; of a session: its gap."""
+    if isinstance(window, CalendarWindow):
+        return _DAYS[window.unit] * milliseconds("1d")
+    return milliseconds(window.gap if isinstance(window, Session) else window.size)  # type: ignore[attr-defined]
+
+
 class TimedOptions(Options):
     """What all have that read event times."""
 
@@ -275,6 +285,8 @@ class DeduplicateOptions(TimedOptions):
         """What may not change while ids are remembered: option -> its value."""
         clock = "the clock" if self.time is None else "event time"
         found = {"id": ", ".join(self.id), "horizon": f"of {clock}", "keep": self.keep}
+        if self.time is not None:
+            found["time"] = self.time
         if self.keep == "last":  # rows are kept
             found["fields"] = ", ".join(self.fields)
         return found

@@ -145,6 +145,7 @@ BY_CLOCK = {"id": ["order"], "fields": ["order", "n"], "horizon": "1h"}
         (LAST, {**LAST, "fields": ["n"]}, "fields order, n; now it is n"),
         (FIRST, {**FIRST, "fields": ["n"], "horizon": "20ms", "allowedLateness": "1ms"}, None),
         (LAST, {**LAST, "horizon": "20ms"}, None),
+        (FIRST, {**FIRST, "time": "n"}, "time at; now it is n"),
     ],
 )
 def test_a_change_is_refused_that_ids_which_are_remembered_do_not_allow(before, after, said):
@@ -156,6 +157,33 @@ def test_a_change_is_refused_that_ids_which_are_remembered_do_not_allow(before, 
     else:
         with pytest.raises(TopologyFailed, match=f"has ids that were kept with {said}. Change"):
             passed(items, after, checkpoint=first)
+
+
+def test_ids_that_were_forgotten_stay_late_when_more_is_allowed_to_be_late():
+    items = [("a", 1, 0), PAUSE, ("b", 2, 90), PAUSE, PAUSE]
+    first = passed(items, FIRST, batches=4)[2]
+    items += [("a", 3, 0), ("b", 4, 91), ("c", 5, 200), PAUSE, PAUSE, ("c", 6, 195), ("a", 7, 95)]
+    found, late, _ = passed(items, {**FIRST, "allowedLateness": "1s"}, checkpoint=first)
+    assert (found, late) == ([("a", 1), ("b", 2), ("c", 5), ("a", 7)], [3])
+
+
+def test_a_longer_horizon_holds_for_what_is_kept_already():
+    items = [("a", 1, 0), PAUSE, ("b", 2, 5), PAUSE]
+    first = passed(items, LAST, batches=3)[2]
+    items += [("b", 3, 15), PAUSE, PAUSE, ("a", 4, 25), PAUSE, ("c", 5, 60), PAUSE]
+    found, late, _ = passed(items, {**LAST, "horizon": "30ms"}, checkpoint=first)
+    assert (sorted(found), late) == ([("a", 4), ("b", 3), ("c", 5)], [])
+
+
+@pytest.mark.parametrize(("horizon", "found"), [("2h", [1]), ("10m", [1, 2, 3]), ("1h", [1, 3])])
+def test_another_horizon_of_the_clock_holds_for_what_is_kept_already(horizon, found):
+    """The second comes after 30 minutes, the third after 90."""
+    items = [("a", 1, 0), PAUSE]
+    first = passed(items, BY_CLOCK, batches=1, batch_seconds=1800)[2]
+    items += [PAUSE, ("a", 2, 0), PAUSE, PAUSE, ("a", 3, 0), PAUSE]
+    again = {**BY_CLOCK, "horizon": horizon}
+    rows = passed(items, again, checkpoint=first, batch_seconds=1800)[0]
+    assert [n for _, n in rows] == found
 
 
 # ---- oracles

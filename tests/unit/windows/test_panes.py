@@ -216,6 +216,7 @@ OTHER = {
     "type": ({"type": "session", "gap": "10ms"}, {}),
     "key": (TUMBLING, {"key": ["user", "amount"]}),
     "aggregates": (TUMBLING, {"aggregates": {"n": "count", "total": "max(amount)"}}),
+    "time": (TUMBLING, {"time": "amount"}),
 }
 
 
@@ -228,6 +229,30 @@ def test_open_windows_of_another_kind_are_refused(change):
         TopologyFailed, match=r"tumbling \(size 10 ms, offset 0 ms\) by user of count"
     ):
         run(topology([("a", 1, 0), ("a", 1, 90)], window, **more), checkpoint=first, batches=3)
+
+
+@pytest.mark.parametrize("window", [TUMBLING, SESSION])
+@pytest.mark.parametrize("aggregates", [SUMS, COUNT])
+@pytest.mark.parametrize("before", [{}, {"allowedLateness": "20ms"}])
+def test_what_was_forgotten_stays_so_when_more_is_allowed_to_be_late(window, aggregates, before):
+    """A window that began anew then would take the place of the whole one in a table."""
+    items = [("a", 1, 0), ("a", 2, 1), PAUSE, ("a", 1, 90), PAUSE, ("a", 1, 91), PAUSE]
+    first = run(topology(items, window, aggregates=aggregates, **before), batches=4)
+    items += [("a", 1, 2), PAUSE, ("a", 1, 200), PAUSE, PAUSE, ("a", 1, 95), PAUSE]
+    second = topology(items, window, aggregates=aggregates, allowedLateness="1s")
+    found = run(second, checkpoint=first)
+    assert found.errors == []
+    counts = {plain(row[1]): row[3] for row in found.collected("sink")}
+    assert counts == {0: 2, 90: 3, 200: 1}
+    assert [row[0]["at"] for row in found.collected("late")] == [2]
+
+
+def test_rows_that_were_emitted_without_retract_can_not_be_taken_back():
+    items = [("a", 1, 0), PAUSE, ("a", 1, 90), PAUSE]
+    first = run(topology(items, TUMBLING, allowedLateness="1s"), batches=4)
+    again = topology(items, TUMBLING, allowedLateness="1s", retract=True)
+    with pytest.raises(TopologyFailed, match="emitted without retract: their rows can't be taken"):
+        run(again, checkpoint=first)
 
 
 def test_the_same_windows_in_other_words_go_on():

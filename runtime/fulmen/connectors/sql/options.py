@@ -94,6 +94,10 @@ class TableSinkOptions(SinkOptions):
         except Malformed as error:
             yield str(error)
             return
+        keys = self.key if self.mode == "upsert" else ()
+        for name, column in self.columns_of(stream.fields).items():
+            if column in keys and (why := stream.no_key.get(name)) is not None:
+                yield UserWarning(f"key has {column!r}, by which rows can't be told apart: {why}")
         for name, kind in (self.create or {}).items():
             if name in written or _FILLED.search(kind):
                 continue

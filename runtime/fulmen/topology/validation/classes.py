@@ -31,6 +31,7 @@ from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TransactionalSpoutSpec
 from fulmen.topology.validation.event_times import timed_stream
 from fulmen.topology.validation.inputs import checked_inputs
+from fulmen.topology.validation.lateness import stricter_in_front
 
 TRANSACTIONAL = "transactional spout"
 BASES: dict[str, tuple[type, ...]] = {
@@ -220,6 +221,7 @@ class Classes:
                 instance, checked = self.checks[part.name]
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
                 yield from checked_inputs(part, instance, checked, self.streams, of_all)
+        yield from stricter_in_front(parts, self.checks)
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
         """Bolts whose results are kept have a stream for those given up, if it is asked for."""

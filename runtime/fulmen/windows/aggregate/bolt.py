@@ -27,6 +27,7 @@ from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
+    Lateness,
     NoEdgesError,
     are_plain,
     key_of,
@@ -86,7 +87,10 @@ class Aggregate(ChunkBolt):
     own: ClassVar[Mapping[str, type[Aggregation]]] = {}
     """Aggregations of a derived class, by the names that `aggregates` calls them."""
     kept_for: str = ""
-    """What the windows in the state are; empty: a version has kept them that did not say it."""
+    """What the windows in the state are."""
+    took_late: tuple[int, int | None] | None = None
+    never_takes_back: bool = False
+    """Whether windows were emitted several times, without what takes back the row before."""
 
     @override
     def outputs_for(self, options: AggregateOptions) -> Outputs:
@@ -104,6 +108,10 @@ class Aggregate(ChunkBolt):
     @override
     def grouping_key(self, options: AggregateOptions, source: tuple[str, str]) -> Sequence[str]:
         return options.key
+
+    @override
+    def lateness(self, options: AggregateOptions) -> int | None:
+        return None if isinstance(options.window, CountWindow) else options.lateness
 
     def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str | Warning]:
         yield from needless_ttl(self)
@@ -141,10 +149,11 @@ class Aggregate(ChunkBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: AggregateOptions = context.options
         self._options, self._context = options, context
-        self._note_what_is_kept()
+        self._sources: dict[tuple[str, str], Source] = {}
         texts = options.aggregates.values()
         self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
         self._is_count = self._aggregates.only_counts and len(texts) == 1
+        self._note_what_is_kept()
         self._windows = self._windows_for(options.window)
         self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
         windows = self._windows if self._looks_at_none() else None
@@ -152,7 +161,6 @@ class Aggregate(ChunkBolt):
         is_by_columns = isinstance(windows, PlainCounts | FixedWindows)
         self._by_columns = windows if is_by_columns else None
         self._open_windows = open_windows_gauge(context)
-        self._sources: dict[tuple[str, str], Source] = {}
         self._forget_origin()
 
     def _note_what_is_kept(self) -> None:
@@ -161,20 +169,31 @@ class Aggregate(ChunkBolt):
         Raises:
             ValueError: They are.
         """
+        fields = {self._time_of(*source)[0] for source in self._context.sources}
         now = self._options.kept_as()
-        if self.state and self.kept_for not in ("", now):
+        if times := ", ".join(sorted(field for field in fields if field is not None)):
+            now += f" at {times}"
+        if self.state and self.kept_for != now:
             raise ValueError(
                 f"the checkpoint has open windows: {self.kept_for}. Now they would be: {now}."
                 " Change it back, or give the component another name, and its windows begin anew"
             )
+        if self.state and self.never_takes_back and self._options.retract:
+            raise ValueError(
+                "the checkpoint has windows that were emitted without retract: their rows can't be"
+                " taken back. Leave retract out, or give the component another name, and its"
+                " windows begin anew"
+            )
         self.kept_for = now
+        self.never_takes_back = self._options.has_panes and not self._options.retract
 
     def _windows_for(self, window: Any) -> Windows:
         options, streams = self._options, self._context.streams
         has_times = options.time is not None or all(
             streams[component][stream].time for component, stream in self._context.sources
         )
-        rest = self.state, options, self._context, self._aggregates, has_times
+        lateness = Lateness(self, self._context, options.allowed_lateness)
+        rest = self.state, options, self._context, self._aggregates, has_times, lateness
         if isinstance(window, Session):
             return Sessions(milliseconds(window.gap), *rest)
         if isinstance(window, CountWindow):
@@ -231,18 +250,21 @@ class Aggregate(ChunkBolt):
             self._key_in: Callable[[Sequence[Any]], Any] = itemgetter(*source.key_at)
 
     def _source_of(self, tup: Tuple) -> Source:
-        options, fields = self._options, tup.fields
-        time, reader = options.time, options.reader()
-        if time is None:
-            declared = self._context.streams[tup.component][tup.stream].time
-            if declared is not None:
-                time, reader = declared.field, TimeReader(declared.unit, declared.timezone)
+        fields = tup.fields
+        time, reader = self._time_of(tup.component, tup.stream)
         return Source(
-            [fields.index(name) for name in options.key],
+            [fields.index(name) for name in self._options.key],
             self._aggregates.places(fields),
             None if time is None else fields.index(time),
             reader,
         )
+
+    def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
+        """The field with the event time of an input, and what reads it."""
+        declared = self._context.streams[component][stream].time
+        if self._options.time is not None or declared is None:
+            return self._options.time, self._options.reader()
+        return declared.field, TimeReader(declared.unit, declared.timezone)
 
     # Tuples
 

@@ -109,7 +109,8 @@ class FixedWindows(Windows):
     ) -> None:
         plain: Any = key[0] if self._plain_keys else key
         self._go_to(time)
-        live = [span for span in self._here if not self.is_past(span[1] + self._lateness)]
+        least = self._takes.least()
+        live = [span for span in self._here if span[1] > least]
         if not live:
             self.too_late(tup, time, self._here[0], collector)
             return

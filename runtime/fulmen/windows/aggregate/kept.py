@@ -16,7 +16,7 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.adder import Adder
 from fulmen.windows.aggregate.by_columns import adder_for, pairs_for
 from fulmen.windows.columns import InWindows, Keys, in_windows
-from fulmen.windows.inputs import LATE, late_counter
+from fulmen.windows.inputs import LATE, Lateness, late_counter
 from fulmen.windows.options import AggregateOptions
 from fulmen.windows.spans import Span, Spans, datetime_of
 from fulmen.windows.wanted import Wanted
@@ -178,13 +178,14 @@ class Windows(ABC):
         context: TopologyContext,
         aggregates: Aggregates,
         has_times: bool,
+        takes: Lateness,
     ) -> None:
         """`has_times`: whether windows have a start and an end."""
         self.state = state
         self._options, self._context, self._aggregates = options, context, aggregates
         self._timers = context.timers
         self._has_times, self._has_panes = has_times, options.has_panes
-        self._lateness = options.lateness
+        self._takes, self._lateness = takes, takes.length
         self._is_final = options.emit == "final"
         self._wait = self._lateness if self._is_final else 0
         """How long after its end a window is emitted."""

@@ -60,7 +60,7 @@ class Sessions(Windows):
         touched = [span for span in sessions if span[0] <= end and start <= span[1]]
         span = min([start, *(s for s, _ in touched)]), max([end, *(e for _, e in touched)])
         check_edges(span)
-        if self._is_over(span[1] + self._lateness):
+        if span[1] < self._takes.least():
             self.too_late(tup, time, span, collector)
             return
         if len(touched) == 1:  # the usual case: a merge would copy all that is kept for each tuple

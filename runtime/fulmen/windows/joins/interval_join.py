@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
-from fulmen.windows.joins.join import LEFT, NAMES, RIGHT, Join, Key, Row
+from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import IntervalJoinOptions, signed_milliseconds
 
 ROWS, MATCHED = "rows", "matched"
@@ -34,7 +34,6 @@ class Waiting:
         row: What of it is emitted.
         has_ended: Whether it has had a match, or was emitted without one.
         due: When it is forgotten.
-        place: Its key in the state, if it has one of its own.
     """
 
     key: Key
@@ -42,8 +41,7 @@ class Waiting:
     number: int
     row: Row
     has_ended: bool
-    due: int = 0
-    place: tuple[Key, int, int] | None = None
+    due: int
 
 
 @dataclass(eq=False, slots=True)
@@ -70,16 +68,15 @@ OfKey = tuple[list[tuple[int, int, Waiting]], list[tuple[int, int, Waiting]]]
 class IntervalJoin(Join):
     """Emits each pair with equal keys and `left + lower <= right <= left + upper`, at once.
 
-    A row is forgotten when no match of it can come any more. With `type` left, right or full, one
-    that has had none is emitted then.
+    A row is forgotten when no match of it can come any more, also none that is late, but for no
+    more than `allowedLateness`. With `type` left, right or full, one that has had none is emitted
+    then.
     """
 
     # State: (ROWS, side, due, n) -> what a batch has brought of a side that is forgotten at the
     # time `due`; (MATCHED, side, due, n) -> numbers of such rows that have had a match since then.
     # Memory: the same by key. Timers: (FORGET, side, due); (ALONE, side, time), when rows that
     # have had no match by then are emitted.
-    # Older checkpoints have (key, side, number) -> time, row and whether it has had a match, and a
-    # timer with that key.
 
     config_model = IntervalJoinOptions
     transient = (
@@ -107,15 +104,6 @@ class IntervalJoin(Join):
         self._restore()
         self._first = self._next  # of those that are of this batch
 
-    @override
-    def needs_same(self, option: str) -> bool:
-        """Of a side that was not emitted without a match, nothing says which rows had one."""
-        before = self.kept_for["type"]
-        return option != "type" or any(
-            wanted and before not in (name, "full")
-            for name, wanted in zip(NAMES, self._outer, strict=True)
-        )
-
     def _restore(self) -> None:
         ended = {
             number
@@ -124,11 +112,6 @@ class IntervalJoin(Join):
             for number in numbers
         }
         for place, value in self.state.items():
-            if place[0] not in (ROWS, MATCHED):
-                key, side, number = place
-                time, row, has_ended = value
-                self._keep(side, Waiting(key, time, number, row, has_ended, place=place))
-                continue
             what, side, due, n = place
             bucket = self._buckets.setdefault((side, due), Bucket())
             bucket.written.append(place)
@@ -148,11 +131,15 @@ class IntervalJoin(Join):
         """Have a row emitted that will have had no match, if that is wanted."""
         if not self._outer[side] or one.has_ended:
             return
-        at = one.time + self._within[side][1] + 1
+        at = self._over(side, one.time)
         some = self._alone.setdefault((side, at), [])
         if not some:
             self._context.timers.set((ALONE, side, at), at)
         some.append(one)
+
+    def _over(self, side: int, time: int) -> int:
+        """At which watermark no match can come any more."""
+        return time + self._within[side][1] + 1 + self._takes.length
 
     @override
     def add(
@@ -171,7 +158,8 @@ class IntervalJoin(Join):
             if not matches:
                 self.unmatched(side, key, row, collector)
             return True
-        due = last + 1 + -(last + 1) % self._grids[side]
+        over = self._over(side, time)
+        due = over + -over % self._grids[side]
         one = Waiting(key, time, self._next, row, bool(matches), due)
         self._keep(side, one)
         self._emit_alone_later(side, one)
@@ -186,9 +174,7 @@ class IntervalJoin(Join):
     def _end(self, side: int, one: Waiting) -> None:
         """A row need not be emitted without a match any more."""
         one.has_ended = True
-        if one.place is not None:
-            self.state[one.place] = (one.time, one.row, True)
-        elif one.number < self._first:
+        if one.number < self._first:
             self._buckets[side, one.due].ended.append(one.number)
 
     @override
@@ -214,13 +200,12 @@ class IntervalJoin(Join):
         if what == ALONE:
             rows = self._alone.pop((side, time), [])
             self._emit_alone(side, rows, collector)
-        elif what == FORGET:
-            self._forget(side, time, collector)
+            return
+        over = max(self._over(side, one.time) for one in self._buckets[side, time].rows)
+        if over > at:  # `allowedLateness` was shorter when the timer was set
+            self._context.timers.set(key, over)
         else:
-            [one] = [one for _, _, one in self._by_key[what][side] if one.place == key]
-            self._emit_alone(side, [one], collector)
-            del self.state[key]
-            self._take_out(side, {what}, {id(one)})
+            self._forget(side, time, collector)
 
     def _emit_alone(self, side: int, rows: list[Waiting], collector: BasicOutputCollector) -> None:
         for one in rows:

@@ -13,11 +13,12 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import BasicBolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader
+from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import (
     LATE,
+    Lateness,
     NoEdgesError,
     check_kept,
     hashable_key,
@@ -26,11 +27,13 @@ from fulmen.windows.inputs import (
     needless_ttl,
     time_of,
 )
-from fulmen.windows.joins.options import JoinOptions, Side
+from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
 from fulmen.windows.spans import datetime_of
 
 LEFT, RIGHT = 0, 1
 NAMES = ("left", "right")
+LATE_OF = tuple(f"{LATE}_{name}" for name in NAMES)
+"""The streams of what comes too late, with the fields of the stream `default`."""
 LATE_FIELDS = ("side", "values", "time")
 Key = tuple[Any, ...]
 Row = list[Any]
@@ -40,13 +43,15 @@ Row = list[Any]
 class Join(BasicBolt):
     """Joins two streams, in tasks that receive equal keys of both.
 
-    A key with None equals no other one, as in SQL. What is late is on the stream `late`.
+    A key with None equals no other one, as in SQL. What is late is on the stream `late`; and, as it
+    would be emitted without a match, on `late_left` or `late_right`.
     """
 
     emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
     needs_times: ClassVar[bool] = True
     kept_for: Mapping[str, str] = MappingProxyType({})
-    """What the rows in the state were kept for; empty: a version has kept them that did not say."""
+    """What the rows in the state were kept for."""
+    took_late: tuple[int, int | None] | None = None
     transient: ClassVar[Sequence[str]] = (
         "_context",
         "_times",
@@ -56,12 +61,15 @@ class Join(BasicBolt):
         "_of_key",
         "_outer",
         "_late",
+        "_takes",
     )
 
     @override
     def outputs_for(self, options: JoinOptions) -> Outputs:
         names = (*options.left.outputs, *options.right.outputs, *options.more_outputs())
-        return {"default": Stream(names), LATE: Stream(LATE_FIELDS)}
+        late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times else {}
+        rows = Stream(names, no_key=options.no_key())
+        return {"default": rows, LATE: Stream(LATE_FIELDS), **late}
 
     @override
     def check_inputs(
@@ -73,6 +81,12 @@ class Join(BasicBolt):
     def grouping_key(self, options: JoinOptions, source: tuple[str, str]) -> Sequence[str]:
         sides = [side for side in options.sides if (side.from_, side.stream) == source]
         return options.key_of(sides[0]) if sides else ()
+
+    @override
+    def lateness(self, options: JoinOptions) -> int | None:
+        if not isinstance(options, LateOptions):
+            return None
+        return milliseconds(options.allowed_lateness) + options.delay
 
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
@@ -117,25 +131,35 @@ class Join(BasicBolt):
         self._fields = [tuple(one.outputs.values()) for one in options.sides]
         self._keys = [options.key_of(one) for one in options.sides]
         self._of_key = [options.of_key(one) for one in options.sides]
-        kind = getattr(options, "type", "inner")
-        self._outer = kind in ("left", "full"), kind in ("right", "full")
+        self._outer = options.outer
         self._late = late_counter(context)
+        self._takes = Lateness(self, context, getattr(options, "allowed_lateness", "0"))
         self._note_what_is_kept(options.kept_as())
 
-    def _note_what_is_kept(self, now: Mapping[str, str]) -> None:
+    def _note_what_is_kept(self, now: dict[str, str]) -> None:
         """Refuse rows in the state that were kept for something else: results would be wrong.
 
         Raises:
             ValueError: They were.
         """
+        for name, (field, _) in zip(NAMES, self._times, strict=True):
+            if field is not None:
+                now[f"{name}.time"] = field
         if self.state:
             needed = {n: value for n, value in self.kept_for.items() if self.needs_same(n)}
             check_kept("rows", needed, now)
         self.kept_for = now
 
-    def needs_same(self, option: str) -> bool:  # noqa: ARG002 (for those below)
-        """Whether the rows that are kept are of no use with another value of an option."""
-        return True
+    def needs_same(self, option: str) -> bool:
+        """Whether the rows that are kept are of no use with another value of an option.
+
+        Of a side that was not emitted without a match, nothing says which rows had one.
+        """
+        before = self.kept_for.get("type")
+        return option != "type" or any(
+            wanted and before not in (name, "full")
+            for name, wanted in zip(NAMES, self._outer, strict=True)
+        )
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -155,6 +179,8 @@ class Join(BasicBolt):
         if not is_taken:
             self._late.inc()
             collector.emit([NAMES[side], tup.as_dict(), datetime_of(time)], LATE)
+            alone = self._unmatched_row(side, key, row)
+            collector.emit([*alone, *self.more_of(time)], LATE_OF[side])
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""
@@ -187,9 +213,12 @@ class Join(BasicBolt):
         return watermark is None or watermark < time
 
     def is_late(self, time: int) -> bool:
-        """Whether a time is below the watermark."""
-        watermark = self._context.batch.watermark
-        return watermark is not None and time < watermark
+        """Whether a time is further below the watermark than is allowed."""
+        return time < self._takes.least()
+
+    def more_of(self, time: int) -> Row:  # noqa: ARG002 (for those below)
+        """What is emitted of a time besides the fields of both sides."""
+        return []
 
     def matched(
         self,
@@ -213,7 +242,11 @@ class Join(BasicBolt):
     ) -> None:
         """Emit a row of a side that has no match, if that is wanted."""
         if self._outer[side]:
-            nothing: Row = [None] * len(self._fields[1 - side])
-            for place, part in self._of_key[1 - side]:
-                nothing[place] = key[part]
-            self.matched(side, row, nothing, collector, more)
+            collector.emit([*self._unmatched_row(side, key, row), *more])
+
+    def _unmatched_row(self, side: int, key: Key, row: Row) -> Row:
+        """A row of a side as it is emitted without a match."""
+        nothing: Row = [None] * len(self._fields[1 - side])
+        for place, part in self._of_key[1 - side]:
+            nothing[place] = key[part]
+        return [*row, *nothing] if side == LEFT else [*nothing, *row]

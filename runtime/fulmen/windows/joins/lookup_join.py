@@ -60,7 +60,9 @@ class LookupJoin(Join):
         super().prepare(conf, context)
         options: LookupJoinOptions = context.options
         self._until, self._most = options.waits_until, options.hold_at_most
-        self._held = 0 if self._until is None else len(self._numbers())
+        self._held = len(self._numbers())
+        if self._held:  # `waitFor` may be another one now
+            context.timers.set(RELEASE, 0 if self._until is None else self._until)
 
     @override
     def needs_same(self, option: str) -> bool:
@@ -106,4 +108,4 @@ class LookupJoin(Join):
         for number in self._numbers():
             of_key, row = self.state.pop(number)
             self._look_up(of_key, row, collector)
-        self._held = 0  # more are held if waitFor has become later meanwhile
+        self._held = 0

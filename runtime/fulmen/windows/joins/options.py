@@ -9,17 +9,19 @@ from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import override
 
 from fulmen.api.event_time import milliseconds
-from fulmen.connectors.options import Options
+from fulmen.connectors.options import Duration, Options
 from fulmen.errors import EventTimeError
 from fulmen.windows.options import (
     FIXED,
     CalendarWindow,
     Name,
+    Positive,
     Session,
     SlidingWindow,
     TimedOptions,
     Tumbling,
     described,
+    longest,
 )
 
 
@@ -84,6 +86,22 @@ class JoinOptions(TimedOptions):
         """The fields of the key of a side."""
         return side.key or self.key
 
+    @property
+    def outer(self) -> tuple[bool, bool]:
+        """Whether rows of the left, and of the right side are emitted without a match."""
+        kind = getattr(self, "type", "inner")
+        return kind in ("left", "full"), kind in ("right", "full")
+
+    def no_key(self) -> dict[str, str]:
+        """Outputs that do not tell rows apart, and why."""
+        found: dict[str, str] = {}
+        for side, is_alone in zip(self.sides, reversed(self.outer), strict=True):
+            of_key = {place for place, _ in self.of_key(side)}
+            if is_alone:
+                reason = f"it is None where {side.from_!r} has no match"
+                found |= {n: reason for i, n in enumerate(side.outputs) if i not in of_key}
+        return found
+
     def of_key(self, side: Side) -> Sequence[tuple[int, int]]:
         """Outputs of a side that are the key of either side, as that of `USING` in SQL.
 
@@ -136,10 +154,17 @@ class JoinOptions(TimedOptions):
         return found
 
 
-def _times_of(options: JoinOptions) -> dict[str, str]:
-    """By which fields a row is known to be newer than another one."""
-    sides = zip(("left", "right"), options.sides, strict=True)
-    return {f"{name}.time": side.time for name, side in sides if side.time is not None}
+class LateOptions(JoinOptions):
+    """Of joins by event time."""
+
+    allowed_lateness: Duration = "0"
+    """So much older than the watermark a tuple may be. It is joined with what is there, and what
+    may match it is kept for so much longer. What has no match is emitted so much later."""
+
+    @property
+    def delay(self) -> int:
+        """How long after the time of one of its sides, in milliseconds, a row may be emitted."""
+        return 0
 
 
 class OuterJoinOptions(JoinOptions):
@@ -149,7 +174,7 @@ class OuterJoinOptions(JoinOptions):
     """Which side is emitted without a match as well: none, the left one, the right one, or both."""
 
 
-class WindowJoinOptions(OuterJoinOptions):
+class WindowJoinOptions(OuterJoinOptions, LateOptions):
     """The `config` of a `WindowJoin`."""
 
     window: Annotated[
@@ -164,8 +189,23 @@ class WindowJoinOptions(OuterJoinOptions):
     def kept_as(self) -> dict[str, str]:
         return {**super().kept_as(), "window": described(self.window)}
 
+    @property
+    @override
+    def delay(self) -> int:
+        return longest(self.window)
 
-class IntervalJoinOptions(OuterJoinOptions):
+    def _wrong(self) -> list[str]:
+        found = super()._wrong()
+        if isinstance(self.window, Session) and milliseconds(self.allowed_lateness):
+            found.append(
+                "allowedLateness is not for sessions: a late row may make one of two that were"
+                " emitted. Raise the lag of eventTime, or lead the streams late_left and late_right"
+                " on"
+            )
+        return found
+
+
+class IntervalJoinOptions(OuterJoinOptions, LateOptions):
     """The `config` of an `IntervalJoin`."""
 
     lower: SignedDuration = "0"
@@ -181,6 +221,11 @@ class IntervalJoinOptions(OuterJoinOptions):
         }
         return {**super().kept_as(), **bounds, "type": self.type}
 
+    @property
+    @override
+    def delay(self) -> int:
+        return max(signed_milliseconds(self.upper), -signed_milliseconds(self.lower), 0)
+
     def _wrong(self) -> list[str]:
         found = super()._wrong()
         if signed_milliseconds(self.lower) > signed_milliseconds(self.upper):
@@ -195,16 +240,61 @@ class WithTableOptions(JoinOptions):
     """Whether what finds no row of the table is emitted as well."""
 
 
+class TableSide(Side):
+    """One of the two tables."""
+
+    id: tuple[Name, ...] = ()
+    """The fields that tell the rows of one key apart, if a key may have several rows, as a foreign
+    key has. Of each, the newest row counts. Default: a key has one row."""
+
+
 class TableJoinOptions(OuterJoinOptions):
     """The `config` of a `TableJoin`."""
 
+    left: TableSide
+    right: TableSide
+
+    @override
+    def no_key(self) -> dict[str, str]:
+        found = super().no_key()
+        for name, side in (("left", self.left), ("right", self.right)):
+            known = {*self.key_of(side), *side.id}
+            reason = (
+                f"of each value of {', '.join(self.key_of(side))} the join keeps one row of"
+                f" {side.from_!r} alone. If there are several, as of a foreign key, name what tells"
+                f" them apart: {name}.id"
+            )
+            rest = {out: reason for out, field in side.outputs.items() if field not in known}
+            found = rest | found
+        return found
+
+    def _wrong(self) -> list[str]:
+        found = super()._wrong()
+        for name, side in (("left", self.left), ("right", self.right)):
+            if missing := [field for field in side.id if field not in side.outputs.values()]:
+                found.append(
+                    f"{name}.id: {missing[0]!r} is not among {name}.fields. Add it there: without"
+                    " it, nobody could tell the rows apart"
+                )
+        return found
+
     @override
     def kept_as(self) -> dict[str, str]:
-        return {**super().kept_as(), **_times_of(self)}
+        sides = {"left.id": self.left.id, "right.id": self.right.id}
+        ids = {name: ", ".join(fields) or "nothing" for name, fields in sides.items()}
+        return {**super().kept_as(), **ids, "type": self.type}
 
 
-class TemporalJoinOptions(WithTableOptions):
+class TemporalJoinOptions(WithTableOptions, LateOptions):
     """The `config` of a `TemporalJoin`."""
+
+    forget_after: Positive | None = None
+    """A key of which no right row has come for so long is forgotten. Default: the last row of each
+    key is kept for good."""
+    forget_by: Literal["event", "clock"] = "event"
+    """`event`: a right row is valid for `forgetAfter` after its time, and forgotten when no left
+    tuple can ask for it any more. `clock`: it is forgotten when the key has had no row for so long
+    of the clock, which stands still while the topology does not run."""
 
 
 class LookupJoinOptions(WithTableOptions):
@@ -220,10 +310,6 @@ class LookupJoinOptions(WithTableOptions):
     def waits_until(self) -> int | None:
         """`wait_for` in milliseconds since 1970."""
         return None if self.wait_for is None else self.reader().read(self.wait_for)
-
-    @override
-    def kept_as(self) -> dict[str, str]:
-        return {**super().kept_as(), **_times_of(self)}
 
     def _wrong(self) -> list[str]:
         found = super()._wrong()

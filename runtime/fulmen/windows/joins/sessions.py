@@ -69,9 +69,18 @@ class JoinedSessions:
         Raises:
             NoEdgesError: It has an edge that no datetime can be.
         """
+        span = self.span(time)
+        return [] if self._has_ended(span[1]) else [span]
+
+    def span(self, time: int) -> Span:
+        """The session of a tuple that nothing else belongs to.
+
+        Raises:
+            NoEdgesError: It has an edge that no datetime can be.
+        """
         span = time, time + self._gap
         check_edges(span)
-        return [] if self._has_ended(span[1]) else [span]
+        return span
 
     def _has_ended(self, end: int) -> bool:
         """Whether nothing can come any more that belongs to a session.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.context import TopologyContext
+from fulmen.windows.inputs import check_key
 from fulmen.windows.joins.join import Join, Key, Row
 from fulmen.windows.joins.options import TableJoinOptions
 
+Id = tuple[Any, ...]
 Newest = tuple[int, Row]
 """The time of a row, and the row."""
 
@@ -15,30 +21,62 @@ Newest = tuple[int, Row]
 class TableJoin(Join):
     """Emits the newest rows of both sides of a key, whenever one of them has changed.
 
-    Of each side and key that is the row that has come last. With `time` it is the one with the
-    latest time; one that is older than what is there changes nothing. With `type` left, right or
-    full, a row is emitted without the other side for as long as that has none. Rows are kept for
-    good; a derived class with `state_ttl` forgets keys that have not changed for so long.
+    Of each side and key that is the row that has come last; of a side with `id`, the last one of
+    each id, as many auctions have one seller. With `time` it is the one with the latest time; one
+    that is older than what is there changes nothing. With `type` left, right or full, a row is
+    emitted without the other side for as long as that has none. Rows are kept for good; a derived
+    class with `state_ttl` forgets rows that have not changed for so long.
     """
 
-    # State: key -> the newest row of the left and of the right side, or None.
+    # State: (side, key, id) -> the newest row. Memory: the ids of each key of a side with `id`.
 
     config_model = TableJoinOptions
     emits_results = False  # a row that comes again is emitted again as it is then
     needs_times = False
+    transient = (*Join.transient, "_id_at", "_ids")
+
+    @override
+    def prepare(self, conf: Any, context: TopologyContext) -> None:
+        super().prepare(conf, context)
+        options: TableJoinOptions = context.options
+        self._id_at = [
+            [[*side.outputs.values()].index(field) for field in side.id]
+            for side in (options.left, options.right)
+        ]
+        self._ids: dict[tuple[int, Key], dict[Id, None]] = {}
+        for side, key, one in self.state:
+            self._know(side, key, one)
+
+    def _know(self, side: int, key: Key, one: Id) -> None:
+        if self._id_at[side]:
+            self._ids.setdefault((side, key), {})[one] = None
 
     @override
     def add(
         self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
     ) -> bool:
-        both: list[Newest | None] = list(self.state.get(key, (None, None)))
-        before, other = both[side], both[1 - side]
+        one = tuple(row[i] for i in self._id_at[side])
+        check_key(one, "id")
+        before: Newest | None = self.state.get((side, key, one))
         if before is not None and before[0] > time:
             return True
-        both[side] = (time, row)
-        self.state[key] = tuple(both)
-        if other is None:
+        self.state[side, key, one] = (time, row)
+        self._know(side, key, one)
+        others = list(self._rows(1 - side, key))
+        for other in others:
+            self.matched(side, row, other, collector)
+        if not others:
             self.unmatched(side, key, row, collector)
-        else:
-            self.matched(side, row, other[1], collector)
         return True
+
+    def _rows(self, side: int, key: Key) -> Iterator[Row]:
+        """The rows of a key: `state_ttl` may have forgotten some of those that were known."""
+        ids: Iterable[Id] = [()]
+        if self._id_at[side]:
+            ids = list(self._ids.get((side, key), ()))
+        for one in ids:
+            newest: Newest | None = self.state.get((side, key, one))
+            if newest is not None:
+                yield newest[1]
+            elif one:
+                del self._ids[side, key][one]

@@ -9,12 +9,13 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
+from fulmen.api.event_time import milliseconds
 from fulmen.windows.joins.join import LEFT, Join, Key, Row
 from fulmen.windows.joins.options import TemporalJoinOptions
 
 Version = tuple[int, Row]
 """From when on a row is valid, and the row."""
-VERSIONS, ROWS = "versions", "rows"
+VERSIONS, SILENT, ROWS = "versions", "silent", "rows"
 GRID = 1000
 """Left rows whose times are in the same second are kept, and forgotten, together."""
 EMIT, FORGET = "emit", "forget"
@@ -26,23 +27,43 @@ class TemporalJoin(Join):
 
     That is the row with its key that has the latest time not after its own. A left tuple waits
     until the watermark is past its time. A right row is kept until the watermark is past one that
-    follows it; the last one of each key is kept for good.
+    follows it; the last one of each key is kept for good, or for `forgetAfter`. The metric
+    `forgotten` counts those that are forgotten by it.
 
-    A left tuple that is late goes to the stream `late`. A right row that is late counts for what
-    comes after it, and changes nothing that was emitted; the metric `late` counts it.
+    A left tuple that is late goes to the stream `late`; with `allowedLateness` it is emitted at
+    once if it is not so late, and right rows are kept for so much longer. A right row that is late
+    counts for what comes after it, and changes nothing that was emitted; the metric `late` counts
+    it.
     """
 
     # State: (ROWS, due, n) -> key, time and row of the left tuples of a batch that are forgotten at
     # `due`; (key, VERSIONS) -> the right rows by their times. Timers: (EMIT, at), which tells as
-    # well that those of that time were not emitted yet; (FORGET, due); (key, VERSIONS).
-    # Older checkpoints have (key, n) -> time and row of a left tuple, and a timer with that key.
+    # well that those of that time were not emitted yet; (FORGET, due); (key, VERSIONS); by the
+    # clock (key, SILENT), when a key has had no right row for so long.
 
     config_model = TemporalJoinOptions
-    transient = (*Join.transient, "_waiting", "_brought", "_written", "_changed", "_next")
+    transient = (
+        *Join.transient,
+        "_waiting",
+        "_brought",
+        "_written",
+        "_changed",
+        "_next",
+        "_forgotten",
+        "_untimed",
+        "_valid",
+        "_silence",
+    )
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
+        options: TemporalJoinOptions = context.options
+        after = None if options.forget_after is None else milliseconds(options.forget_after)
+        self._forgotten = context.counter("forgotten", "Last rows of keys, after forgetAfter.")
+        self._valid = after if options.forget_by == "event" else None
+        """For how long after its time a right row is valid."""
+        self._silence = None if after is None or self._valid else after / 1000
         self._waiting: dict[int, list[tuple[Key, Row]]] = {}
         """The left tuples, by when they are emitted."""
         self._brought: dict[int, list[tuple[Key, int, Row]]] = {}
@@ -50,6 +71,7 @@ class TemporalJoin(Join):
         """The keys of the state, by when they are forgotten."""
         self._changed: set[Key] = set()
         """The keys whose right rows have changed in this batch."""
+        self._begin_to_forget()
         self._next = 0
         for place in sorted((p for p in self.state if p[0] == ROWS), key=lambda place: place[2]):
             _, due, n = place
@@ -59,17 +81,26 @@ class TemporalJoin(Join):
                 if context.timers.get((EMIT, time + 1)) is not None:
                     self._waiting.setdefault(time + 1, []).append((key, row))
 
+    def _begin_to_forget(self) -> None:
+        """Have those keys forgotten, too, whose rows came before `forgetAfter` was set."""
+        timers = self._context.timers
+        self._untimed: set[Key] = set()
+        for key in [place[0] for place in self.state if place[1] == VERSIONS]:
+            if self._silence is not None and timers.get((key, SILENT)) is None:
+                self._untimed.add(key)
+            if self._valid is not None and timers.get((key, VERSIONS)) is None:
+                timers.set((key, VERSIONS), self._over(self.state[key, VERSIONS]))
+
     @override
     def add(
         self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
     ) -> bool:
-        is_late = self.is_late(time)
         if side != LEFT:
-            if is_late:
+            if not self.is_before(time + 1):
                 self._late.inc()
             self._add_version(key, time, row)
             return True
-        if is_late:
+        if self.is_late(time):
             return False
         timers, at = self._context.timers, time + 1
         waiting = self._waiting.get(at)
@@ -95,10 +126,11 @@ class TemporalJoin(Join):
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
-        watermark = self._context.batch.watermark
-        for key in self._changed:
-            self._keep(key, self.state[key, VERSIONS], watermark)
-        self._changed = set()
+        for key in self._changed | self._untimed:
+            self._keep(key, self.state[key, VERSIONS], self._takes.least())
+            if self._silence is not None:
+                self._context.timers.set_after((key, SILENT), self._silence)
+        self._changed = self._untimed = set()
         for due, rows in self._brought.items():
             place = ROWS, due, self._next
             self._next += 1
@@ -106,26 +138,41 @@ class TemporalJoin(Join):
             self._written.setdefault(due, []).append(place)
         self._brought = {}
 
-    def _keep(self, key: Key, versions: list[Version], watermark: int | None) -> None:
-        """Keep what is valid before the watermark and later.
+    def _keep(self, key: Key, versions: list[Version], least: float) -> None:
+        """Keep what is valid at the first time that is not too late, and later.
 
         The timer is that of the row in the middle, so that thousands of rows, all of which event
         time passes at once, are forgotten in a few steps.
         """
-        first = 0
-        if watermark is not None:
-            first = max(0, bisect_right(versions, watermark - 1, key=_time) - 1)
-        versions = self.state[key, VERSIONS] = versions[first:]
-        if len(versions) > 1:
-            self._context.timers.set((key, VERSIONS), versions[len(versions) // 2][0] + 1)
+        versions = versions[max(0, bisect_right(versions, least - 1, key=_time) - 1) :]
+        if self._valid is not None and versions and versions[-1][0] + self._valid < least:
+            self._forgotten.inc()
+            versions = []
+        if not versions:
+            self.state.pop((key, VERSIONS), None)
+            self._context.timers.cancel((key, VERSIONS))
+            return
+        self.state[key, VERSIONS] = versions
+        if len(versions) > 1 or self._valid is not None:
+            self._context.timers.set((key, VERSIONS), self._over(versions))
         else:
             self._context.timers.cancel((key, VERSIONS))
+
+    def _over(self, versions: list[Version]) -> int:
+        """At which watermark some of them can be forgotten."""
+        is_last = len(versions) == 1
+        at = versions[len(versions) // 2][0] + (self._valid or 0 if is_last else 0)
+        return at + 1 + self._takes.length
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         what, of = key
         if of == VERSIONS:
-            self._keep(what, self.state.get((what, VERSIONS), []), int(at))
+            self._keep(what, self.state.get((what, VERSIONS), []), at - self._takes.length)
+        elif of == SILENT:
+            if self._silence is not None:
+                self._keep(what, [], at)
+                self._forgotten.inc()
         elif what == EMIT:
             for of_key, row in self._waiting.pop(of, ()):
                 self._emit(of_key, of - 1, row, collector)
@@ -133,15 +180,12 @@ class TemporalJoin(Join):
             self._brought.pop(of, None)
             for place in self._written.pop(of, ()):
                 del self.state[place]
-        else:
-            time, row = self.state.pop(key)
-            self._emit(what, time, row, collector)
 
     def _emit(self, key: Key, time: int, row: Row, collector: BasicOutputCollector) -> None:
         """Emit a left row with the right one of its time."""
         versions: list[Version] = self.state.get((key, VERSIONS), [])
         found = bisect_right(versions, time, key=_time)
-        if found:
+        if found and (self._valid is None or time - versions[found - 1][0] <= self._valid):
             self.matched(LEFT, row, versions[found - 1][1], collector)
         else:
             self.unmatched(LEFT, key, row, collector)

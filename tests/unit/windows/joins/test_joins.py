@@ -96,37 +96,6 @@ def test_a_window_join_writes_once_what_a_batch_brings_to_a_window():
     assert len(result.state("join")) == len(["from 0 to 10", "from 10 to 20"])
 
 
-class RowByRow(WindowJoin):
-    """Keeps rows as they were kept once: two entries for each, and a timer for each key."""
-
-    def add(self, side, key, time, row, collector):
-        for span in self._live(time):
-            counts = list(self.state.get((span, key), (0, 0)))
-            if not any(counts):
-                self._context.timers.set((span, key), span[1])
-            self.state[span, key, side, counts[side]] = row
-            counts[side] += 1
-            self.state[span, key] = tuple(counts)
-        return True
-
-
-@pytest.mark.parametrize("kind", ["inner", "full"])
-def test_windows_that_were_open_before_a_window_join_wrote_batches_are_joined(kind):
-    before = [(side, f"k{n}", (side, n, m), n) for n in range(20) for m in (1, 2) for side in "ab"]
-    before = [item for item in before if item[:2] != ("b", "k3")]
-    after = [("b", "k5", "new", 5), ("b", "k30", "new", 7), ("a", "k5", "newer", 6), PAUSE]
-    after += [("b", "k5", "newest", 5), ABORT, ("a", "k40", "new", 22)]
-    config = {**WINDOW, "type": kind}
-    items = [*before, PAUSE, *after]
-    wanted, _ = joined(WindowJoin, items, config, lag="1s")
-    old = run(topology(RowByRow, items, config, lag="1s"), batches=1)
-    assert {len(place) for place in old.state("join")} == {2, 4}
-    found = run(topology(WindowJoin, items, config, lag="1s"), checkpoint=old)
-    rows = [tuple(row[:3]) for row in found.collected("sink")]
-    assert sorted(rows, key=str) == sorted(wanted, key=str)
-    assert not any(found.state("join"))
-
-
 @pytest.mark.parametrize(("at", "is_match"), [(94, False), (95, True), (110, True), (111, False)])
 def test_an_interval_join_includes_both_bounds(at, is_match):
     items = [("a", "x", 1, 100), ("b", "x", 2, at)]
@@ -204,49 +173,6 @@ WAITING = [("a", "x", 1, 5), PAUSE, ABORT, ("a", "x", 2, 6), PAUSE, ABORT, ("b",
 def test_rows_that_wait_are_all_there_after_a_crash(cls, config):
     rows, _ = joined(cls, WAITING, config, lag="100ms")
     assert sorted(rows) == [("x", 1, 3), ("x", 2, 3)]
-
-
-class TupleByTuple(IntervalJoin):
-    """Keeps rows as they were kept once: an entry and a timer for each. It joins nothing."""
-
-    def add(self, side, key, time, row, collector):
-        place = (key, side, len(self.state))
-        self.state[place] = (time, row, False)
-        self._context.timers.set(place, time + self._within[side][1] + 1)
-        return True
-
-
-class EachLeftTuple(TemporalJoin):
-    """The same of a temporal join."""
-
-    def add(self, side, key, time, row, collector):
-        if side:
-            return super().add(side, key, time, row, collector)
-        place = (key, len(self.state))
-        self.state[place] = (time, row)
-        self._context.timers.set(place, time + 1)
-        return True
-
-
-@pytest.mark.parametrize(
-    ("cls", "old", "config"),
-    [
-        (IntervalJoin, TupleByTuple, {**INTERVAL, "type": "full"}),
-        (TemporalJoin, EachLeftTuple, {**CONFIG, "type": "left"}),
-    ],
-)
-def test_rows_that_waited_before_joins_wrote_batches_are_joined(cls, old, config):
-    before = [("a", f"k{n}", n, n) for n in range(9)] + [
-        ("b", f"k{n}", n, n) for n in range(20, 25)
-    ]
-    after = [("b", "k5", 25, 4), ("b", "k5", 26, 40), PAUSE, ("a", "k21", 27, 30), ABORT, PAUSE]
-    items = [*before, PAUSE, *after, ("a", "k0", 28, 50)]
-    wanted, _ = joined(cls, items, config, lag="1s")
-    begun = run(topology(old, items, config, lag="1s"), batches=1)
-    found = run(topology(cls, items, config, lag="1s"), checkpoint=begun)
-    rows = [tuple(row[:3]) for row in found.collected("sink")]
-    assert sorted(rows, key=str) == sorted(wanted, key=str)
-    assert [key for key in found.state("join") if "versions" not in key] == []
 
 
 @pytest.mark.parametrize(
@@ -349,6 +275,11 @@ OTHERS = [
     (IntervalJoin, {**INTERVAL, "type": "full"}, {**INTERVAL, "type": "right"}, None),
     (IntervalJoin, INTERVAL, {**INTERVAL, "lower": "-0.005s"}, None),
     (WindowJoin, WINDOW, {**WINDOW, "type": "full"}, None),
+    (WindowJoin, WINDOW, {**WINDOW, "left": {**LEFT, "time": "n"}}, "left.time at; now it is n"),
+    (TemporalJoin, CONFIG, {**CONFIG, "right": {**RIGHT, "time": "n"}}, "right.time at; now it i"),
+    (TemporalJoin, CONFIG, {**CONFIG, "forgetAfter": "1s", "allowedLateness": "1s"}, None),
+    (TableJoin, CONFIG, {**CONFIG, "type": "right"}, "type inner; now it is right"),
+    (TableJoin, CONFIG, {**CONFIG, "left": {**LEFT, "id": ["n"]}}, "left.id nothing; now it is n"),
 ]
 
 
@@ -368,6 +299,73 @@ def test_without_rows_any_change_is_right():
     first = run(topology(IntervalJoin, [PAUSE], INTERVAL), batches=1)
     rows = {**INTERVAL, "type": "full", "key": ["n"]}
     assert run(topology(IntervalJoin, [PAUSE], rows), checkpoint=first).errors == []
+
+
+# ---- what is late
+
+AT_20 = [
+    ("a", "x", 1, 3),
+    ("b", "x", 2, 4),
+    ("b", "z", 3, 6),
+    PAUSE,
+    ("a", "w", 4, 20),
+    PAUSE,
+    PAUSE,
+]
+LATE = [*AT_20, ("a", "x", 5, 9), ("a", "z", 6, 7), PAUSE, ("b", "y", 7, 9), ("a", "y", 8, 8)]
+LATE += [PAUSE, ABORT, ("a", "w", 9, 60), PAUSE, PAUSE, ("a", "x", 10, 4), PAUSE]
+
+
+@pytest.mark.parametrize(
+    ("cls", "config", "found"),
+    [
+        (WindowJoin, WINDOW, [(1, 2), (5, 2), (6, 3), (8, 7)]),
+        (IntervalJoin, INTERVAL, [(1, 2), (5, 2), (6, 3), (8, 7)]),
+        (TemporalJoin, CONFIG, [(1, None), (5, 2), (6, 3), (8, None)]),
+    ],
+)
+def test_a_join_takes_what_is_late_for_as_long_as_it_allows(cls, config, found):
+    """All is joined once; what has no match is emitted when none can come that is late."""
+    rows, late = joined(cls, LATE, {**config, "type": "left", "allowedLateness": "15ms"})
+    assert sorted((a, b) for _, a, b in rows) == sorted([*found, (4, None), (9, None)])
+    assert late == [("left", 10)]
+    late = {one for one in joined(cls, LATE, config)[1] if one[0] == "left"}
+    assert late == {("left", n) for n in (5, 6, 8, 10)}
+
+
+@pytest.mark.parametrize("window", [{"type": "tumbling", "size": "10ms"}, SESSIONS["window"], None])
+def test_what_is_late_for_a_join_is_emitted_as_what_it_emits_for_bolts_behind_it(window):
+    cls, config = (IntervalJoin, INTERVAL) if window is None else (WindowJoin, CONFIG)
+    config = {**config, "window": window} if window else config
+    builder = topology(cls, [*AT_20, ("a", "x", 5, 3), ("b", "y", 6, 4), PAUSE], config)
+    for side in ("left", "right"):
+        builder.set_bolt(side, CollectBolt).global_grouping("join", f"late_{side}")
+    found = run(builder)
+    rows = [[row[:3] for row in found.collected(side)] for side in ("left", "right")]
+    assert rows == [[["x", 5, None]], [[None, None, 6]]]
+    edges = {at.microsecond for side in ("left", "right") for at in found.collected(side)[0][3:]}
+    assert edges == (
+        {0, 10_000}
+        if window == WINDOW["window"]
+        else {3000, 4000, 13_000, 14_000}
+        if window
+        else set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("cls", "config"), [(WindowJoin, WINDOW), (IntervalJoin, INTERVAL), (TemporalJoin, CONFIG)]
+)
+def test_what_was_forgotten_stays_so_when_more_is_allowed_to_be_late(cls, config):
+    """A row that comes then would be emitted without its match, which is gone."""
+    items = [("b", "x", 0, 1), ("b", "x", 1, 2), ("b", "x", 2, 60), PAUSE, ("a", "w", 3, 90), PAUSE]
+    first = run(topology(cls, items, {**config, "type": "left"}), batches=4)
+    items += [("a", "x", 4, 1), PAUSE, ("a", "w", 5, 100), PAUSE, ("a", "x", 6, 90), PAUSE]
+    second = {**config, "type": "left", "allowedLateness": "1s"}
+    found = run(topology(cls, items, second), checkpoint=first)
+    rows = {row[1]: row[2] for row in found.collected("sink")}
+    assert set(rows) == {3, 5, 6}
+    assert [values["n"] for _, values, _ in found.collected("late") if values["n"] > 3] == [4]
 
 
 # ---- mistakes
@@ -483,7 +481,10 @@ def tables_of(events):
 @given(events=EVENTS, kind=KINDS, is_near=st.booleans(), extra=st.data())
 @settings(max_examples=EXAMPLES)
 def test_rows_are_those_of_sql(name, events, kind, is_near, extra):
-    """In any order within the lag, with crashes, in batches of any size, on several workers."""
+    """In any order within the lag, with crashes, in batches of any size, on several workers.
+
+    What is allowed to be late may be out of order as well, where its other side may.
+    """
     cls, config = CONFIGS[name]
     if is_near:  # then much ends before the last event has come
         events = within(8, events, extra.draw)
@@ -493,8 +494,10 @@ def test_rows_are_those_of_sql(name, events, kind, is_near, extra):
     items = []
     for number, (side, who, at) in enumerate(events):
         items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
-    lag = "8ms" if is_near else "100ms"
-    rows, late = joined(cls, items, {**config, "type": kind}, lag=lag, workers=2)
+    lag, config = "8ms" if is_near else "100ms", {**config, "type": kind}
+    if is_near and name in ("sliding", "interval") and extra.draw(st.booleans()):
+        lag, config = "0", {**config, "allowedLateness": "8ms"}
+    rows, late = joined(cls, items, config, lag=lag, workers=2)
     wanted = by_sql(SQL[name].replace("KIND", kind), **tables_of(events))
     assert late == []
     assert sorted(rows, key=str) == sorted(wanted, key=str)
@@ -507,6 +510,35 @@ def test_a_table_join_emits_the_newest_rows_of_both_sides_when_one_has_changed()
     assert joined(TableJoin, items, CONFIG)[0] == found
     alone = [("x", 1, None), (None, None, 5)]
     assert joined(TableJoin, items, {**CONFIG, "type": "full"})[0] == [alone[0], *found, alone[1]]
+
+
+def test_a_table_join_of_a_foreign_key_emits_each_of_its_rows():
+    """Two auctions of a seller come before the seller, one after, and one changes."""
+    auctions = {**LEFT, "fields": {"k": "who", "a": "n", "t": "at"}, "id": ["n"]}
+    items = [("a", "x", 1, 5), ("a", "x", 2, 5), PAUSE, ("b", "x", 9, 5), ABORT, PAUSE]
+    items += [("a", "x", 3, 6), ("a", "x", 1, 7), PAUSE, ("b", "x", 8, 9)]
+    found = run(topology(TableJoin, items, {**CONFIG, "left": auctions, "type": "left"}))
+    assert found.errors == []
+    rows = [(row[1], row[2], row[3]) for row in found.collected("sink")]
+    joined = [(1, 5, 9), (2, 5, 9), (3, 6, 9), (1, 7, 9), (1, 7, 8), (2, 5, 8), (3, 6, 8)]
+    assert sorted(rows, key=str) == sorted([(1, 5, None), (2, 5, None), *joined], key=str)
+    assert len(found.state("join")) == 4
+
+
+@pytest.mark.parametrize("by", ["event", "clock"])
+def test_a_temporal_join_forgets_keys_without_new_rows_and_counts_them(by):
+    """Also those that came before it was to forget any."""
+    items = [("b", "x", 1, 0), ("b", "y", 2, 0), PAUSE, ("a", "x", 3, 5), ("a", "z", 4, 5), PAUSE]
+    before = run(topology(TemporalJoin, items, CONFIG), batches=3)
+    items += [("b", "z", 5, 900), PAUSE, PAUSE, ("b", "z", 6, 1500), PAUSE]
+    items += [("a", "x", 7, 1500), ("a", "z", 8, 1600), ("a", "w", 9, 1700), *[PAUSE] * 5]
+    config = {**CONFIG, "type": "left", "forgetAfter": "1s", "forgetBy": by}
+    found = run(topology(TemporalJoin, items, config), checkpoint=before, batch_seconds=0.4)
+    assert found.errors == []
+    rows = {row[1]: row[2] for row in found.collected("sink")}
+    assert (rows[3], rows[7], rows[8]) == (1, None, 6)
+    assert found.state("join") == {}
+    assert found.metrics["join"]["forgotten"] == 3
 
 
 class ForAnHour(TableJoin):
