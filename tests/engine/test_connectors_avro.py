@@ -1,11 +1,13 @@
 """Messages in Avro as a source, with a real schema registry, written by Confluent's clients."""
 
 import datetime
+import json
 import uuid
 from decimal import Decimal
 
 from confluent_kafka.schema_registry import SchemaReference
 
+from fulmen.connectors.formats.avro import registry as registry_module
 from support.avro_topics import (
     AMOUNT,
     CUSTOMER,
@@ -136,3 +138,51 @@ def test_keys_may_be_avro_too(kafka, avro, registry):
     assert rows(source.emitted) == [[1, "ann"], [2, None]]
     with registry.client() as client:
         assert {f"{avro.name}-key", avro.subject} <= set(client.get_subjects())
+
+
+def test_deep_messages_and_keys_go_to_errors_and_the_next_ones_are_read(kafka, avro, registry):
+    list_of = record({"name": "next", "type": ["null", "shop.List"]}, name="List")
+    number = registry.register(f"{avro.name}-list", json.dumps(list_of), "AVRO")
+    deep = bytes([0, *number.to_bytes(4, "big")]) + b"\2" * 5000 + b"\0"
+    [good] = avro.encoded(ORDER, {"customer": "ann", "amount": 1})
+    kafka.produce(avro.name, [deep, good], key=good)
+    kafka.produce(avro.name, [good], key=deep)
+    kafka.produce(avro.name, [good], key=good)
+    form = avro.form(fields=["amount"])
+    life = avro.spout(form, include=["key"], keyFormat=avro.form())
+    life.until_emitted(4)
+    assert [(at, stream) for _, stream, (_, at) in life.emitted] == [
+        *((0, "errors"), (1, "default"), (2, "errors"), (3, "default"))
+    ]
+    told = [reason for _, reason, _ in rows(life.emitted, "errors")]
+    what = "it is nested more than 250 levels deep"
+    assert told == [what, f"its key: {what}"]
+
+
+def test_the_registry_is_asked_by_one_client_and_only_so_often_for_what_it_has_not(
+    kafka, avro, registry, monkeypatch
+):
+    made, plain = [], registry_module.SchemaRegistryClient
+
+    def client(settings):
+        made.append(plain(settings))
+        return made[-1]
+
+    monkeypatch.setattr(registry_module, "SchemaRegistryClient", client)
+    monkeypatch.setattr(registry_module, "ASKED_AT_ONCE", 20)
+    monkeypatch.setattr(registry_module, "ASKING_SECONDS", 0.5)
+    monkeypatch.setattr(registry_module, "MOST_UNKNOWN", 60)
+    unknown = [bytes([0, *(10**9 + i).to_bytes(4, "big")]) for i in range(50)]
+    avro.send(NOTED, {"customer": "ann", "amount": 1})
+    kafka.produce(avro.name, [*unknown, *unknown])
+    avro.send(ORDER, {"customer": "ann", "amount": 2})
+    life = avro.spout(avro.form(fields=["amount"]))
+    life.until_emitted(102)
+    assert rows(life.emitted) == [[1], [2]]
+    assert len(made) == 1
+    assert any("it has none of the 20 schemas that messages have named" in r for r in life.reports)
+    held = life.spout._reader._formats[0]._registry
+    assert len(held._unknown) == 50
+    kafka.produce(avro.name, [bytes([0, *(10**8 + i).to_bytes(4, "big")]) for i in range(15)])
+    life.until_emitted(117)
+    assert len(held._unknown) == 60

@@ -28,6 +28,7 @@ from fulmen.connectors.formats import (
     TextOptions,
     checked_text,
 )
+from fulmen.connectors.formats.avro.bounds import BoundedSchema
 from fulmen.connectors.formats.avro.coding import _writer
 from fulmen.connectors.formats.avro.schemas import parsed
 from fulmen.connectors.formats.types import Type, converter
@@ -228,7 +229,7 @@ def test_a_source_makes_of_a_type_of_avro_what_its_page_says(name, said):
     fastavro.schemaless_writer(body, parsed(json.dumps(without_logical(schema))), held)
     options = AvroOptions.model_validate({"type": "avro", "schema.registry.url": "http://r"})
     reader = options.make()
-    reader._registry.schemas[1] = parsed(json.dumps(schema))
+    reader._registry.schemas[1] = BoundedSchema(parsed(json.dumps(schema)))
     [value] = reader.decode(body.getvalue())
     kind, *rest = said.partition("`")[2].partition("`")
     if value is None:

@@ -73,10 +73,12 @@ class AvroFormat(Format):
             raise Malformed("it does not begin with 0 and a schema's id, as Confluent's clients do")
         schema_id = int.from_bytes(data[1 : _HEAD.size], "big")
         writer = self._registry.schemas.get(schema_id) or self._registry.schema(schema_id)
+        if len(data) >= writer.risky_from:
+            writer.check(data, _HEAD.size)
         body = io.BytesIO(data)
         body.seek(_HEAD.size)
         try:
-            value: Any = fastavro.schemaless_reader(body, writer, self._reader)
+            value: Any = fastavro.schemaless_reader(body, writer.schema, self._reader)
         except (*UNFIT, fastavro.read.SchemaResolutionError, MemoryError) as error:
             raise Malformed(f"it can't be read with schema {schema_id}: {said(error)}") from None
         if more := len(data) - body.tell():

@@ -1,7 +1,11 @@
 """A schema registry with Confluent's API, asked once for each schema.
 
-Each question has a client of its own: there are few, and so no connection is kept that may be dead
-when the next one comes.
+One client asks all questions, until one meets an error of the network: to make a client takes a
+hundred times as long as a question. It sees itself that the other side has closed a connection.
+
+Whatever begins with a zero byte names a schema, and most of that need not exist. So what the
+registry does not have is remembered for a short time, and it is asked for so many such schemas at
+once, and no more. Messages with others wait meanwhile, since theirs may be new.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import json
 import re
 import socket
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -19,6 +24,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.formats.avro.bounds import BoundedSchema
 from fulmen.connectors.formats.avro.schemas import Schema, parsed, said
 from fulmen.connectors.formats.avro.settings import AvroSettings
 from fulmen.connectors.formats.base import Malformed
@@ -30,6 +36,10 @@ PAUSE_SECONDS = 1.0
 """After so long, a registry that was away is asked again."""
 UNKNOWN_SECONDS = 30.0
 """After so long, the registry is asked again for a schema that it did not know."""
+MOST_UNKNOWN = 10_000
+"""Such schemas that are remembered: more than a source reads messages at once."""
+ASKED_AT_ONCE, ASKING_SECONDS = 500, 1.0
+"""After so many such schemas, or so long, the registry is left in peace for as long."""
 LARGEST_ID = (1 << 31) - 1
 NOT_THERE = (40401, 40402, 40403)
 """What the registry says if it has no such subject, version or schema."""
@@ -45,41 +55,75 @@ class Registry:
         schemas: Those that were asked for.
     """
 
+    now = staticmethod(time.monotonic)
+
     def __init__(self, options: AvroSettings) -> None:
         shown = re.sub(r"//[^/]*@", "//", options.url)  # a password may have an @
         self.service = f"the schema registry at {shown}"
         self._options = options
-        self.schemas: dict[int, Schema] = {}
+        self.schemas: dict[int, BoundedSchema] = {}
         self._unknown: dict[int, tuple[float, str]] = {}
+        self._asking_since, self._asked, self._rested_at = 0.0, 0, -UNKNOWN_SECONDS
         self._away: tuple[float, str] = (0.0, "")
+        self._client: SchemaRegistryClient | None = None
+        self._disconnect: Callable[[], object] = _nothing
 
     # ---- of messages that are read
 
-    def schema(self, schema_id: int) -> Schema:
+    def schema(self, schema_id: int) -> BoundedSchema:
         """The schema that messages with this id were written with.
 
         Raises:
-            ServiceUnavailable: The registry is away.
+            ServiceUnavailable: The registry is away, or was asked too often.
             Malformed: It has no such schema, or not one of Avro.
         """
-        if schema_id not in self.schemas:
-            until, reason = self._unknown.get(schema_id, (0.0, ""))
-            if time.monotonic() >= until:
-                try:
-                    self.schemas[schema_id] = self._find(schema_id)
-                    return self.schemas[schema_id]
-                except ValueError as error:
-                    reason = str(error)
-                    self._unknown[schema_id] = time.monotonic() + UNKNOWN_SECONDS, reason
-            raise Malformed(reason)
-        return self.schemas[schema_id]
-
-    def _find(self, schema_id: int) -> Schema:
+        if schema_id in self.schemas:
+            return self.schemas[schema_id]
         if schema_id > LARGEST_ID:  # of which registries say all kinds of things
-            raise ValueError(f"there can be no schema {schema_id}")
+            raise Malformed(f"there can be no schema {schema_id}")
+        now, known = self.now(), self._unknown.get(schema_id)
+        # while messages wait, those before them are read again, and what is not there must be known
+        if known is not None and now < max(known[0], self._rested_at + UNKNOWN_SECONDS):
+            raise Malformed(known[1])
+        self._refuse_haste(now)
+        try:
+            found = self.schemas[schema_id] = self._find(schema_id)
+        except ValueError as error:
+            self._asked += 1
+            self._unknown.pop(schema_id, None)  # so that the oldest one is the first
+            self._unknown[schema_id] = self.now() + UNKNOWN_SECONDS, str(error)
+            if len(self._unknown) > MOST_UNKNOWN:
+                del self._unknown[next(iter(self._unknown))]
+            raise Malformed(str(error)) from None
+        return found
 
-        def ask(client: SchemaRegistryClient) -> Schema:
-            return _parsed(client, client.get_schema(schema_id), f"its schema {schema_id}")
+    def _refuse_haste(self, now: float) -> None:
+        """See that not too much was asked for that is not there.
+
+        Raises:
+            ServiceUnavailable: It was.
+        """
+        if now >= self._asking_since + 2 * ASKING_SECONDS:
+            self._asking_since, self._asked = now, 0
+        if self._asked >= ASKED_AT_ONCE or (
+            self._asked and now >= self._asking_since + ASKING_SECONDS
+        ):
+            self._rested_at = now
+            raise ServiceUnavailable(
+                self.service,
+                f"it has none of the {self._asked} schemas that messages have named within a"
+                " second. It is asked for more a second later, and messages wait. See on the stream"
+                " `errors` what they are",
+                "is not asked now",
+            )
+
+    def _find(self, schema_id: int) -> BoundedSchema:
+        def ask(client: SchemaRegistryClient) -> BoundedSchema:
+            found = _parsed(client, client.get_schema(schema_id), f"its schema {schema_id}")
+            try:
+                return BoundedSchema(found)
+            except RecursionError:
+                raise ValueError(f"its schema {schema_id} is nested too deeply") from None
 
         try:
             return self._ask(ask)
@@ -151,10 +195,9 @@ class Registry:
             ValueError: A setting is wrong.
         """
         not_before, reason = self._away
-        if time.monotonic() >= not_before:
+        if self.now() >= not_before:
             try:
-                with SchemaRegistryClient(self._settings()) as client:
-                    return question(client)
+                return question(self._connected())
             except SchemaRegistryError as error:
                 if _is_answer(error):
                     raise
@@ -163,8 +206,16 @@ class Registry:
                 reason = _NO_REGISTRY.format(200)
             except (httpx2.HTTPError, OAuthTokenError, OSError) as error:
                 reason = _reason_of_network(error)
-            self._away = time.monotonic() + PAUSE_SECONDS, reason
+            self._away = self.now() + PAUSE_SECONDS, reason
+            self._disconnect()
+            self._client, self._disconnect = None, _nothing
         raise ServiceUnavailable(self.service, reason)
+
+    def _connected(self) -> SchemaRegistryClient:
+        if self._client is None:
+            self._client = SchemaRegistryClient(self._settings())
+            self._disconnect = weakref.finalize(self, self._client.close)
+        return self._client
 
     def _settings(self) -> dict[str, Any]:
         options = self._options
@@ -172,6 +223,10 @@ class Registry:
         # Batches are tried again anyway, and must not wait for long.
         defaults = {"timeout": SECONDS, "max.retries": 0}
         return {**defaults, **options.properties, **login, "url": options.url}
+
+
+def _nothing() -> None:
+    """Nothing is to be closed."""
 
 
 def _parsed(client: SchemaRegistryClient, found: Registered, what: str) -> Schema:

@@ -38,6 +38,8 @@ def parsed(text: str, others: Mapping[str, Schema] | None = None) -> Schema:
         raise ValueError(f"it is not JSON: {error}") from None
     except UnknownType as error:
         raise ValueError(f"it is no schema of Avro: there is no type {error.name!r}") from None
+    except RecursionError:
+        raise ValueError("it is no schema of Avro: it is nested too deeply") from None
     except (SchemaParseException, *UNFIT) as error:
         raise ValueError(f"it is no schema of Avro: {said(error)}") from None
 
