@@ -170,7 +170,6 @@ def test_the_registry_is_asked_by_one_client_and_only_so_often_for_what_it_has_n
 
     monkeypatch.setattr(registry_module, "SchemaRegistryClient", client)
     monkeypatch.setattr(registry_module, "ASKED_AT_ONCE", 20)
-    monkeypatch.setattr(registry_module, "ASKING_SECONDS", 0.5)
     monkeypatch.setattr(registry_module, "MOST_UNKNOWN", 60)
     unknown = [bytes([0, *(10**9 + i).to_bytes(4, "big")]) for i in range(50)]
     avro.send(NOTED, {"customer": "ann", "amount": 1})
@@ -180,7 +179,7 @@ def test_the_registry_is_asked_by_one_client_and_only_so_often_for_what_it_has_n
     life.until_emitted(102)
     assert rows(life.emitted) == [[1], [2]]
     assert len(made) == 1
-    assert any("it has none of the 20 schemas that messages have named" in r for r in life.reports)
+    assert any("it has none of the many schemas" in report for report in life.reports)
     held = life.spout._reader._formats[0]._registry
     assert len(held._unknown) == 50
     kafka.produce(avro.name, [bytes([0, *(10**8 + i).to_bytes(4, "big")]) for i in range(15)])

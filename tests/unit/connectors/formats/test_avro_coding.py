@@ -1,5 +1,6 @@
 """Values in Avro: what is written can be read, and what can't be is told."""
 
+import datetime
 import io
 import struct
 import time
@@ -14,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.connectors.formats import AvroKeyOptions, Malformed
-from support.avro_forms import ID, form, record, types
+from support.avro_forms import EPOCH, ID, form, record, types
+
 
 @pytest.mark.parametrize(
     ("kind", "value", "found"),

@@ -38,8 +38,8 @@ UNKNOWN_SECONDS = 30.0
 """After so long, the registry is asked again for a schema that it did not know."""
 MOST_UNKNOWN = 10_000
 """Such schemas that are remembered: more than a source reads messages at once."""
-ASKED_AT_ONCE, ASKING_SECONDS = 500, 1.0
-"""After so many such schemas, or so long, the registry is left in peace for as long."""
+ASKED_AT_ONCE, ASKING_SECONDS = 500, 5.0
+"""After so many such schemas, or so long, the registry is left in peace for `PAUSE_SECONDS`."""
 LARGEST_ID = (1 << 31) - 1
 NOT_THERE = (40401, 40402, 40403)
 """What the registry says if it has no such subject, version or schema."""
@@ -63,7 +63,8 @@ class Registry:
         self._options = options
         self.schemas: dict[int, BoundedSchema] = {}
         self._unknown: dict[int, tuple[float, str]] = {}
-        self._asking_since, self._asked, self._rested_at = 0.0, 0, -UNKNOWN_SECONDS
+        self._asked_since, self._asked, self._asking = 0.0, 0, 0.0
+        self._rests_until, self._waited_at = 0.0, -UNKNOWN_SECONDS
         self._away: tuple[float, str] = (0.0, "")
         self._client: SchemaRegistryClient | None = None
         self._disconnect: Callable[[], object] = _nothing
@@ -83,15 +84,16 @@ class Registry:
             raise Malformed(f"there can be no schema {schema_id}")
         now, known = self.now(), self._unknown.get(schema_id)
         # while messages wait, those before them are read again, and what is not there must be known
-        if known is not None and now < max(known[0], self._rested_at + UNKNOWN_SECONDS):
+        if known is not None and now < max(known[0], self._waited_at + UNKNOWN_SECONDS):
             raise Malformed(known[1])
         self._refuse_haste(now)
         try:
             found = self.schemas[schema_id] = self._find(schema_id)
         except ValueError as error:
             self._asked += 1
+            self._asking += self.now() - now
             self._unknown.pop(schema_id, None)  # so that the oldest one is the first
-            self._unknown[schema_id] = self.now() + UNKNOWN_SECONDS, str(error)
+            self._unknown[schema_id] = now + UNKNOWN_SECONDS, str(error)
             if len(self._unknown) > MOST_UNKNOWN:
                 del self._unknown[next(iter(self._unknown))]
             raise Malformed(str(error)) from None
@@ -103,17 +105,18 @@ class Registry:
         Raises:
             ServiceUnavailable: It was.
         """
-        if now >= self._asking_since + 2 * ASKING_SECONDS:
-            self._asking_since, self._asked = now, 0
-        if self._asked >= ASKED_AT_ONCE or (
-            self._asked and now >= self._asking_since + ASKING_SECONDS
-        ):
-            self._rested_at = now
+        if now >= self._asked_since + 2 * ASKING_SECONDS:
+            self._asked_since, self._asked, self._asking = now, 0, 0.0
+        if self._asked >= ASKED_AT_ONCE or self._asking >= ASKING_SECONDS:
+            self._rests_until = self._asked_since = now + PAUSE_SECONDS
+            self._asked, self._asking = 0, 0.0
+        if now < self._rests_until:
+            self._waited_at = now
             raise ServiceUnavailable(
                 self.service,
-                f"it has none of the {self._asked} schemas that messages have named within a"
-                " second. It is asked for more a second later, and messages wait. See on the stream"
-                " `errors` what they are",
+                "it has none of the many schemas that messages have named last. It is asked for"
+                " more within a second, and messages wait. See on the stream `errors` what they"
+                " are",
                 "is not asked now",
             )
 
