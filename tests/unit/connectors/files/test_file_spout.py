@@ -1,5 +1,6 @@
 """Lines of files, by position: what is emitted, acked and known again after a kill."""
 
+import bz2
 import gzip
 import os
 import random
@@ -339,6 +340,32 @@ def test_long_lines_are_read_a_megabyte_at_once(tmp_path):
     life.collector.room = 1000
     life.spout.next_tuple()
     assert len(life.collector.take()) == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("A.GZ", gzip.compress), ("a.bz2", bz2.compress), ("a.log.1.BZ2", bz2.compress)],
+)
+def test_files_that_are_packed_are_unpacked_by_their_names(tmp_path, name, pack):
+    data = b"".join(b"%d\n" % i for i in range(2000))
+    (tmp_path / name).write_bytes(pack(data) + pack(b"more\n"))
+    (tmp_path / f"half-{name}").write_bytes(pack(os.urandom(300).hex().encode())[:-100])
+    (tmp_path / f"none-{name}").write_bytes(b"not packed at all")
+    life = lives(tmp_path / "*", follow=False)
+    life.batch(calls=1)
+    life.batch(fails=list(life.pending))
+    life.finish()
+    assert sorted(life.values()) == sorted([[line] for line in data.decode().split()] + [["more"]])
+    said = "it is not bzip2" if "bz" in name.lower() else "it is not gzip"
+    assert [values[1].partition(":")[0] for _, values in life.untracked] == [said, said]
+
+
+def test_files_that_can_not_be_unpacked_are_told(tmp_path):
+    (tmp_path / "a.csv.ZST").write_bytes(b"\x28\xb5\x2f\xfd")
+    life = lives(tmp_path / "*", follow=False, format={"type": "bytes"})
+    life.finish()
+    [(_, (_, said, _))] = life.untracked
+    assert said == "files that end in '.zst' can't be unpacked. Compress them as .gz or .bz2"
 
 
 def test_what_is_no_gzip_goes_to_errors_as_a_whole(tmp_path):

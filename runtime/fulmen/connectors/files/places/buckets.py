@@ -7,7 +7,6 @@ object is known by its URI and version: one that is written again is another one
 from __future__ import annotations
 
 import glob
-import gzip
 import hashlib
 import io
 import re
@@ -30,7 +29,6 @@ from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.listing import objects_below
 from fulmen.connectors.files.places.local import (
-    COMPRESSED,
     BadPlace,
     Changed,
     Gone,
@@ -38,6 +36,7 @@ from fulmen.connectors.files.places.local import (
     Opened,
     Unreadable,
 )
+from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.positions import Found, Key, Position, Progress
 
 _STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
@@ -328,10 +327,7 @@ class BucketFiles:
         if position.version and entry["e_tag"] != position.version:
             raise Changed(f"object {position.path} was written again")
         raw = _Content(bucket, path, position.version, entry["size"])
-        content: io.BufferedIOBase = io.BufferedReader(raw, _READ_BYTES)
-        if path.endswith(COMPRESSED):
-            content = gzip.GzipFile(fileobj=content)
-        return Opened(content)
+        return Opened(unpacked(path, io.BufferedReader(raw, _READ_BYTES)))
 
     def fault_of(self, path: str, error: Exception) -> str | None:  # noqa: ARG002 (it is said)
         """Why an object can't be read; None: it is not its fault."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import glob
-import gzip
 import io
 import os
 import re
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.positions import (
     HEAD_BYTES,
     Found,
@@ -32,9 +32,10 @@ from fulmen.connectors.files.positions import (
 from fulmen.errors import FulmenError
 from fulmen.transactional.spouts.lines import files_of, folder_named
 
-COMPRESSED = ".gz"
 # What log rotation appends: app.log.1, app.log-20260131, app.log.2026-01-31, and app.log.1.gz.
-_ROTATED = re.compile(r"(?:\.\d{1,3}|[.-]\d{8,10}(?:-\d+)?|\.\d{4}-\d{2}-\d{2})?(?:\.gz)?$")
+_ROTATED = re.compile(
+    r"(?:\.\d{1,3}|[.-]\d{8,10}(?:-\d+)?|\.\d{4}-\d{2}-\d{2})?(?:\.gz|\.bz2)?$", re.IGNORECASE
+)
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
 _TEMPORARY = ".tmp"
 _FAULTS_OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -271,9 +272,7 @@ class LocalFiles:
         if os.fstat(raw.fileno()).st_ino != position.key[1]:
             raw.close()
             raise Gone(f"file '{position.path}' was replaced")
-        if position.path.endswith(COMPRESSED):
-            return Opened(gzip.GzipFile(fileobj=raw), raw)
-        return Opened(raw, raw)
+        return Opened(unpacked(position.path, raw), raw)
 
     def fault_of(self, path: str, error: Exception) -> str | None:
         """Why a file can't be read; None: it is not the file's fault, as others can't be read."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from gzip import BadGzipFile
 from itertools import takewhile
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from fulmen.connectors.files.options import FileSpoutOptions
+from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import (
-    COMPRESSED,
     Changed,
     Gone,
     Opened,
@@ -32,7 +30,6 @@ _SHOWN_BYTES = 1000
 _BYTES_AT_ONCE = 1 << 20
 """So much is read at once, or one record that is longer."""
 _SPACES = b" \t\r\f\v"
-_NOT_GZIP = (EOFError, zlib.error, BadGzipFile)
 
 
 def _spaces_of(options: FileSpoutOptions) -> bytes | None:
@@ -79,7 +76,7 @@ class FileSpout(FilesSpout):
 
     @override
     def is_whole(self, path: str) -> bool:
-        return path.endswith(COMPRESSED)
+        return packed.is_packed(path)
 
     @override
     def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
@@ -88,14 +85,22 @@ class FileSpout(FilesSpout):
 
     @override
     def emit_next(self, number: int) -> bool:
+        path, is_read = self.positions[number].path, False
+        if (refusal := packed.refusal(path)) is not None:
+            return self._corrupt(number, refusal)
         try:
             some = self._next_records(number)
+            is_read = True
             decoded = self._decoded(number, some) if some else []
-        except _NOT_GZIP as error:
-            return self._corrupt(number, error)
-        except BaseException:
+        except BaseException as error:
             self._records = None  # they are read again, from the file's position
-            raise
+            if is_read or not packed.is_corrupt(error):
+                raise
+            if isinstance(error, EOFError) and self.options.follow:  # it may still be written
+                self.end_file(is_done=False)
+                self.close_file(number)
+                return False
+            return self._corrupt(number, packed.reason_of(path, error))
         raw = self.content(number).raw
         size = None if raw is None else raw.tell()  # more may be appended after the end was seen
         if some:
@@ -110,7 +115,7 @@ class FileSpout(FilesSpout):
         """As many as there is room for, or as are enough; none: there are no more for now.
 
         Raises:
-            EOFError, zlib.error, BadGzipFile: The next one can't be unpacked.
+            EOFError, zlib.error, OSError: The next one can't be read or unpacked.
         """
         some: list[Record] = []
         room, size, self._is_over = self.collector.room, 0, False
@@ -130,8 +135,8 @@ class FileSpout(FilesSpout):
                     break
             else:
                 self._is_over = True
-        except _NOT_GZIP:
-            if not some:
+        except packed.ERRORS as error:
+            if not some or not packed.is_corrupt(error):
                 raise
             self._records = None  # it is met again, behind these
         return some
@@ -228,7 +233,9 @@ class FileSpout(FilesSpout):
         if record is None:
             try:
                 record = next(self._from(self._again_in(number), place_of(msg_id)[1]), None)
-            except _NOT_GZIP as error:
+            except packed.ERRORS as error:
+                if not packed.is_corrupt(error):
+                    raise
                 raise Changed(str(error)) from error
             if record is None:
                 raise Changed("the file has become shorter")
@@ -268,14 +275,10 @@ class FileSpout(FilesSpout):
     def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
         self.collector.emit(values, "errors", msg_id=msg_id)
 
-    def _corrupt(self, number: int, error: Exception) -> bool:
+    def _corrupt(self, number: int, reason: str) -> bool:
         """The rest of a compressed file can't be read."""
         self._records = None
-        if isinstance(error, EOFError) and self.options.follow:  # it may still be written
-            self.end_file(is_done=False)
-            self.close_file(number)
-            return False
         place = self.where(number, self.positions[number].offset)
         self.end_file(is_done=True)
-        self.tell(f"it is not gzip: {error}", place)
+        self.tell(reason, place)
         return True

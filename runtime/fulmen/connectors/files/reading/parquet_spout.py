@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
@@ -18,12 +17,14 @@ from fulmen.connectors.files.places.local import Changed, Gone, Unreadable
 from fulmen.connectors.files.positions import Found, place_of
 from fulmen.connectors.files.reading.files_spout import FilesSpout
 from fulmen.connectors.files.reading.kept import Kept
+from fulmen.connectors.files.reading.row_groups import (
+    BATCH_BYTES,
+    RowGroups,
+    Unfit,
+    one_batch,
+)
 from fulmen.connectors.formats import ERRORS, unread
 from fulmen.errors import PASSED_ON, text_of
-
-
-class _NotParquet(Exception):
-    """A file lacks what is to be read of it."""
 
 
 def _is_of_content(error: BaseException) -> bool:
@@ -95,31 +96,33 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             self.end_file(is_done=True)
         return True
 
-    def _file(self, number: int) -> pq.ParquetFile:
-        file = pq.ParquetFile(self.content(number).content)
-        missing = [name for name in self.options.fields if name not in file.schema_arrow.names]
-        if missing:
-            raise _NotParquet(
-                f"the file has no column {missing[0]!r}, only {file.schema_arrow.names}"
-            )
+    def _file(self, number: int) -> RowGroups:
+        groups = RowGroups(self.content(number).content)
+        schema = groups.file.schema_arrow
+        counts = {name: schema.names.count(name) for name in self.options.fields}
+        if missing := [name for name, count in counts.items() if not count]:
+            raise Unfit(f"the file has no column {missing[0]!r}, only {schema.names}")
+        if equal := [name for name, count in counts.items() if count > 1]:
+            raise Unfit(f"the file has {counts[equal[0]]} columns {equal[0]!r}")
         known = self.options.fields if isinstance(self.options.fields, dict) else {}
         for name, kind in known.items():
-            found = file.schema_arrow.field(name).type
+            found = schema.field(name).type
             if not is_of(kind, found):
-                raise _NotParquet(f"its column {name!r} is {found}, which is no {kind}")
-        return file
+                raise Unfit(f"its column {name!r} is {found}, which is no {kind}")
+        return groups
 
     def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
         self._most = self._group_end = 0
-        file, columns = self._file(number), list(self.options.fields)
-        self._most = file.metadata.num_rows
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
+        groups, columns = self._file(number), list(self.options.fields)
+        metadata = groups.file.metadata
+        self._most = metadata.num_rows
+        for group in range(metadata.num_row_groups):
+            rows = metadata.row_group(group).num_rows
             self._group_end += rows
             if skip >= rows:
                 skip -= rows
                 continue
-            for batch in file.iter_batches(self.options.batch_rows, [group], columns):
+            for batch in groups.batches(group, columns, self.options.batch_rows):
                 if skip < batch.num_rows:
                     yield batch.slice(skip)
                 skip = max(0, skip - batch.num_rows)
@@ -128,10 +131,9 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     def emit_again(self) -> None:
         number, _ = place_of(self.progress.again[0])
         ids = [i for i in self.progress.again if place_of(i)[0] == number]
-        ids = sorted(ids)[: self.options.batch_rows]
         self.content(number)
         try:
-            rows = self._rows_of(number, ids)
+            ids, rows = self._rows_of(number, sorted(ids)[: self.options.batch_rows])
         except BaseException as error:
             if not _is_of_content(error):
                 raise
@@ -147,22 +149,25 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         batch = pa.record_batch(columns, list(ERRORS.fields))
         self.collector.emit(batch, "errors", msg_ids=None if msg_id is None else [msg_id])
 
-    def _rows_of(self, number: int, ids: Sequence[int]) -> pa.RecordBatch:
-        """The rows of messages of a file, ascending."""
+    def _rows_of(self, number: int, ids: Sequence[int]) -> tuple[list[int], pa.RecordBatch]:
+        """The rows of messages of a file, ascending: as many as are enough, with their ids."""
         for msg_id in ids:
             if self._kept.get(msg_id) is None and (row := self._recent_row(msg_id)) is not None:
                 self._kept.put(msg_id, row, row.nbytes)
         found = {i: row for i in ids if (row := self._kept.get(i)) is not None}
-        missing = [i for i in ids if i not in found]
-        if missing:
-            self._batches = None  # the file is moved
-            rows = self._rows(number, [place_of(i)[1] for i in missing])
-            for at, msg_id in enumerate(missing):
-                row = rows.take([at])
-                found[msg_id] = row
+        missing = self._rows(number, [place_of(i)[1] for i in ids if i not in found])
+        rows: list[pa.RecordBatch] = []
+        size = 0
+        for msg_id in ids:
+            if (row := found.get(msg_id)) is None:
+                if (row := next(missing, None)) is None:
+                    raise Changed("the file has become shorter")
                 self._kept.put(msg_id, row, row.nbytes)
-        table = pa.Table.from_batches([found[i] for i in ids]).combine_chunks()
-        return table.to_batches()[0]
+            rows.append(row)
+            size += row.nbytes
+            if size >= BATCH_BYTES:
+                break
+        return list(ids[: len(rows)]), one_batch(rows)
 
     def _recent_row(self, msg_id: int) -> pa.RecordBatch | None:
         """The row of a message, if it was emitted not long ago."""
@@ -172,18 +177,20 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             return None
         return batch.take([msg_id - first])
 
-    def _rows(self, number: int, places: Sequence[int]) -> pa.RecordBatch:
+    def _rows(self, number: int, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Single rows of a file, by their numbers, ascending."""
-        file, parts, first = self._file(number), [], 0
-        for group in range(file.num_row_groups):
-            end = first + file.metadata.row_group(group).num_rows
-            wanted = [place - first for place in places if first <= place < end]
-            if wanted:
-                table = file.read_row_group(group, list(self.options.fields))
-                parts.append(table.take(wanted))
-            first = end
-        table = pa.concat_tables(parts).combine_chunks()
-        return table.to_batches()[0]
+        wanted = deque(places)
+        if not wanted:
+            return
+        self._batches = None  # the file is moved
+        at = wanted[0]
+        for batch in self._read(number, at):
+            end = at + batch.num_rows
+            while wanted and wanted[0] < end:
+                yield batch.take([wanted.popleft() - at])
+            if not wanted:
+                return
+            at = end
 
     @override
     def ack_batch(self, msg_ids: Sequence[Any]) -> None:
@@ -197,7 +204,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         position = self.positions[number]
         start, end = position.offset, self._group_end
         place = self.where(number, start)
-        if isinstance(error, _NotParquet):
+        if isinstance(error, Unfit):
             reason = str(error)
         elif isinstance(error, pa.ArrowException | OSError):
             reason = f"it is not Parquet: {text_of(error)}"
