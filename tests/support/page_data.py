@@ -266,6 +266,7 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "away": [away(name_of(1, is_long), is_long)],
         "full": [],
         "resting": [],
+        "kept_state": {},
         "holds": [hold(name_of(2, is_long), is_long)],
         "left_out": [],
         "long_calls": [],

@@ -158,8 +158,13 @@ def read_layout(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def tasks_in(manifest: Manifest) -> dict[str, int]:
-    """The number of tasks of each component; empty if nothing was committed."""
-    return dict(read_layout(manifest).get("tasks", {}))
+    """The number of tasks of each component, also of those that are gone and whose state is kept.
+
+    Empty if nothing was committed.
+    """
+    layout = read_layout(manifest)
+    kept: dict[str, int] = {name: tasks for name, (tasks, *_) in layout.get("kept", {}).items()}
+    return {**kept, **layout.get("tasks", {})}
 
 
 def _first_missing(store: Store, manifest: Manifest) -> str:

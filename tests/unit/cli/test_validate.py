@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fulmen.topology.code.streamparse import import_cure
+from support.cli_runs import write_letters
 
 BROKEN = {"spec.workers": 0, "spec.bolts.1.inputs.0.grouping.fields": ["wrod"]}
 MESSAGE = """\
@@ -51,6 +52,26 @@ def test_warnings(fulmen, write):
         "warning: spec.bolts[0].parallelism: bolt 'split': parallelism is 2, but there is only "
         "1 task: it runs with 1 executor.\n"
     )
+
+
+def test_state_of_a_checkpoint_that_no_component_has(fulmen, write, tmp_path):
+    file = write_letters(tmp_path, {"count": 13})
+    run = ["run", file, "--in-process", "--until-drained", "--checkpoint", "kept"]
+    assert fulmen(*run).exit_code == 0
+    same = fulmen("validate", file, "--checkpoint", "kept")
+    assert (same.exit_code, same.stderr) == (0, "")
+    renamed = ["validate", file, "--set", "spec.bolts[count].name=cuont"]
+    uri = f"spec.checkpoint.uri={(tmp_path / 'kept').as_uri()}"
+    for options in (["--checkpoint", "kept"], ["--set", uri]):
+        told = fulmen(*renamed, *options)
+        assert told.exit_code == 0
+        assert told.stderr.startswith(
+            "warning: component 'count' is not in the topology, and the checkpoint keeps its state"
+            " (2 tasks). If it was renamed"
+        )
+    problem = json.loads(fulmen(*renamed, "--set", uri, "--json").stdout)["problems"][0]
+    assert problem["severity"] == "warning"
+    assert fulmen("validate", file).stderr == ""
 
 
 def test_json(fulmen, write):

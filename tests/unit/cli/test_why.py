@@ -432,6 +432,10 @@ ACKER = bolt("__acker", kind="acker")
             ],
         ),
         (
+            {"kept_state": {"old": 1}},
+            ["component 'old' is not in the topology, and the checkpoint keeps its state (1 task)"],
+        ),
+        (
             {"components": [bolt(unread_errors=1200)]},
             ["count: 1,200 tuples on stream 'errors', which no bolt reads"],
         ),

@@ -17,7 +17,7 @@ from fulmen.cli.display.kept_times import of_time, plain, shown
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import read_file
-from fulmen.engine.driver.accepting import accept_store
+from fulmen.engine.driver.decisions import accept_store, forget
 from fulmen.engine.driver.repair import find_unreadable, remove_unreadable
 from fulmen.engine.state.committed_state import (
     CommittedState,
@@ -95,6 +95,12 @@ class Entry:
     help="With --accept-store: the last transaction that a store has, if it has more than the"
     " checkpoint.",
 )
+@click.option(
+    "--forget",
+    "forgets",
+    is_flag=True,
+    help="Remove all state of COMPONENT, which is not in the topology any more, for good.",
+)
 @click.option("--key", help="Show only the key, or field, that is written like this.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show only the N largest values.")
 @click.option(
@@ -121,6 +127,7 @@ def state(  # noqa: C901 (each option once)
     removes: bool,
     accepts_store: bool,
     above: int | None,
+    forgets: bool,
     key: str | None,
     top: int | None,
     output: str,
@@ -138,7 +145,8 @@ def state(  # noqa: C901 (each option once)
     take these out for good. A driver that runs ends then, and the next one goes on without them.
 
     With --accept-store, nothing is shown: the checkpoint goes on with a store that was set back, or
-    with one that is ahead, after a topology has stopped because of that.
+    with one that is ahead, after a topology has stopped because of that. With --forget, the state
+    of a component that is not in the topology any more is removed.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
@@ -154,13 +162,21 @@ def state(  # noqa: C901 (each option once)
         raise BadInput("--remove is for what --unreadable shows: give both.")
     if above is not None and not accepts_store:
         raise BadInput("--above is for --accept-store: give both.")
+    if forgets and accepts_store:
+        raise BadInput("--forget and --accept-store: give one of them.")
+    if forgets:
+        store = Store.open(_source(checkpoint, code_folder)[0])
+        _check(store, component)
+        count = forget(store, component, _who("--forget"))
+        echo(f"{store.uri}: the state of {count} tasks of {component!r} is gone.", err=True)
+        return
     if accepts_store:
         uri, folder = _source(checkpoint, code_folder)
         with folder:
             store = Store.open(uri)
             _check(store, component)
             done = accept_store(store, component, above or 0, _who("--accept-store"))
-        click.echo(f"{uri}: {done}.", err=True)
+        echo(f"{uri}: {done}.", err=True)
         return
     if is_unreadable:
         _unreadable(checkpoint, component, code_folder, removes=removes)

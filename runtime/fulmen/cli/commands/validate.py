@@ -1,14 +1,17 @@
 """`fulmen validate`: every mistake in a topology, before anything runs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from fulmen.cli.bad_input import BAD_INPUT
+from fulmen.cli.local.run_checkpoint import as_uri, look_at_newest
 from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
+from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
@@ -16,6 +19,12 @@ from fulmen.topology.resource.spec import Topology
 
 @click.command(short_help="Find all mistakes in a topology.")
 @topology_arguments
+@click.option(
+    "--checkpoint",
+    metavar="CHECKPOINT",
+    help="Tell of state in this checkpoint that no component of the topology has. Default: that of"
+    " spec.checkpoint.uri, if it is a folder.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def validate(
@@ -23,6 +32,7 @@ def validate(
     file: Path,
     assignments: tuple[str, ...],
     code_folder: Path | None,
+    checkpoint: str | None,
     as_json: bool,
 ) -> None:
     """Find all mistakes in the topology of FILE: in its fields, its streams, and its classes.
@@ -34,6 +44,8 @@ def validate(
         try:
             checked = check_file(file, assignments, code_folder)
             problems = checked.problems
+            if all(problem.severity != "error" for problem in problems):
+                problems = (*problems, *_unused_state(checked.topology(), checkpoint))
         except ValidationFailed as error:
             problems = tuple(p for p in error.problems if isinstance(p, Problem))
         except CodeError as error:
@@ -44,7 +56,19 @@ def validate(
         ctx.exit(0 if valid else BAD_INPUT)
     checked = check_file(file, assignments, code_folder)
     tell_warnings(checked)
+    for problem in _unused_state(checked.topology(), checkpoint):
+        echo(f"warning: {problem}", err=True)
     echo(f"{file}: {summary(checked.topology())}")
+
+
+def _unused_state(topology: Topology, checkpoint: str | None) -> Sequence[Problem]:
+    """State that a checkpoint keeps, and that no component of the topology has."""
+    uri = checkpoint or topology.spec.checkpoint.uri
+    if uri is None or not (checkpoint or uri.startswith("file:")):
+        return ()
+    manifest = look_at_newest(as_uri(uri) if checkpoint else uri, topology.name)
+    sentences = kept_sentences(kept_beside(manifest, topology))
+    return [Problem("", sentence, CURE, "warning") for sentence in sentences]
 
 
 def summary(topology: Topology) -> str:

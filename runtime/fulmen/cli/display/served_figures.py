@@ -238,6 +238,7 @@ class TopologyView(BaseModel):
     left_out: list[LeftOutView] = []
     long_calls: list[LongCallView] = []
     resting: list[RestingView] = []
+    kept_state: dict[str, int] = {}
     failures: list[FailureView] = []
     errors: list[ErrorView] = []
     acked_per_second: float

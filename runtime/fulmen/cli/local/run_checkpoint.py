@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fulmen.checkpoint import CommitLog, Store, tasks_in
+from fulmen.checkpoint import CommitLog, Manifest, Store, tasks_in
 from fulmen.cli.bad_input import BadInput
 from fulmen.errors import CheckpointError, Unreachable
 from fulmen.own_files import PrivateFolder
@@ -60,13 +60,18 @@ def look_at(uri: str, document: Any) -> Known:
     name = _at(document, "metadata", "name")
     if not isinstance(name, str):
         return Known()
+    manifest = look_at_newest(uri, name)
+    return Known(manifest.number, {k: n for k, n in tasks_in(manifest).items() if k != ACKER})
+
+
+def look_at_newest(uri: str, name: str) -> Manifest:
+    """The newest commit of a topology's checkpoint. Raises what `look_at` does."""
     try:
-        manifest = CommitLog.open(Store.open(uri), name, driver="").manifest
+        return CommitLog.open(Store.open(uri), name, driver="").manifest
     except Unreachable:
         raise
     except CheckpointError as error:
         raise BadInput(str(error)) from error
-    return Known(manifest.number, {k: n for k, n in tasks_in(manifest).items() if k != ACKER})
 
 
 @contextmanager

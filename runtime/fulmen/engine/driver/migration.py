@@ -1,9 +1,9 @@
 """From what the checkpoint holds to the shape of the topology that goes on with it.
 
 An origin is given out once and for ever, because root ids contain it: to spout tasks, and to bolt
-tasks whose results have trees. A task that is
-no longer there takes its state with it. When the number of ackers has changed, pending trees are
-divided among them anew. A txid is given out once and for ever, because stores know it: a
+tasks whose results have trees. The state of a component that is no longer there is kept: it may
+have been renamed by mistake, and comes back. When the number of ackers has changed, pending trees
+are divided among them anew. A txid is given out once and for ever, because stores know it: a
 transactional spout that takes the place of another begins with nothing, and with the next txid.
 
 What can't be taken back waits for the first batch of the new shape, and is committed with it: until
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,18 @@ ACKERS_OFF = "acking was turned off"
 EQUAL_KEYS = "equal"
 
 
+class Kept(NamedTuple):
+    """A component that is not in the topology any more, and whose state is kept.
+
+    Attributes:
+        tasks: How many tasks it had.
+        is_spout: Whether it was a spout.
+    """
+
+    tasks: int
+    is_spout: bool
+
+
 @dataclass(frozen=True)
 class Layout:
     """What a checkpoint belongs to.
@@ -50,6 +62,7 @@ class Layout:
         keys_by_text: Whether equal keys with different texts are different keys, as they were when
             the checkpoint was begun: the state of each is where its text has sent it.
         identity: Of the checkpoint, at random, by which stores tell it from others.
+        kept: Components that are not in the topology any more and whose state is kept.
     """
 
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -61,6 +74,7 @@ class Layout:
     keys_by_text: bool = False
     results: Mapping[str, int] = field(default_factory=dict)
     identity: str = ""
+    kept: Mapping[str, Kept] = field(default_factory=dict)
 
     @property
     def all_origins(self) -> dict[str, int]:
@@ -79,6 +93,8 @@ class Layout:
             content["keys"] = EQUAL_KEYS
         if self.results:
             content["results"] = dict(self.results)
+        if self.kept:
+            content["kept"] = dict(self.kept)
         if self.source:
             content |= {"source": self.source, "has_partitions": self.has_partitions}
         return content | ({"last_txid": self.last_txid} if self.last_txid else {})
@@ -96,6 +112,7 @@ class Layout:
             content.get("keys") != EQUAL_KEYS,
             content.get("results", {}),
             content.get("identity", ""),
+            {name: Kept(*kept) for name, kept in content.get("kept", {}).items()},
         )
 
 
@@ -180,8 +197,9 @@ def migrate(
     """
     before = known or Layout()
     layout = _layout(before, plan, topology, has_partitions)
-    layout = replace(layout, identity=before.identity or identity)
-    _check_tasks(before.tasks, layout.tasks, store.uri)
+    kept = _kept(before, layout, manifest)
+    layout = replace(layout, identity=before.identity or identity, kept=kept)
+    _check_tasks(before, layout.tasks, store.uri)
     _check_sources(before, layout, topology, store.uri)
     ledger, dropped = ledger_of(manifest.transient), range(0)
     if before.source != layout.source:
@@ -214,6 +232,15 @@ def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool
         names = source.name, has_partitions
         layout = Layout(tasks, origins, next_origin, *names, before.last_txid)
     return replace(layout, keys_by_text=before.keys_by_text, results=results)
+
+
+def _kept(before: Layout, layout: Layout, manifest: Manifest) -> dict[str, Kept]:
+    """The components that are gone and have state, but not a transactional spout."""
+    spouts = {_component(key) for key in before.origins}
+    known = {name: Kept(n, name in spouts) for name, n in before.tasks.items()}
+    gone = {**before.kept, **known}.items() - {(ACKER, known.get(ACKER))}
+    have_state = {_component(key) for key in manifest.tasks} - {*layout.tasks, before.source}
+    return {name: kept for name, kept in sorted(gone) if name in have_state}
 
 
 def keys_of(plan: Plan, components: Iterable[str]) -> list[str]:
@@ -255,8 +282,9 @@ def _reshaped(
         return Migration(layout, first=Change(layout))
     tasks = layout.tasks
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
-    removed = [key for key in manifest.tasks if key not in keys]
-    _check_written(removed, manifest, store.uri)
+    gone = [key for key in manifest.tasks if key not in keys]
+    _check_written(gone, manifest, store.uri)
+    removed = [key for key in gone if _component(key) not in layout.kept]
     ackers = [key for key in manifest.tasks if _component(key) == ACKER]
     if not ackers or known.tasks.get(ACKER) == tasks.get(ACKER):
         return Migration(layout, rest=Change(layout, removed))
@@ -279,9 +307,10 @@ def _component(key: str) -> str:
     return task_of_key(key)[0]
 
 
-def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str) -> None:
+def _check_tasks(before: Layout, tasks: Mapping[str, int], where: str) -> None:
+    known = {**{name: kept.tasks for name, kept in before.kept.items()}, **before.tasks}
     for name, n in tasks.items():
-        old = before.get(name, n)
+        old = known.get(name, n)
         if n != old and name != ACKER:
             raise CheckpointMismatch(
                 f"checkpoint {where}: component {name!r} has {old} tasks there, and {n} in this"
@@ -304,10 +333,12 @@ def _check_written(removed: Sequence[str], manifest: Manifest, where: str) -> No
 
 def _check_sources(before: Layout, layout: Layout, topology: Topology, where: str) -> None:
     """What a source has kept can't be read by one of another kind, which would begin anew."""
-    was = {_component(key): "a spout" for key in before.origins}
+    was = {name: "a spout" if kept.is_spout else "a bolt" for name, kept in before.kept.items()}
+    was |= {_component(key): "a spout" for key in before.origins}
     if before.source:
         was[before.source] = _kind_of_transactional(before)
-    now = {spout.name: "a spout" for spout in topology.spec.spouts}
+    now = {bolt.name: "a bolt" for bolt in topology.spec.bolts if bolt.name in before.kept}
+    now |= {spout.name: "a spout" for spout in topology.spec.spouts}
     if layout.source:
         now[layout.source] = _kind_of_transactional(layout)
     for name, kind in now.items():

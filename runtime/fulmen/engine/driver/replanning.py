@@ -18,6 +18,7 @@ from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tasks.kinds import has_partitions
+from fulmen.engine.totals.kept_state import CURE, kept_sentences
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable, with_committers
@@ -119,8 +120,10 @@ class Planner:
         placed = place(
             self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
         )
-        keys_by_text = self.migration.layout.keys_by_text
-        return replace(placed, keys_by_text=keys_by_text, sampling=self._sampling)
+        layout = self.migration.layout
+        kept = {name: one.tasks for name, one in layout.kept.items()}
+        keys_by_text = layout.keys_by_text
+        return replace(placed, keys_by_text=keys_by_text, sampling=self._sampling, kept=kept)
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""
@@ -139,6 +142,8 @@ class Planner:
                 "the transactional spout of before is not in the topology any more: transactions"
                 f" that it had begun are dropped (txids {dropped.start} to {dropped[-1]})"
             )
+        for told in kept_sentences({name: k.tasks for name, k in migration.layout.kept.items()}):
+            self._note(f"{told}. {CURE}")
         if (first := migration.first) is not None:
             draft = self._committer.log.draft(
                 tag=new_tag(),

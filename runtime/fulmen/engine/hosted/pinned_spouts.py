@@ -180,8 +180,8 @@ class PinnedSpouts:
         task.begin_batch(header)
         if header.active:
             task.set_active(outbox, active=True)
-        if deliveries:
-            task.deliver(deliveries, outbox)
+        if delivered := task.with_orphans(deliveries or None):
+            task.deliver(delivered, outbox)
         if not header.active:
             task.set_active(outbox, active=False)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -82,6 +82,8 @@ class PlacedTopology:
         shows_emits: Whether summaries tell every tuple that was emitted. For tests.
         limits: Sizes and pauses of the engine.
         sampling: Which trees are traced; None: none.
+        kept: Components that are not in the topology, whose state the checkpoint keeps, and how
+            many tasks they had.
     """
 
     run: str
@@ -96,6 +98,7 @@ class PlacedTopology:
     shows_emits: bool = False
     limits: EngineLimits = LIMITS
     sampling: Sampling | None = None
+    kept: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

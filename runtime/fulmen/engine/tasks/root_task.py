@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
+from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, REPLAYED
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.state.messages import dropped_tuples
@@ -26,6 +28,8 @@ from fulmen.engine.tasks.traced_roots import Came, marked, note_begun
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError
+
+WAS_GONE = "its component was not in the topology"
 
 
 class RootTask(TaskBase):
@@ -41,11 +45,30 @@ class RootTask(TaskBase):
     origin: int
     sequence: int
     failed_messages: FailedMessages
+    _origin_before: int | None = None  # that its pending messages have; None: the one of now
     _came: Mapping[int, Came] = MappingProxyType({})
 
     @abstractmethod
     def remember(self, ids: Sequence[Any]) -> None:
         """Messages are pending, with consecutive sequence numbers from `sequence`; count them."""
+
+    @abstractmethod
+    def pending_numbers(self) -> Iterator[int]:
+        """The sequence numbers of messages that are pending."""
+
+    def restore_origin(self, engine: Mapping[str, Any]) -> None:
+        """Take over what the checkpoint says. A component that comes back has another origin."""
+        before = engine.get("origin", self.origin)
+        self._origin_before = before if before != self.origin else None
+
+    def with_orphans(self, deliveries: Deliveries | None) -> Deliveries | None:
+        """With messages that were pending when the component left the topology: they fail."""
+        if self._origin_before is None:
+            return deliveries
+        self._origin_before = None
+        failed = tuple((number, WAS_GONE) for number in self.pending_numbers())
+        orphans = replace(NOTHING_ENDED, failed=failed)
+        return orphans if deliveries is None else orphans.plus(deliveries)
 
     def parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:  # noqa: ARG002 (for spouts)
         """The part of the source that each emit is of; None: it is not known."""

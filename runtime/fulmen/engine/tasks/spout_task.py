@@ -77,6 +77,7 @@ class SpoutTask(RootTask):
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
         self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
         self.sequence = engine.get("sequence", 0)
+        self.restore_origin(engine)
         self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
         self.ids = MessageIds()
         self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
@@ -108,7 +109,11 @@ class SpoutTask(RootTask):
 
     @override
     def engine_state(self) -> dict[str, Any]:
-        return {**super().engine_state(), "sequence": self.sequence}
+        return {**super().engine_state(), "sequence": self.sequence, "origin": self.origin}
+
+    @override
+    def pending_numbers(self) -> Iterator[int]:
+        return self.pending.numbers()
 
     @override
     def updates(self, number: int) -> dict[str, Update]:

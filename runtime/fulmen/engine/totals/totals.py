@@ -413,6 +413,7 @@ class Totals:
             "components": {name: self._component_report(name) for name in self._names()},
             "failed_attempts": self.failed_attempts,
             "restored_tasks": self.restored,
+            "kept_state": dict(self.placed.kept),
         }
 
     def _names(self) -> Iterable[str]:

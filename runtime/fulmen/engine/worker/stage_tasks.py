@@ -256,7 +256,7 @@ class StageTasks(LiveTasks):
         """Tell bolts how trees of their results ended, and have due ones emitted again."""
         for bolt in self._by_task.values():
             if bolt.results is not None:
-                if (delivery := deliveries.get(bolt.origin)) is not None:
+                if (delivery := bolt.with_orphans(deliveries.get(bolt.origin))) is not None:
                     bolt.deliver(delivery, header.clock)
                 bolt.emit_again(header, outbox)
 
@@ -282,7 +282,7 @@ class StageTasks(LiveTasks):
             poison = header.poison(task.task)
             if header.active:  # first: it may connect there to what ack and fail need
                 task.set_active(outbox, active=True, poison=poison)
-            delivery = deliveries.get(task.origin)
+            delivery = task.with_orphans(deliveries.get(task.origin))
             if delivery is not None:
                 at_most = permit if header.is_suspect else None
                 later = task.deliver(delivery, outbox, at_most, poison)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.engine.driver.driver import RunningTopology
 from fulmen.engine.totals.failures import is_error
+from fulmen.engine.totals.kept_state import kept_sentences
 from fulmen.engine.totals.totals import Totals
 from fulmen.kube.container.ending import MESSAGE_CHARACTERS
 from fulmen.kube.contract import (
@@ -197,7 +198,10 @@ def report_of(
         planned=() if is_whole else planned(topology, running.runnable.pinned),
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
         errors=errors_of(running.totals),
-        message=message or left_out(running.totals) or failing_head(running.totals),
+        message=message
+        or left_out(running.totals)
+        or failing_head(running.totals)
+        or "; ".join(kept_sentences(running.placed.kept))[:MESSAGE_CHARACTERS],
         outage=_outage_of(running),
     )
 

@@ -29,6 +29,7 @@ def waits_json(now: Snapshot, resting: Mapping[str, Resting]) -> Json:
         "long_calls": [asdict(one) for one in now.waits.long_calls],
         "left_out": [asdict(one) for one in now.waits.left_out.values()],
         "resting": _resting(resting),
+        "kept_state": dict(now.placed.kept),
     }
 
 

@@ -5,15 +5,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen import TopologyBuilder
-from fulmen.checkpoint import CommitLog, Manifest, Update, load_many, read_manifest
+from fulmen import BasicBolt, TopologyBuilder
+from fulmen.checkpoint import (
+    CommitLog,
+    Manifest,
+    Update,
+    load_many,
+    read_manifest,
+    read_newest,
+    tasks_in,
+)
 from fulmen.engine.acking.acker_task import record, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.acking.trees import Trees
+from fulmen.engine.driver.decisions import forget
 from fulmen.engine.driver.driver import Stop
-from fulmen.engine.driver.migration import ACKERS_OFF, Change, Layout, Migration, layout_of, migrate
-from fulmen.errors import CheckpointMismatch
+from fulmen.engine.driver.migration import (
+    ACKERS_OFF,
+    Change,
+    Kept,
+    Layout,
+    Migration,
+    layout_of,
+    migrate,
+)
+from fulmen.engine.tasks.root_task import WAS_GONE
+from fulmen.errors import CheckpointError, CheckpointMismatch
 from fulmen.plan import make_plan
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from support.components import Count, Sentences
@@ -93,13 +111,43 @@ def test_the_same_shape_changes_nothing():
         assert life.become(again) == Migration(first.layout)
 
 
-def test_tasks_that_are_gone_take_their_state_with_them():
+def with_state(*spouts):
+    """A checkpoint of a topology with these spouts, all of which have state."""
     life = Life()
-    life.become(topology(["a", "b"]))
-    life.manifest.tasks = {"a/0": {}, "b/1": {}, "count/0": {}, "__acker/0": {}}
+    life.become(topology(spouts))
+    names = ["count", "__acker", *spouts]
+    life.manifest.tasks = {f"{name}/0": {} for name in names}
+    return life
+
+
+def test_state_of_a_component_that_is_gone_is_kept_until_it_comes_back():
+    life = with_state("a", "b")
     migration = life.become(topology(["a"], ackers=0))
     assert migration.first is None
-    assert migration.rest.removed_tasks == ["b/1", "__acker/0"]
+    assert migration.rest.removed_tasks == ["__acker/0"]
+    assert life.layout.kept == {"b": Kept(2, is_spout=True)}
+    life.become(topology(["a", "c"], ackers=0))
+    assert life.layout.kept == {"b": Kept(2, is_spout=True)}
+    life.become(topology(["b"], ackers=0))
+    assert life.layout.kept == {"a": Kept(2, is_spout=True)}
+
+
+def test_what_comes_back_as_another_one_is_refused():
+    life = with_state("a", "b")
+    life.become(topology(["a"]))
+    for kind, tasks, said in (
+        ("bolt", 2, "component 'b' is a spout there, and a bolt in this topology"),
+        ("spout", 3, "component 'b' has 2 tasks there, and 3 in this topology"),
+    ):
+        builder = TopologyBuilder()
+        builder.set_spout("a", Sentences, 2)
+        builder.set_bolt("count", Count).shuffle_grouping("a")
+        if kind == "bolt":
+            builder.set_bolt("b", Count, tasks).shuffle_grouping("count")
+        else:
+            builder.set_spout("b", Sentences, tasks)
+        with pytest.raises(CheckpointMismatch, match=said):
+            life.become(builder.build())
 
 
 def test_before_the_first_batch_only_ackers_change():
@@ -271,8 +319,54 @@ def test_a_spout_that_is_replaced_by_another():
     result = run(other, checkpoint=result.checkpoint)
     assert sorted(result.acked("other")) == [0, 1, 2, 3]
     assert result.trees["acked"] == 8 + 4
+    assert result.report["kept_state"] == {"source": 2}
     back = run(keeping(ITEMS), checkpoint=result.checkpoint)
-    assert sorted(back.acked("source")) == [*range(8), 10]
+    assert sorted(back.failed("source")) == [(i, WAS_GONE) for i in range(8)]
+    assert back.acked("source") == [10]
+    assert back.report["kept_state"] == {"other": 2}
+
+
+class CountAgain(BasicBolt):
+    """Counts, and says so with results of its own."""
+
+    outputs = ("value", "count")
+
+    def execute(self, tup, collector):
+        value = tup["value"]
+        self.state[value] = self.state.get(value, 0) + 1
+
+    def end_batch(self, collector):
+        for value, count in self.state.items():
+            collector.emit([value, count])
+
+
+def counting(name, to):
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout([i % 3 for i in range(to)], ["value"]))
+    bolt = builder.set_bolt(name, CountAgain, 2)
+    bolt.fields_grouping("source", ["value"])
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping(name)
+    return builder
+
+
+def test_a_bolt_that_was_misspelled_for_a_run_has_its_state_again():
+    result = run(counting("count", 6))
+    result = run(counting("cuont", 12), checkpoint=result.checkpoint)
+    told = "component 'count' is not in the topology, and the checkpoint keeps its state (2 tasks)."
+    assert any(note.startswith(told) for note in result.notes)
+    result = run(counting("count", 18), checkpoint=result.checkpoint)
+    assert result.state("count") == {0: 4, 1: 4, 2: 4}
+
+
+def test_state_that_is_kept_is_removed_when_a_person_says_so():
+    result = run(counting("count", 6))
+    store = result.checkpoint
+    with pytest.raises(CheckpointError, match="'count' was in the topology that ran last"):
+        forget(store, "count", "a test")
+    run(counting("cuont", 12), checkpoint=store)
+    assert forget(store, "count", "a test") == 2
+    assert tasks_in(read_newest(store)).keys() == {"__acker", "source", "cuont", "sink"}
+    assert run(counting("count", 18), checkpoint=store).state("count") == {0: 2, 1: 2, 2: 2}
 
 
 # ---- a shape that never has a batch ----------------------------------------------------------
@@ -314,9 +408,9 @@ def test_until_the_first_batch_of_another_shape_nothing_is_lost(ackers):
     driver.close()
 
 
-def test_the_first_batch_of_another_shape_takes_what_is_gone_with_it():
+def test_the_first_batch_of_another_shape_is_that_of_the_checkpoint():
     store = new_store()
     lived(keeping(ITEMS), store, 1)
     other = lived(keeping([], name="other"), store, 1)  # it has nothing else to commit
-    assert not [key for key in other.log.manifest.tasks if key.startswith("source/")]
     assert layout_of(other.log.manifest).origins == {"other/0": 4, "other/1": 5}
+    assert layout_of(other.log.manifest).kept == {"source": Kept(2, is_spout=True)}

@@ -24,6 +24,7 @@ from fulmen.cli.display.wait_lines import (
 from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
+from fulmen.engine.totals.kept_state import CURE, kept_sentences
 from fulmen.engine.totals.unread import unread_sentence
 from fulmen.plan.model import DRIVER
 
@@ -177,12 +178,19 @@ class Report(BaseModel):
     transactions: _ReportedTransactions | None = None
     components: dict[str, _ReportedComponent]
     failed_attempts: int = 0
+    kept_state: dict[str, int] = {}
+
+
+def _kept(kept: Mapping[str, int]) -> Iterator[Finding]:
+    """State that nobody uses."""
+    yield from (Finding(text, CURE) for text in kept_sentences(kept))
 
 
 def failures_of_view(view: TopologyView) -> Iterator[Finding]:
     """Why tuples fail, and what else goes wrong, by what a driver says."""
     yield from _failures(view.failures, view.errors)
     yield from _unread({one.name: one.unread_errors for one in view.unread})
+    yield from _kept(view.kept_state)
     yield from _ends(view.trees)
     for bolt in view.components:
         if bolt.kind == "bolt":
@@ -208,6 +216,7 @@ def failures_of_report(report: Report) -> Iterator[Finding]:
     ]
     yield from _failures(failures, errors)
     yield from _unread({name: one.unread_errors for name, one in report.components.items()})
+    yield from _kept(report.kept_state)
     yield from _ends(report.trees)
     yield from _attempts(report.failed_attempts, "")
     if (of := report.transactions) is not None:

@@ -45,6 +45,11 @@ class KeptResults:
         """How many are on their way: those that rest are not."""
         return self._results.count - self.failed.resting
 
+    def pending_numbers(self) -> Iterator[int]:
+        """The sequence numbers of those that are on their way, or were when they rested last."""
+        yield from self._results.numbers()
+        yield from self._again.numbers()
+
     def emitted(self, sequence: int, some: Sequence[Result] | Sequence[int]) -> None:
         """They are pending.
 

@@ -214,6 +214,11 @@ class PendingMessages:
         for a, b in places:
             segment[a:b] = [_ENDED] * (b - a)
 
+    def numbers(self) -> Iterator[int]:
+        """The sequence numbers of those that have not ended."""
+        for first, msg_ids in self.alive():
+            yield from range(first, first + len(msg_ids))
+
     def msg_ids(self) -> Iterator[Any]:
         """The ids of those that have not ended."""
         for _, msg_ids in self.alive():

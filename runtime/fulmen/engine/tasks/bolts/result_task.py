@@ -7,7 +7,7 @@ All of it is part of the same commit as what the results were made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, repeat
 from typing import Any
@@ -54,6 +54,7 @@ class ResultTask(RootTask):
         if origin is None:
             return
         self.origin, self.sequence = origin, engine.get("sequence", 0)
+        self.restore_origin(engine)
         self.results = KeptResults.restore(journals)
         self.failed_messages = self.results.failed
         self._keeps = self.placed.acking and self.placed.keeps_results(self.component)
@@ -61,7 +62,13 @@ class ResultTask(RootTask):
     @override
     def engine_state(self) -> dict[str, Any]:
         found = super().engine_state()
-        return {**found, "sequence": self.sequence} if self.sequence else found
+        if not self.sequence:
+            return found
+        return {**found, "sequence": self.sequence, "origin": self.origin}
+
+    @override
+    def pending_numbers(self) -> Iterator[int]:
+        return self.results.pending_numbers() if self.results is not None else iter(())
 
     @override
     def updates(self, number: int) -> dict[str, Update]:

@@ -1,4 +1,4 @@
-"""Has a checkpoint go on with a store that it does not fit: one of the two was set back.
+"""What a person may decide about a checkpoint: to go on with a store that does not fit, to forget.
 
 What a store has is not known here. So the checkpoint forgets what it takes the store to have, and
 what is missing stays missing.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,14 @@ from fulmen.checkpoint import (
     save,
 )
 from fulmen.engine.batches.transactions import TRANSACTIONS, ledger_of
+from fulmen.engine.driver.migration import Change, Layout, layout_of
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import rewritten
 from fulmen.engine.state.journals import ENGINE, MARK, PARTITIONS
 from fulmen.engine.state.messages.unwritten_rows import new_id, packed_point
 from fulmen.errors import CheckpointError
+from fulmen.plan import task_of_key
 
 
 def accept_store(store: Store, component: str, above: int, driver: str) -> str:
@@ -75,6 +78,45 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
         told = f"{len(updates)} tasks of {component!r} go on with what the store has"
     log.commit(log.draft(tag=tag, clock=manifest.clock, updates=updates, transient=transient))
     return told
+
+
+def forget(store: Store, component: str, driver: str) -> int:
+    """Remove the state of a component that is not in the topology any more.
+
+    Args:
+        store: The checkpoint.
+        component: Whose state it is.
+        driver: Who does it, for the message of a driver that runs.
+
+    Returns:
+        How many tasks had state.
+
+    Raises:
+        CheckpointError: The component is in the topology, or a driver goes on committing.
+    """
+    log = CommitLog.open(store, read_newest(store).topology, driver)
+    layout = layout_of(log.manifest) or Layout()
+    if component not in layout.kept:
+        kept = ", ".join(map(repr, layout.kept)) or "none"
+        raise CheckpointError(
+            f"checkpoint {store.uri}: {component!r} was in the topology that ran last, so its state"
+            " is not removed. Run the topology without it first. Components whose state is kept"
+            f" though they are gone: {kept}."
+        )
+    log.claim()
+    manifest = log.manifest
+    removed = [key for key in manifest.tasks if task_of_key(key)[0] == component]
+    kept_now = {name: one for name, one in layout.kept.items() if name != component}
+    change = Change(replace(layout, kept=kept_now), removed)
+    draft = log.draft(
+        tag=new_tag(),
+        clock=manifest.clock,
+        sections=change.sections,
+        transient=manifest.transient,
+        removed_tasks=removed,
+    )
+    log.commit(draft)
+    return len(removed)
 
 
 def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
