@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from fulmen.engine.spark.job_runner import JobRunner
-from fulmen.engine.spark.session import start
 from fulmen.errors import FulmenError, JobFailed, SparkLost
 from support.spark_runs import (
     Runs,
@@ -19,6 +18,7 @@ from support.spark_runs import (
     is_alive,
     settings,
     several_jvms,
+    started,
     wait_until,
 )
 from support.toy_stages import Toy, parent_of
@@ -125,7 +125,7 @@ def test_the_end_of_sparks_jvm_is_told_apart_from_a_failed_job(tmp_path, capfd):
 
 @pytest.mark.matrix(share=1 / 3, name=TOLD, cell="interpreter")
 def test_an_interpreter_that_is_not_there_is_named(tmp_path):
-    session = start(settings(1, tmp_path, python="/nowhere/python"))
+    session = started(settings(1, tmp_path, python="/nowhere/python"))
     try:
         jobs = JobRunner(session, Toy(1, 1), 1, 1, patience_seconds=0)
         said = "worker 0 could not start its Python process: '/nowhere/python' can't be run"
@@ -139,7 +139,7 @@ def test_an_interpreter_that_is_not_there_is_named(tmp_path):
 def test_java_options_that_java_refuses_are_told(tmp_path):
     given = {"spark.driver.extraJavaOptions": "-Xms900g"}
     with pytest.raises(FulmenError, match=r"Java ended at once\. The reason is in '.*spark\.log'"):
-        start(settings(1, tmp_path, conf=given))
+        started(settings(1, tmp_path, conf=given))
     assert "heap size" in (tmp_path / "spark.log").read_text()
 
 
@@ -147,4 +147,4 @@ def test_java_options_that_java_refuses_are_told(tmp_path):
 def test_workers_that_do_not_start_are_told(tmp_path):
     conf = {**several_jvms(2, 1), "spark.executor.extraJavaOptions": "-Xms900g"}
     with pytest.raises(FulmenError, match="0 of 2 workers started within 1 seconds"):
-        start(settings(2, tmp_path, conf=conf, start_timeout_seconds=1))
+        started(settings(2, tmp_path, conf=conf, start_timeout_seconds=1))

@@ -1,6 +1,8 @@
 """What is said of a topology on Spark that can't start, prints, or fails at its end."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from support.cli_runs import write_letters
+from support.processes import descendants, is_jvm
+from support.spark_runs import is_alive, wait_until
 
 FULMEN = str(Path(sys.executable).with_name("fulmen"))
 SECONDS = 240  # a busy machine takes its time
@@ -109,3 +113,21 @@ def test_workers_that_can_not_import_the_code(fulmen, tmp_path):
         "ModuleNotFoundError: No module named 'no_such_package' (letters.py, line "
     ) in result.stderr
     assert "is run again" not in result.stderr
+
+
+def test_two_signals_while_a_jvm_starts_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    command = [FULMEN, "run", write_letters(tmp_path, workers=1)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+
+        def jvms():
+            found = descendants(run.pid)
+            return [(p, c) for p, c in found.items() if is_jvm(c) and "fulmen-work-" in c]
+
+        [(jvm, started_with)] = wait_until(jvms, "a JVM")
+        folder = re.search(r"/[^:\0]*/fulmen-work-\w+", started_with)
+        for _ in range(2):
+            run.send_signal(signal.SIGINT)
+        assert run.stderr.read().splitlines()[-1].startswith("Error: stopped at once")
+    assert not is_alive(jvm)
+    assert not Path(folder[0]).exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.placement import scala_object
-from fulmen.engine.spark.session import JVM_ERRORS, SessionSettings, start
+from fulmen.engine.spark.session import JVM_ERRORS, Session, SessionSettings
 from fulmen.errors import JobFailed
 from support.toy_stages import Toy
 
@@ -88,11 +88,18 @@ class Failure(Exception):
     """A batch that ended, but must not count."""
 
 
+def started(wanted):
+    """Spark, running."""
+    session = Session(wanted)
+    session.start()
+    return session
+
+
 class Runs:
     """A session with toy stages in it."""
 
     def __init__(self, workers, stages, folder, **changes):
-        self.session = start(settings(workers, folder, **changes))
+        self.session = started(settings(workers, folder, **changes))
         self.log_file = self.session.settings.log_file
         self.jobs = None
         self.use(stages, range(workers))

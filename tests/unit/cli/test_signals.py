@@ -6,6 +6,7 @@ import pytest
 
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
 from fulmen.engine.driver.driver import Stop
+from fulmen.errors import UNBROKEN
 
 
 def test_the_first_signal_drains():
@@ -45,3 +46,29 @@ def test_handlers_of_before_are_back():
     with Signals(Stop()):
         assert signal.getsignal(signal.SIGINT) != before
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_what_is_not_to_be_broken_comes_to_its_end_before_the_second_signal_counts():
+    done = []
+
+    def start():
+        with UNBROKEN:
+            with UNBROKEN:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+                done.append("started")
+            done.append("noted")
+        done.append("never")
+
+    with pytest.raises(StoppedAtOnce), Signals(Stop()):
+        start()
+    assert done == ["started", "noted"]
+    with UNBROKEN:  # nothing is left of it
+        pass
+
+
+def test_while_all_is_ended_a_second_signal_breaks_nothing():
+    with Signals(Stop()) as signals:
+        signals.over()
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)

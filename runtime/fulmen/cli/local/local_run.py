@@ -176,6 +176,7 @@ class LocalRun:
                 self._phase = RunPhase.ENDING
                 self._running.close()
         finally:
+            self._signals.over()  # from here on, all that was started is ended
             if self._running is None:
                 self._jobs.close()
             else:

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from fulmen.engine.driver.driver import Stop
-from fulmen.errors import Interruption
+from fulmen.errors import UNBROKEN, Interruption
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -65,4 +65,4 @@ class Signals:
             signal.signal(each, signal.SIG_DFL)
         if not self._is_over:
             self._stop.now = self._is_second = True
-            raise StoppedAtOnce
+            UNBROKEN.interrupt(StoppedAtOnce())

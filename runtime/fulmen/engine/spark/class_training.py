@@ -87,6 +87,7 @@ def _train(folder: Path) -> list[str]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     session = Session(settings)
     output = spark_jars().parent / "work"  # Spark gives no choice
+    session.start()
     try:
         jobs = JobRunner(session, _relay, STAGES, WORKERS)
         for size in ROW_BYTES:

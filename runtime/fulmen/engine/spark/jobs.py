@@ -11,7 +11,6 @@ from fulmen.engine.protocol.callbacks.calls import Call, under_way_in
 from fulmen.engine.protocol.callbacks.told_calls import ToldCalls
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.spark import session
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.session import Session, SessionSettings
 from fulmen.engine.worker.worker import stage_function
@@ -34,6 +33,7 @@ class SparkJobs:
     def __init__(self, settings: SessionSettings) -> None:
         self._settings = settings
         self._session: Session | None = None
+        self._starting: Session | None = None
         self._jobs: JobRunner | None = None
         self.making_seconds = 0.0
         self._placed: PlacedTopology | None = None
@@ -52,7 +52,9 @@ class SparkJobs:
             self._jobs.rebuild(function, stages, placed.workers)
             return placed.workers
         if self._session is None:
-            self._session = session.start(self._settings)
+            self._starting = Session(self._settings)  # `close` knows it before it starts anything
+            self._starting.start()
+            self._session = self._starting
         present = self._session.workers.alive()
         workers = [worker for worker in placed.workers if worker in present]
         if not workers:
@@ -145,9 +147,9 @@ class SparkJobs:
         """End Spark."""
         if self._jobs is not None:
             self._jobs.close()
-        if self._session is not None:
-            self._session.close()
-        self._jobs = self._session = None
+        if self._starting is not None:
+            self._starting.close()
+        self._jobs = self._session = self._starting = None
 
 
 class LocalSparkJobs(SparkJobs):

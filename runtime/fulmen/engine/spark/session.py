@@ -34,7 +34,7 @@ from fulmen.engine.protocol.callbacks.told_calls import TELLS
 from fulmen.engine.spark.failures import java_message, jvm_end
 from fulmen.engine.spark.placement import Workers
 from fulmen.engine.worker.process import LOG_FILE
-from fulmen.errors import FulmenError
+from fulmen.errors import UNBROKEN, FulmenError
 
 STOP_SECONDS = 10  # what a JVM gets to end by itself; it takes 0.5 s
 END_SECONDS = 1  # between the end of a connection to a JVM and that of its process
@@ -84,22 +84,37 @@ class Session:
         sc: The context.
         workers: Who is alive.
         settings: What it was started with.
-        work_dir: The folder that Spark writes in.
     """
 
     sc: SparkContext
     workers: Workers
 
     def __init__(self, settings: SessionSettings) -> None:
+        """Nothing is started yet."""
         self.settings = settings
-        self._folder = WorkDir(settings.work_dir)
-        self.work_dir = self._folder.path
+        self._folder: WorkDir | None = None
         self._gateway: Any = None
+
+    def start(self) -> None:
+        """Start Spark and wait for its workers. What was started by then is ended if that fails.
+
+        Raises:
+            FulmenError: Java, Spark or a worker does not start, or the settings contradict the
+                engine.
+        """
         try:
+            with UNBROKEN:
+                self._folder = WorkDir(self.settings.work_dir)
             self._start()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def work_dir(self) -> Path:
+        """The folder that Spark writes in."""
+        assert self._folder is not None
+        return self._folder.path
 
     def _start(self) -> None:
         settings = self.settings
@@ -117,7 +132,7 @@ class Session:
         )
         for name, value in self._worker_environment(home).items():
             conf.setdefault(f"spark.executorEnv.{name}", value)
-        with open(settings.log_file, "ab") as log:
+        with open(settings.log_file, "ab") as log, UNBROKEN:
             gateway = self._gateway = self._launch(conf, home, log)
         try:
             self.sc = _context(gateway, conf)
@@ -218,7 +233,7 @@ class Session:
 
     def log(self, text: str) -> None:
         """Add to the log file, if it can be written."""
-        with suppress(OSError), open(self.settings.log_file, "a", encoding="utf-8") as log:
+        with suppress(OSError), open(self.settings.log_file, "a", encoding="utf-8") as log, UNBROKEN:
             log.write(text.rstrip() + "\n")
 
     def has_ended(self) -> bool:
@@ -244,6 +259,10 @@ class Session:
 
     def close(self) -> None:
         """End Spark and everything it has started. May be called again."""
+        with UNBROKEN:
+            self._close()
+
+    def _close(self) -> None:
         if self._gateway is not None:
             if hasattr(self, "sc"):
                 for _ in range(2):  # if the JVM is gone, only the second call cleans up
@@ -252,16 +271,8 @@ class Session:
                         self.sc.stop()
             _end(self._gateway)
             self._gateway = None
-        self._folder.close()
-
-
-def start(settings: SessionSettings) -> Session:
-    """Start Spark and wait for its workers.
-
-    Raises:
-        FulmenError: Java, Spark or a worker does not start, or the settings contradict the engine.
-    """
-    return Session(settings)
+        if self._folder is not None:
+            self._folder.close()
 
 
 def text_of(error: Exception) -> str:
