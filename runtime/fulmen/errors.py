@@ -51,14 +51,14 @@ FulmenError
                             (cli/cluster/kubectl.py)
     _Conflict               an object is not what a request takes it for (cli/cluster/kubectl.py)
 
-`Interruption` is none: see there.
+`Interruption` is none: see interruptions.py.
 
 What authors raise themselves, `FailedException`, is in api/components.py.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 
+from fulmen.interruptions import Interruption
 from fulmen.secrets import masked
 
 
@@ -69,46 +69,6 @@ def install(extra: str) -> str:
     must not be named.
     """
     return f"pip install 'CHECKOUT[{extra}]', where CHECKOUT is the folder of Fulmen's source"
-
-
-class Interruption(BaseException):
-    """Unwinds a thread from wherever it is, an author's code too. It is not an error."""
-
-
-class _Unbroken:
-    """Keeps blocks of the main thread whole: an interruption that comes in one is raised behind it.
-
-    For what starts a process or makes a folder: halfway, nobody knows what is to be ended.
-    """
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._pending: Interruption | None = None
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._depth -= 1
-            if not self._depth and self._pending is not None:
-                pending, self._pending = self._pending, None
-                raise pending
-
-    def interrupt(self, error: Interruption) -> None:
-        """Raise it at once, or behind the block. For handlers of signals."""
-        if not self._depth:
-            raise error
-        self._pending = error
-
-
-UNBROKEN = _Unbroken()
-"""`with UNBROKEN:` the block comes to its end."""
-
-
-class OutputClosed(Interruption):
-    """Nobody reads any more what the command writes: it ends."""
 
 
 PASSED_ON = (KeyboardInterrupt, Interruption)

@@ -4,7 +4,8 @@ import random
 
 from fulmen.checkpoint import Store
 from fulmen.engine.worker.in_process import Crash
-from fulmen.errors import Interruption, Unreachable
+from fulmen.errors import Unreachable
+from fulmen.interruptions import Interruption
 
 
 class DriverDied(Interruption):

@@ -4,7 +4,8 @@ from types import MappingProxyType
 
 from fulmen import BasicBolt, Bolt, FailedException, Spout, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
-from fulmen.errors import Interruption, JobFailed
+from fulmen.errors import JobFailed
+from fulmen.interruptions import Interruption
 from fulmen.testing import ListSpout, ManualClock
 from fulmen.testing.components import Runs
 from support.engine_runs import Steady, make_driver, new_store

@@ -12,7 +12,7 @@ from fulmen import (
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
-from fulmen.errors import Interruption
+from fulmen.interruptions import Interruption
 from support.outside_stores import STORES, MemoryStore
 
 

@@ -12,7 +12,7 @@ import click
 from typing_extensions import override
 
 from fulmen.engine.worker.author_logs import Printed
-from fulmen.errors import OutputClosed
+from fulmen.interruptions import OutputClosed
 from fulmen.visible import visible_lines
 
 CLOSED = 141

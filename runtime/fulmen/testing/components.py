@@ -18,7 +18,7 @@ from fulmen.api import (
     Tuple,
 )
 from fulmen.api.declarer import declare
-from fulmen.errors import Interruption
+from fulmen.interruptions import Interruption
 
 
 class Marker(Enum):

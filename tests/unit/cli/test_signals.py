@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
 from fulmen.engine.driver.driver import Stop
-from fulmen.errors import UNBROKEN
+from fulmen.interruptions import UNBROKEN
 
 
 def test_the_first_signal_drains():

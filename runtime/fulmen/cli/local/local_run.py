@@ -28,7 +28,8 @@ from fulmen.engine.driver.taps import Taps
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
-from fulmen.errors import PASSED_ON, FulmenError, OutputClosed, error_text
+from fulmen.errors import PASSED_ON, FulmenError, error_text
+from fulmen.interruptions import OutputClosed
 from fulmen.secrets import masked
 from fulmen.topology.resource.spec import Topology
 from fulmen.tracing import tracer_of

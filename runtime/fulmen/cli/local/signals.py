@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from fulmen.engine.driver.driver import Stop
-from fulmen.errors import UNBROKEN, Interruption
+from fulmen.interruptions import UNBROKEN, Interruption
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -34,7 +34,8 @@ from fulmen.engine.protocol.callbacks.told_calls import TELLS
 from fulmen.engine.spark.failures import java_message, jvm_end
 from fulmen.engine.spark.placement import Workers
 from fulmen.engine.worker.process import LOG_FILE
-from fulmen.errors import UNBROKEN, FulmenError
+from fulmen.errors import FulmenError
+from fulmen.interruptions import UNBROKEN
 
 STOP_SECONDS = 10  # what a JVM gets to end by itself; it takes 0.5 s
 END_SECONDS = 1  # between the end of a connection to a JVM and that of its process
@@ -233,7 +234,7 @@ class Session:
 
     def log(self, text: str) -> None:
         """Add to the log file, if it can be written."""
-        with suppress(OSError), open(self.settings.log_file, "a", encoding="utf-8") as log, UNBROKEN:
+        with suppress(OSError), open(self.settings.log_file, "a", encoding="utf-8") as log:
             log.write(text.rstrip() + "\n")
 
     def has_ended(self) -> bool:

@@ -11,7 +11,7 @@ import signal
 from types import FrameType
 from typing import Self
 
-from fulmen.errors import Interruption
+from fulmen.interruptions import Interruption
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -17,7 +17,7 @@ from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
-from fulmen.errors import Interruption
+from fulmen.interruptions import Interruption
 from support.raising_decoders import RAISED, is_marked, marked, raising
 
 
