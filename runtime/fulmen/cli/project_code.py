@@ -1,6 +1,7 @@
 """What of a project goes along to a cluster: its own files, and packages of others."""
 
 import importlib
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +16,11 @@ from fulmen.errors import CodeError
 from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.code.packages import FOLDER, fits_here
-from fulmen.topology.code.packing import left_behind, pack, project_files
+from fulmen.topology.code.packing import led_out, left_behind, pack, project_files
 from fulmen.topology.reading.partial_document import rest_of
 from fulmen.topology.resource.pods import Code
+
+_SHOWN_LINKS = 5
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,15 @@ def _files_of(folder: Path, include: Sequence[str]) -> list[Path]:
         found = project_files(folder, include)
     except CodeError as error:
         raise BadInput(f"--include: {error}") from error
+    if led := led_out(folder, found, include):
+        links = [f"{name} -> {target}" for name, target in sorted(led.items())]
+        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+        raise BadInput(
+            f"links in the folder '{folder}' lead out of it, or to hidden files:"
+            f" {', '.join(links[:_SHOWN_LINKS])}{more}. What they lead to would be in the ConfigMap"
+            " or archive. Remove them, or name those that are meant:"
+            f" --include {shlex.quote(min(led))}."
+        )
     if not any(path.suffix == ".py" for path in found):
         raise BadInput(f"the folder '{folder}' has no Python files.")
     return found

@@ -168,6 +168,34 @@ def archive_of(result):
     return base64.b64decode(text)
 
 
+def test_links_that_lead_out_of_the_project_are_refused_unless_they_are_named(tmp_path):
+    file, code = written(tmp_path), project(tmp_path)
+    (tmp_path / "credentials").write_text("secret")
+    (tmp_path / "common").mkdir()
+    for name in ("a.py", "b.py"):
+        (tmp_path / "common" / name).touch()
+    (code / "shop" / "settings.ini").symlink_to(tmp_path / "credentials")
+    (code / "common").symlink_to("../common")
+    (code / "shop" / "env.ini").symlink_to("../.env")  # hidden files are never taken along
+    (code / "shop" / "more.py").symlink_to("../letters.py")
+    (code / ".env").touch()
+    for more in ([], ["--include", "shop/*"], ["--archive", tmp_path / "a.tar.gz"]):
+        result = invoke(file, *more)
+        assert (result.exit_code, result.stdout, result.stderr) == (
+            2,
+            "",
+            f"Error: links in the folder '{code}' lead out of it, or to hidden files: common ->"
+            f" {tmp_path}/common, shop/env.ini -> {code}/.env, shop/settings.ini ->"
+            f" {tmp_path}/credentials. What they lead to would be in the ConfigMap or archive."
+            " Remove them, or name those that are meant: --include common.\n",
+        )
+    (code / "shop" / "env.ini").unlink()
+    result = invoke(file, "--include", "common", "--include", "shop/settings.ini")
+    assert result.exit_code == 0, result.output
+    names = unpacked_names(result, tmp_path)
+    assert {"common/a.py", "common/b.py", "shop/settings.ini", "shop/more.py"} <= {*names}
+
+
 def test_packages_and_data_are_packed_and_what_no_cluster_needs_is_left_out(tmp_path):
     file = written(tmp_path)
     project(tmp_path)

@@ -14,6 +14,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import has_magic
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
@@ -56,6 +57,33 @@ def project_files(folder: Path, include: Sequence[str] = ()) -> list[Path]:
     for pattern in include:
         found.update(_included(folder, pattern))
     return sorted(found)
+
+
+def led_out(folder: Path, files: Iterable[Path], include: Sequence[str] = ()) -> dict[str, Path]:
+    """Links by which files outside of a project, or hidden ones, would go along: where they lead.
+
+    Args:
+        folder: Where the code is.
+        files: All that go along.
+        include: Patterns. A link that one names as it is, without `*`, is meant.
+    """
+    root = folder.resolve()
+
+    def is_other(real: Path) -> bool:
+        is_inside = real.is_relative_to(root)
+        return not is_inside or any(map(LEFT_OUT.fullmatch, real.relative_to(root).parts))
+
+    named = [(folder / pattern).resolve() for pattern in include if not has_magic(pattern)]
+    meant = [real for real in named if is_other(real)]
+    found: dict[str, Path] = {}
+    for file in files:
+        real = file.resolve()
+        if is_other(real) and not any(real.is_relative_to(one) for one in meant):
+            inner = file.relative_to(folder)
+            steps = [inner, *inner.parents][-2::-1]
+            link = next(step for step in steps if is_other((folder / step).resolve()))
+            found[link.as_posix()] = (folder / link).resolve()
+    return found
 
 
 def _included(folder: Path, pattern: str) -> Iterator[Path]:
