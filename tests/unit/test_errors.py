@@ -132,8 +132,9 @@ MESSAGES = [
         "sink 't/s/0': the store has commit 5 (a), and by the checkpoint it should have no commit:"
         " the checkpoint is older than the store: it was set back, or another driver has taken"
         " over. Nothing was written. Start with the checkpoint that has commit 5 (a); restore the"
-        " store as it was with no commit; or have what this checkpoint writes from here on added to"
-        " what the store has, also if part of it is there already: do",
+        " store as it was with no commit; use another store if this is a copy of a checkpoint that"
+        " is in use; or have what this checkpoint writes from here on added to what the store has,"
+        " also if part of it is there already: do",
     ),
     (
         StoreMismatch("map 'm'", "transaction", Point(5, "a"), None, "do", is_foreign=True),

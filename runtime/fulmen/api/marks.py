@@ -85,7 +85,10 @@ class StoreMismatch(FulmenError):
                 "the checkpoint is older than the store: it was set back, or another driver has"
                 " taken over"
             )
-            choices = f"Start with the checkpoint that has {has}; {restore.lower()}; {added}"
+            copy = "use another store if this is a copy of a checkpoint that is in use"
+            choices = (
+                f"Start with the checkpoint that has {has}; {restore.lower()}; {copy}; {added}"
+            )
         return (
             f"{self.where}: the store has {has}, and by the checkpoint it should have {should}:"
             f" {cause}. Nothing was written. {choices}: {self.command}"
