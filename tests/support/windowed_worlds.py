@@ -380,3 +380,7 @@ def query_of(parts, part, columns="who, n::BIGINT, t::BIGINT"):
     names = "(who, n, t) AS MATERIALIZED"
     queries = ", ".join(f"{one.name}{names} ({one.sql})" for one in before)
     return f"{f'WITH {queries} ' if before else ''}SELECT {columns} FROM {part.name}"
+
+
+def kind_of(part):
+    return "a source" if part.cls is None else part.cls.__name__

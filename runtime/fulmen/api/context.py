@@ -36,12 +36,16 @@ class Batch:
             `eventTime` tells, and what was due by it is done: milliseconds since 1970. None: it is
             not known. It never goes back.
         commits: Of a batch bolt: the transaction that is being committed. For stores.
+        looks_ahead: Whether it only says what event time would bring if nothing more came, at the
+            end of a run that others may follow. What is emitted are early results, and what bolts
+            keep is afterwards as it was before.
     """
 
     number: int = 0
     attempt: str = ""
     watermark: int | None = None
     commits: CommitPhase | None = None
+    looks_ahead: bool = False
 
 
 @dataclass(frozen=True)

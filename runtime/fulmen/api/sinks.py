@@ -217,6 +217,15 @@ class Sink(Component):
                 as the first time.
         """
 
+    @property
+    def appends(self) -> bool:
+        """Whether each row is one more, and takes the place of no other one: asked after `prepare`.
+
+        Then a row that was written as an early result is not written once more when its time has
+        come. Default: that is not known, and it is.
+        """
+        return False
+
     def describe(self, item: Any) -> Any:
         """What the stream `errors` has as `row` of a row that `write` refused. Default: the item.
 

@@ -211,6 +211,7 @@ def run(  # noqa: PLR0913 (all but the first by name)
     *,
     until: Literal["drained"] | Callable[[Result], bool] = "drained",
     batches: int | None = None,
+    end_of_input: bool = True,
     workers: int | None = None,
     ackers: int | None = None,
     checkpoint: Result | Store | str | None = None,
@@ -228,6 +229,8 @@ def run(  # noqa: PLR0913 (all but the first by name)
         until: "drained": every spout is exhausted, or nothing happens any more, and no tree is
             pending. Or a condition, looked at after each batch.
         batches: Stop after so many, whatever is pending; `until` does not matter then.
+        end_of_input: Whether event time ends when it is drained. False: as `fulmen run
+            --until-drained` does, as more may come in another run with the same checkpoint.
         workers: The number of workers, instead of the topology's own.
         ackers: The number of ackers, instead of the topology's own.
         checkpoint: A URI, or an earlier result, to go on from there. Default: one of its own, in
@@ -253,6 +256,7 @@ def run(  # noqa: PLR0913 (all but the first by name)
     ends = until == "drained" and batches is None
     observer = _RunObserver(result, _condition(until, batches), at_most, ends=ends)
     observer.stop.when_drained = until == "drained" and batches is None
+    observer.stop.more_may_come = not end_of_input
     observer.stop.now = batches == 0
     Runs.begin()
     faults = Faults(failing)

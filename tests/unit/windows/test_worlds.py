@@ -11,42 +11,12 @@ from fulmen import TopologyBuilder
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.windows import Aggregate, WindowJoin
 from support.aggregates import EXAMPLES, SUMS, TUMBLING, plain
+from support.parted_sources import FIELDS, SOURCES, SPRING, YEAR, Files, Partitions, set_sources
 from support.sql_events import by_sql
-from support.windowed_worlds import query_of, worlds
+from support.windowed_worlds import kind_of, query_of, worlds
 
-FIELDS = ["user", "amount", "at"]
-YEAR = 365 * 86_400_000
-SPRING = 1_711_839_600_000
-"""The midnight in Paris with which a day of 23 hours begins, in 2024."""
-SOURCES = ("live", "file")
 MARKS = [(), (), (), (PAUSE,), (PAUSE,), (PAUSE,) * 4, (ABORT,)]
 """What may come behind an event: a batch ends, all is silent, a worker dies."""
-
-
-class Files(ListSpout):
-    """What is in parts of a source, each of which one task reads: some tasks may have none."""
-
-    def open(self, conf, context, collector):
-        super().open(conf, context, collector)
-        n, part, mine = len(context.tasks(context.component)), "x", []
-        for i, item in enumerate(self._items):
-            part = item.msg_id[0] if isinstance(item, Message) else part
-            if "xyz".index(part) % n == context.task_index:
-                mine.append(i)
-        self._mine, self._place = mine, {self._msg_id(i): i for i in mine}
-
-    def part_of(self, msg_id):
-        return msg_id[0]
-
-    def unread_parts(self):
-        left = [self._items[i] for i in self._mine[self._at :]]
-        return sorted({item.msg_id[0] for item in left if isinstance(item, Message)})
-
-
-class Partitions(Files):
-    """The same, of parts without an end."""
-
-    parts_end = False
 
 
 @st.composite
@@ -71,12 +41,6 @@ def sources(draw):
             items += draw(st.sampled_from(MARKS))
         found[source] = lag, items
     return found
-
-
-def set_sources(b, found, tasks=1, kind=Files, **event_time):
-    for source, (lag, items) in found.items():
-        spout = b.set_spout(source, kind(items, fields=FIELDS), tasks)
-        spout.set_event_time("at", unit="ms", lag=f"{lag}ms", **event_time)
 
 
 def of_ten(found, **how):
@@ -167,10 +131,6 @@ def test_what_an_exhausted_source_leaves_in_windows_is_in_time_for_a_join_with_a
     result = run(b)
     assert result.collected("late") == []
     assert rows_of(result, "join") == [(2, 10, 10, 20)]
-
-
-def kind_of(part):
-    return "a source" if part.cls is None else part.cls.__name__
 
 
 @given(found=sources(), extra=st.data())

@@ -69,6 +69,12 @@ class _FiniteRange(click.FloatRange):
     " end before that is taken for it. Default: some seconds.",
 )
 @click.option(
+    "--end-of-input",
+    is_flag=True,
+    help="With --until-drained: nothing more will come in another run with the same checkpoint, so "
+    "all windows and timers end for good. Default: what they would emit are early results.",
+)
+@click.option(
     "--give-up-after",
     "give_up",
     type=_FiniteRange(0),
@@ -114,6 +120,7 @@ def run(
     seconds: float | None,
     until_drained: bool,
     more: float | None,
+    end_of_input: bool,
     give_up: float | None,
     checkpoint: str | None,
     report: Path | None,
@@ -133,6 +140,8 @@ def run(
         assignments = (*assignments, f"spec.workers={workers}")
     if more is not None and not until_drained:
         raise BadInput("--wait-for-more says when --until-drained ends: give both.")
+    if end_of_input and not until_drained:
+        raise BadInput("--end-of-input says that all ends with --until-drained: give both.")
     if report is not None and not report.absolute().parent.is_dir():
         raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
     with (
@@ -148,6 +157,7 @@ def run(
             after_seconds=seconds,
             when_drained=until_drained,
             more_seconds=more or 0.0,
+            more_may_come=prepared.is_kept and not end_of_input,
             give_up_seconds=give_up,
         )
         start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK

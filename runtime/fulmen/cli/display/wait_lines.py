@@ -1,6 +1,7 @@
 """What the command says of lag, of services that are away, and of spouts that rest. Pure."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -122,6 +123,32 @@ def assumed_end_sentence(end: AssumedEnd, asked: float) -> str:
         f"{names} know the end of the input: that nothing came for {end.seconds:.1f} s was taken"
         f" for it{longer}"
     )
+
+
+def still_open_sentence(totals: Totals) -> str | None:
+    """What event time has not ended, after a run that others may follow; None: nothing."""
+    with totals.lock:
+        plan = totals.placed.plan
+        timers: Counter[str] = Counter()
+        for task, pending in totals.timers.by_task():
+            if pending.event is not None:
+                timers[plan.component_of(task)] += pending.number
+        windows = {name: totals.metrics.of_component(name).get("open_windows") for name in timers}
+    if not timers:
+        return None
+    kept = [
+        f"{name!r} keeps {_number(windows[name] or n, 'window' if windows[name] else 'timer')}"
+        for name, n in timers.items()
+    ]
+    return (
+        "event time has not ended, as another run with this checkpoint may bring more:"
+        f" {', '.join(kept)}. What they would emit by now was emitted as early results. If nothing"
+        " more will come: --end-of-input"
+    )
+
+
+def _number(n: float, what: str) -> str:
+    return f"{count(n)} {what}" if n == 1 else f"{count(n)} {what}s"
 
 
 def lag_items(lag: Lag | None) -> Iterator[Parts]:

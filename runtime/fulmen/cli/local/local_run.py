@@ -18,7 +18,7 @@ from fulmen.cli.display.figures import (
 from fulmen.cli.display.live_display import Display, RunPhase, make_display
 from fulmen.cli.display.meter import Meter
 from fulmen.cli.display.output import open_console
-from fulmen.cli.display.wait_lines import assumed_end_sentence
+from fulmen.cli.display.wait_lines import assumed_end_sentence, still_open_sentence
 from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
@@ -209,6 +209,8 @@ class LocalRun:
         hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
         counted = [*counted_lines(totals, runnable.topology), *time_lines(totals)]
         counted += unread_lines(totals)
+        if end == "drained" and self._running is not None and self._running.may_go_on:
+            counted += filter(None, [still_open_sentence(totals)])
         for line in [*counted, *error_lines(totals), *failure_lines(totals), *hints]:
             console.print()
             console.print(visible(line), soft_wrap=True)

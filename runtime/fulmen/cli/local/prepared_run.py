@@ -30,12 +30,14 @@ class Prepared:
     Attributes:
         runnable: The topology.
         checkpoint: Its URI.
+        is_kept: Whether another run may go on from it.
         notes: What the user is to be told about it, line by line.
         worker_env: Environment variables of the workers.
     """
 
     runnable: Runnable
     checkpoint: str
+    is_kept: bool
     notes: Sequence[str]
     worker_env: Mapping[str, str] = field(default_factory=dict)
 
@@ -104,7 +106,8 @@ def _prepare(
         notes = [note]
         if topology.spec.state != "Active":
             notes.append(f"spec.state is {topology.spec.state}: spouts emit nothing")
-        yield Prepared(checked.runnable(folder.path, known.tasks), used_uri, notes)
+        runnable = checked.runnable(folder.path, known.tasks)
+        yield Prepared(runnable, used_uri, uri is not None, notes)
 
 
 def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:

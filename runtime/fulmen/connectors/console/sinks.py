@@ -44,6 +44,7 @@ class StdoutSink(Sink):
     config_model = StdoutOptions
     prints = True
     transient: ClassVar[Sequence[str]] = ("_options",)
+    appends = True
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
@@ -109,6 +110,11 @@ class TableSink(Sink):
         self._fields: tuple[str, ...] = ()
         self._printed = float("-inf")
         self._is_new = False
+
+    @property
+    @override
+    def appends(self) -> bool:
+        return not self._options.key
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:

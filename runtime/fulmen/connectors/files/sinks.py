@@ -53,6 +53,8 @@ class FileSink(Sink):
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = ("_context", "_options", "_content", "_place")
 
+    appends = True
+
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
         return mistaken_columns(options, stream)

@@ -62,6 +62,8 @@ class RabbitSink(Sink):
     def __init__(self) -> None:
         self.identity = ""
 
+    appends = True
+
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
         return [

@@ -46,6 +46,11 @@ class RedisSink(Sink):
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
         return refused(lambda: commands(options, stream.fields))
 
+    @property
+    @override
+    def appends(self) -> bool:
+        return self._options.type in ("list", "stream")
+
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Connect.

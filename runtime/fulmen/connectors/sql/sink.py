@@ -74,10 +74,12 @@ class SqlSink(Sink):
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = (
+        "_mode",
         "_table",
         "_fields",
         "_names",
     )  # a DSN must not be in a checkpoint
+    _mode: str
     _table: Table
     _fields: tuple[str, ...]
     _names: tuple[str, ...]
@@ -95,6 +97,7 @@ class SqlSink(Sink):
             StoreRefused: A name, a type or a right is wrong: the text says which.
         """
         options: TableSinkOptions = context.options
+        self._mode = options.mode
         columns = self._columns(context)
         self._fields, self._names = tuple(columns), tuple(columns.values())
         task = f"{context.topology}/{context.component}/{context.task_index}"
@@ -148,6 +151,11 @@ class SqlSink(Sink):
             return rows
         values = list(zip(*rows, strict=True))
         return self._table.encode([values[i] for i in positions], rows) if values else rows
+
+    @property
+    def appends(self) -> bool:
+        """Whether no row replaces another one."""
+        return self._mode != "upsert"
 
     def describe(self, item: Any) -> Any:
         """The value of each column."""

@@ -50,6 +50,8 @@ from fulmen.engine.time.watermarks import Watermarks
 
 TIMEOUT_SHARE = 0.25
 """However seldom workers have a processor, a batch should take at most that part of a timeout."""
+MOST_LOOKS = 3
+"""So often a run looks ahead if early results fail. Then they come at the end of the next one."""
 
 
 @dataclass
@@ -76,6 +78,9 @@ class Coordinator:
         holds: Task -> why spouts are to emit nothing, of bolts that say so.
         watermarks: How far event time has come.
         is_at_end: Whether sources have said that nothing will come, or are taken to.
+        more_may_come: Whether that is so of this run alone: then event time does not end with it.
+        looks_ahead: Whether the next batch says what event time would bring if nothing more came.
+        has_looked: Whether that is said, of all that has come so far. It is part of the commit.
         left_out: Spout tasks that batches do without.
         unmade: Other tasks whose instances could not be made.
     """
@@ -105,6 +110,9 @@ class Coordinator:
     holds: Mapping[int, str] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
     is_at_end: bool = False
+    more_may_come: bool = False
+    looks_ahead: bool = False
+    has_looked: bool = False
     left_out: LeftOut = field(default_factory=LeftOut)
     unmade: Unmade = field(default_factory=Unmade)
 
@@ -118,6 +126,7 @@ class Coordinator:
         self._rests = Rests()
         self._did_nothing = False
         self._end_of_input = EndOfInput(self.clock)
+        self._looks = 0
 
     @property
     def placed(self) -> PlacedTopology:
@@ -136,7 +145,9 @@ class Coordinator:
 
     def begin(self, now: float) -> Header:
         """The header of the next attempt. `now` is in seconds of any steady clock."""
-        if not self._is_retry:  # else the clock is as it was: recovering takes no time
+        if self.looks_ahead:
+            self._previous_clock = self.clock  # nothing becomes due by it, as that would be lost
+        elif not self._is_retry:  # else the clock is as it was: recovering takes no time
             self._previous_clock = self.clock
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
@@ -163,10 +174,11 @@ class Coordinator:
             emit_seconds=self.size.seconds_to_emit(self.target_seconds),
             is_retry=self._is_retry,
             bases=self.skipping.bases,
-            drains=self.drains,
+            drains=self.drains or self.looks_ahead,
             transactions=self._transaction_work(now),
             watermarks=watermarks_of(self.watermarks, self.placed),
-            ends_time=self.drains and self.is_at_end,
+            ends_time=self.drains and self.is_at_end and not self.more_may_come,
+            looks_ahead=self.looks_ahead,
             left_out=left_out,
         )
         return self.attempt
@@ -234,6 +246,12 @@ class Coordinator:
                 deliveries[origin] = old.plus(deliveries[origin]) if origin in deliveries else old
         # all that was to be told is still owed: the last commit holds it
         is_told = count(deliveries) - count(ended) < count(self.deliveries)
+        looks_ahead, has_happened = self.attempt.looks_ahead, did_something(summaries)
+        is_only_ticked = only_ticked(summaries) and not (ended or is_told)
+        if looks_ahead:
+            has_looked = not any(summary.failures for summary in summaries)
+        else:
+            has_looked = self.has_looked and (is_only_ticked or not has_happened)
         transactions = None
         if self.transactions is not None:
             failed = [one for summary in summaries for one in summary.failed_attempts]
@@ -245,14 +263,28 @@ class Coordinator:
             seconds,
             deliveries,
             skipped,
-            commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries)),
-            idle=not (did_something(summaries) or ended or is_told),
+            commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries))
+            or has_looked > self.has_looked,
+            idle=not (has_happened or ended or is_told),
             transactions=transactions,
             holds=holds_after(self.holds, summaries, self.placed.plan),
-            watermarks=watermarks_after(
-                self.watermarks, self.placed, summaries, self._unfinished.exhausted, self.clock
-            ),
-            only_ticked=only_ticked(summaries) and not (ended or is_told),
+            watermarks=self._watermarks_after(summaries),
+            only_ticked=is_only_ticked,
+            has_looked=has_looked,
+        )
+
+    def _watermarks_after(self, summaries: Sequence[Summary]) -> Watermarks:
+        assert self.attempt is not None
+        if self.attempt.looks_ahead:
+            return self.watermarks
+        exhausted = self._unfinished.exhausted
+        return watermarks_after(
+            self.watermarks,
+            self.placed,
+            summaries,
+            exhausted,
+            self.clock,
+            more_may_come=self.more_may_come,
         )
 
     def committed(self, done: Done, commit_work: float = 0.0) -> None:
@@ -299,7 +331,9 @@ class Coordinator:
         self._end_of_input.committed(self.clock, done.summaries, spouts, is_empty=is_empty)
         self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
         self.drained &= not self.holds
-        self.drains = False
+        self.drains = self.looks_ahead = False
+        self.has_looked = done.has_looked
+        self._looks += done.header.looks_ahead
         self._rests.committed(
             self.placed.run,
             done.summaries,
@@ -516,11 +550,26 @@ class Coordinator:
             bool(self.transactions.ledger.failures) or self.source_is_away
         )
 
+    def look_ahead(self) -> bool:
+        """Have the next batch look ahead, if there is anything to see that was not seen before.
+
+        Only when all is settled and drained, as nothing else that it does is kept.
+        """
+        self.looks_ahead = (
+            self.is_at_end
+            and self.more_may_come
+            and not self.has_looked
+            and self._looks < MOST_LOOKS
+            and self._rests.awaits_event_time
+        )
+        return self.looks_ahead
+
     def drain_bolts(self, *, is_at_end: bool = False) -> None:
         """Give bolts their last turn in the next batch, if it is time for it.
 
         Args:
-            is_at_end: Nothing will ever come: then event time comes to its end as well.
+            is_at_end: Nothing will come: then event time comes to its end as well, unless
+                `more_may_come` in another run.
         """
         self.is_at_end |= is_at_end
         if self.is_quiet and not self.drained:

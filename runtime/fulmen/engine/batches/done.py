@@ -35,6 +35,7 @@ class Done:
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
         idle: Nothing was emitted, executed, delivered or ended.
         only_ticked: It would be idle without ticks that bolts have executed.
+        has_looked: Whether sinks have what there is to see ahead.
         holds: Task -> why spouts are to emit nothing after it.
         watermarks: How far event time has come with it.
     """
@@ -50,6 +51,7 @@ class Done:
     holds: Mapping[int, str] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
     only_ticked: bool = False
+    has_looked: bool = False
 
 
 def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int, Deliveries]:

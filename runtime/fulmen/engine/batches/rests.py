@@ -57,6 +57,11 @@ class Rests:
         self._hurries = self._is_window_due or (was_due and wants_batch)
         self._gathers = gathers
 
+    @property
+    def awaits_event_time(self) -> bool:
+        """Whether a bolt has a timer of event time."""
+        return any(timers.event is not None for _, timers in self._next_timers.by_task())
+
     def is_timer_due(self, header: Header, plan: Plan) -> bool:
         """Whether a bolt's timer is due in a batch."""
         return self._next_timers.is_due(header, plan)

@@ -28,6 +28,8 @@ def watermarks_after(
     summaries: Sequence[Summary],
     exhausted: Mapping[int, bool | None],
     clock: float,
+    *,
+    more_may_come: bool = False,
 ) -> Watermarks:
     """How far event time has come after a batch.
 
@@ -37,6 +39,8 @@ def watermarks_after(
         summaries: Of all parts of the batch.
         exhausted: Spout task -> whether it has said, in batches before, that nothing will come.
         clock: The batch clock.
+        more_may_come: Whether more of a source that has ended may come in another run: then it
+            holds event time, for what is behind the others would be late in that.
     """
     if not placed.event_times:
         return watermarks
@@ -61,7 +65,8 @@ def watermarks_after(
     for component, declared in placed.event_times.items():
         before = sources.get(component, SourceTime())
         tasks = placed.plan.tasks(component) if component in placed.spouts else range(0)
-        ended = {task_part(placed, task) for task in tasks if exhausted.get(task)}
+        over_now = () if more_may_come else tasks
+        ended = {task_part(placed, task) for task in over_now if exhausted.get(task)}
         waited = {task_part(placed, task) for task in tasks} - ended
         if tasks and not waited:
             over.append(component)

@@ -17,6 +17,8 @@ from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.time.watermarks import SECTION as TIME
 from fulmen.errors import FulmenError, Unreachable
 
+LOOKED = "looked"
+"""The section that says that sinks have all early results: see `Coordinator.has_looked`."""
 OUTAGE_SECONDS = 1800.0
 """That a commit waits for its store. Then the driver ends: another one may have more luck."""
 
@@ -94,9 +96,11 @@ class Committer:
         transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
         if done.transactions is not None:
             transient[TRANSACTIONS] = done.transactions.ledger.encode()
-        sections = dict(change.sections) if change else {}
+        sections: dict[str, bytes | None] = dict(change.sections) if change else {}
         if done.watermarks.sources:
             sections[TIME] = done.watermarks.encode()
+        if done.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
+            sections[LOOKED] = b"1" if done.has_looked else None
         draft = self.log.draft(
             tag=done.header.tag,
             clock=done.header.clock,

@@ -20,7 +20,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
-from fulmen.engine.driver.committer import Committer, Outage
+from fulmen.engine.driver.committer import LOOKED, Committer, Outage
 from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
@@ -208,6 +208,11 @@ class RunningTopology:
         return self.placed.plan
 
     @property
+    def may_go_on(self) -> bool:
+        """Whether another run may bring more, so that event time has not ended with this one."""
+        return self.coordinator.is_at_end and self.coordinator.more_may_come
+
+    @property
     def outage(self) -> Outage | None:
         """The checkpoint's, if it is waited for for seconds already. For any thread."""
         found = self.committer.outage
@@ -245,6 +250,8 @@ class RunningTopology:
                 before.transactions if before else None,
             ),
             watermarks=Watermarks.decode(manifest.sections.get(TIME)),
+            more_may_come=before is not None and before.more_may_come,
+            has_looked=bool(manifest.sections.get(LOOKED)),
         )
 
     # Until it is to stop
@@ -256,6 +263,7 @@ class RunningTopology:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
+        self.coordinator.more_may_come = stop.when_drained and stop.more_may_come
         with self.recovery.calls.watched(stop):
             self._run(stop, self.steady(), Progress(self.steady))
             if not stop.now:
@@ -310,7 +318,8 @@ class RunningTopology:
             if was_active:  # first spouts are told
                 return False
             coordinator.drain_bolts()
-            return coordinator.settled and coordinator.drained
+            is_over = coordinator.settled and coordinator.drained
+            return is_over and not coordinator.look_ahead()
         if stop.active is not None:
             coordinator.set_active(active=stop.active)
         if stop.topology is not None:

@@ -18,6 +18,8 @@ class Stop:
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
         more_seconds: For so long no spout may have emitted anything, before `when_drained` takes
             that for the end of those that don't say it.
+        more_may_come: Event time does not end when it is drained, as more may come in another run:
+            what its end would emit are early results.
         give_up_seconds: While it drains, or is to when it is drained: end as failed if for so long
             nothing is acked and nothing new emitted. None: never.
         active: Whether spouts may emit. None: as the topology says.
@@ -31,6 +33,7 @@ class Stop:
     after_seconds: float | None = None
     when_drained: bool = False
     more_seconds: float = 0.0
+    more_may_come: bool = False
     give_up_seconds: float | None = None
     active: bool | None = None
     topology: Topology | None = None

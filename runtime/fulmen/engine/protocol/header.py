@@ -102,6 +102,8 @@ class Header:
         watermarks: Bolt -> the watermark of what it receives, and the one before it: what is due by
             that one has fired.
         ends_time: Nothing will come any more: all timers of event time are due.
+        looks_ahead: All of them are called as well, for what they emit alone: of what the batch
+            changes only what sinks have is kept.
         wall: The time of day, in seconds of time.time(), if there are event times.
         opens: Nothing is run: instances are made, so that the job that follows finds them.
         left_out: Spout tasks that the batch does without: they are neither made nor called.
@@ -131,6 +133,7 @@ class Header:
     transactions: TransactionWork = field(default_factory=TransactionWork)
     watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     ends_time: bool = False
+    looks_ahead: bool = False
     wall: float = 0.0
     opens: bool = False
     left_out: tuple[int, ...] = ()

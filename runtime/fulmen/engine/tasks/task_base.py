@@ -139,6 +139,7 @@ class TaskBase(ABC):
         """
         batch, number = self.context.batch, header.number - 1
         batch.number, batch.attempt = header.number, header.tag
+        batch.looks_ahead = header.looks_ahead
         self.context.timers.clock = header.clock
         _, batch.watermark = header.watermarks.get(self.component, (0, None))
         if self._is_told or not self.hears_commits or number < 1:
@@ -372,6 +373,11 @@ class TaskBase(ABC):
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""
+        self.tell_errors(summary)
+        summary.take(self.task, self.context.signals)
+
+    def tell_errors(self, summary: Summary) -> None:
+        """Put into a summary what went wrong."""
         hold = self.context.signals.hold
         if hold.reason and self.component in self.placed.sources:
             hold.reason = ""  # it would never be called again, to release them
@@ -381,7 +387,6 @@ class TaskBase(ABC):
             self.errors[at] = replace(self.errors[at], more=self._more)
         summary.errors += self.errors
         self._forget_errors()
-        summary.take(self.task, self.context.signals)
 
     def end(self) -> None:
         """Have the instance let go of what it holds."""

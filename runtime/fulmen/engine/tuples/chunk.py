@@ -160,6 +160,12 @@ class Chunk:
         kept = np.array([i for i in range(self.n) if i not in wrong], np.int64)
         return self._taken(kept, [rows[i] for i in kept.tolist()]), wrong
 
+    def take(self, at: Sequence[int]) -> Chunk:
+        """Some of the tuples, by their numbers."""
+        taken = self._taken(np.array(at, np.int64), [self.rows[i] for i in at])
+        taken.began = self.began
+        return taken
+
     def _taken(self, at: Positions, rows: list[Any]) -> Chunk:
         tasks = self.tasks if isinstance(self.tasks, int) else self.tasks[at]
         lineage = None if self.lineage_columns is None else self.lineage_columns.take(at)

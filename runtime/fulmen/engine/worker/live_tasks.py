@@ -51,6 +51,7 @@ class LiveTasks:
             name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
         ]
         self._left_out: tuple[int, ...] = ()
+        self._has_looked_ahead = False  # so bolts have changed, and the checkpoint has not
         self._spouts: dict[int, SpoutTask] = {}
         self._emitters: dict[int, EmitterTask] = {}
         self._bolts: dict[str, list[list[BoltTask]]] = {}
@@ -82,20 +83,21 @@ class LiveTasks:
         """
         is_at_base, left_out = self.is_at_base(header), self._left_out
         self.tag, self._left_out = None, header.left_out  # a tag, when the batch has run to its end
-        if is_at_base and left_out == header.left_out:
+        has_looked_ahead, self._has_looked_ahead = self._has_looked_ahead, False
+        if is_at_base and left_out == header.left_out and not has_looked_ahead:
             return
         started = self._clock()
         for task in header.left_out:
             self._spouts.pop(task, None)  # not closed: that is a call of its own as well
         if not is_at_base:
             summary.errors += self.close()
-        wanted = {
-            name: [t for t in self.tasks_of(name) if t not in header.left_out]
-            for name in self.components
+        elif has_looked_ahead:
+            summary.errors += self._forget_ahead()
+        there = {*self._spouts, *self._emitters, *self._by_task, *self._ackers, *header.left_out}
+        missing = {
+            name: [t for t in self.tasks_of(name) if t not in there] for name in self.components
         }
-        if is_at_base:  # only spout tasks that were left out can be missing
-            back = [name for name in wanted if name in self.placed.spouts]
-            wanted = {name: [t for t in wanted[name] if t not in self._spouts] for name in back}
+        wanted = {name: tasks for name, tasks in missing.items() if tasks or not is_at_base}
         keys = {task: self.placed.plan.key_of(task) for tasks in wanted.values() for task in tasks}
         number = header.number - 1
         manifest = read_manifest(self.store, number)
@@ -127,6 +129,18 @@ class LiveTasks:
             self._bolts[component] = [
                 [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
             ]
+
+    def _forget_ahead(self) -> list[ErrorReport]:
+        """Let go of bolts that have looked ahead: they are made anew as the checkpoint has them."""
+        errors: list[ErrorReport] = []
+        for component, executors in [*self._bolts.items()]:
+            tasks = [task for executor in executors for task in executor]
+            if any(task.was_called and not task.writes_rows for task in tasks):
+                errors += [error for task in tasks for error in task.close()]
+                del self._bolts[component]
+                for task in tasks:
+                    del self._by_task[task.task]
+        return errors
 
     def _authors_tasks(self) -> Iterator[TaskBase]:
         yield from self._spouts.values()

@@ -112,6 +112,9 @@ class StageTasks(LiveTasks):
         messages: dict[int, Messages] = defaultdict(Messages)
         for task in self._authors_tasks():
             task.begin_batch(header)
+        if header.looks_ahead:  # what it changes is not told
+            for task in self._looking_ahead():
+                task.tell(summary)
         self._transactions.begin(header, self._authors_tasks())
         deliveries = self._deliveries(header)
         self._emit_results_again(header, deliveries, outbox)
@@ -135,7 +138,7 @@ class StageTasks(LiveTasks):
         summary.seconds = time.perf_counter() - started
         summary.cpu_seconds = time.process_time() - cpu
         summary.run_delay = run_delay_seconds() - delay
-        self.tag = header.tag
+        self.tag, self._has_looked_ahead = header.tag, header.looks_ahead
 
     def _outbox(self, header: Header) -> Outbox:
         """What takes the emits of the batch."""
@@ -375,10 +378,19 @@ class StageTasks(LiveTasks):
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]
 
+    def _looking_ahead(self) -> list[TaskBase]:
+        """The tasks that are afterwards as they were before, in a batch that looks ahead."""
+        return [task for task in self._by_task.values() if not task.writes_rows]
+
     def _write_down(self, header: Header, summary: Summary) -> None:
         """Save what changed of each task: large records in files, small ones with the commit."""
         started = time.perf_counter()
-        tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in self._authors_tasks()]
+        forgotten = {*self._looking_ahead()} if header.looks_ahead else set()
+        for one in forgotten:
+            one.tell_errors(summary)
+            one.context.signals.take_samples()
+        authors = [task for task in self._authors_tasks() if task not in forgotten]
+        tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in authors]
         tasks += self._ackers.items()
         for task_id, task in tasks:
             updates = task.updates(header.number)

@@ -369,7 +369,10 @@ class Aggregate(ChunkBolt):
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        if key[0] != EARLY or self._options.emit_every is not None:  # else it is of a run before
+        if self._context.batch.looks_ahead:
+            if self._options.emit != "final":  # it is emitted when it can't change any more
+                self._windows.emit_early(key, collector)
+        elif key[0] != EARLY or self._options.emit_every is not None:  # else it is of a run before
             self._windows.on_timer(key, int(at), collector)
 
 

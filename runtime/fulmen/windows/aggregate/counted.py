@@ -37,3 +37,7 @@ class CountedWindows(Windows):
     @override
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         """It has no timers."""
+
+    @override
+    def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+        """It has no timers."""

@@ -142,3 +142,7 @@ class PlainCounts(Windows):
         for plain, number in self.open.pop(span, Counter()).items():
             emit([*((plain,) if is_plain else plain), since, until, number])
         self._rows.delete(span)
+
+    @override
+    def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+        self.on_timer(place, 0, collector)  # it is emitted once

@@ -204,7 +204,7 @@ class FixedWindows(Windows):
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         self.end_batch()  # nothing of this batch comes any more
         if key[0] == EARLY:
-            self._emit_all(key[1], EARLY_PANE, collector)
+            self.emit_early(key[1], collector)
             return
         span: Span = key
         self._timers.cancel((EARLY, span))
@@ -219,6 +219,10 @@ class FixedWindows(Windows):
             if is_over:
                 self.open.pop(span, None)
                 self._rows.delete(span)
+
+    @override
+    def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+        self._emit_all(place, EARLY_PANE, collector)
 
     def _emit_all(self, span: Span, pane: str, collector: BasicOutputCollector) -> None:
         """Emit what was not, of all keys of a window.

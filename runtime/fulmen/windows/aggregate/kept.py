@@ -237,6 +237,15 @@ class Windows(ABC):
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         """A timer is due."""
 
+    @abstractmethod
+    def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+        """Emit what has not ended, and was not emitted as it is.
+
+        Args:
+            place: What the timer of its end is for.
+            collector: Takes it.
+        """
+
     def end_batch(self) -> None:
         """What has changed is in `state` afterwards. Default: it is already."""
 

@@ -92,11 +92,12 @@ class Sessions(Windows):
     @override
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         if key[0] == EARLY:
-            self._emit_early(key[1], collector)
+            self.emit_early(key[1], collector)
         else:
             self._end(key, at, collector)
 
-    def _emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+    @override
+    def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
         sessions: dict[Span, Open] = self.state.get(place, {})
         if not sessions:  # all of them have ended just now
             return

@@ -60,6 +60,11 @@ class KafkaSink(Sink):
         types = {name: stream.types[name] for name in names if name in stream.types}
         return [*missing, *options.format.mistakes(Stream(names, types=types))]
 
+    @property
+    @override
+    def appends(self) -> bool:
+        return self._key_format is None  # else the topic may be compacted
+
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: KafkaSinkOptions = context.options

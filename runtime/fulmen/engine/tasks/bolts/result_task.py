@@ -100,9 +100,13 @@ class ResultTask(RootTask):
     # What is emitted
 
     def keeps_results(self, stream: str, chunk: Chunk) -> bool:
-        """Whether what was emitted on a stream may have to be kept: no input stands for it."""
+        """Whether what was emitted on a stream may have to be kept: no input stands for it.
+
+        What comes of looking ahead need not be: it comes again when the next run does so.
+        """
         return (
             self._keeps
+            and not self.context.batch.looks_ahead
             and (chunk.component == TICK_COMPONENT or self.emits_results)
             and bool(self.routes[stream].subscriptions)
         )

@@ -31,6 +31,7 @@ from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
+from fulmen.engine.state.early_rows import EarlyRows
 from fulmen.engine.state.journals import MARK, ROWS
 from fulmen.engine.state.messages.unwritten_rows import (
     Unwritten,
@@ -73,6 +74,7 @@ class SinkTask(BoltTask):
         self._packed = b""  # what is unwritten, until it is in the checkpoint
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[Rows] | None = None
+        self._early = EarlyRows(journals)
 
     def _restore_point(self, mark: Sequence[bytes] | None) -> None:
         """Know what the store has before what is unwritten. A mark of its own is the newer one."""
@@ -174,7 +176,8 @@ class SinkTask(BoltTask):
 
     @override
     def end_batch(self) -> Chunk | None:
-        if not self._held and self._writing is None:
+        is_first = self.context.batch.looks_ahead and self._early  # some may be no more
+        if not self._held and self._writing is None and not is_first:
             return None
         return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
 
@@ -190,9 +193,22 @@ class SinkTask(BoltTask):
             one.began = chunk.began
         try:
             self._end_writing()
-            self._written = self._write(held)
+            self._written = self._write_of(held)
         except ComponentFailed as e:
             self.crash = e
+
+    def _write_of(self, held: list[Chunk]) -> list[tuple[Chunk, dict[int, str]]]:
+        """Write what the store does not have yet as an early result. Gives what `_write` does."""
+        early = self._early
+        if self.context.batch.looks_ahead:
+            back, new, _ = early.ahead(held)
+            written = self._write([*back, *new])
+            early.gave(written[len(back) :])
+            return written
+        if not early or not held:
+            return self._write(held)
+        back, new, known = early.in_time(held, appends=self.instance.appends)
+        return [*self._write([*back, *new]), *((chunk, {}) for chunk in known)]
 
     def _write(self, chunks: Sequence[Chunk]) -> list[tuple[Chunk, dict[int, str]]]:
         """Write the rows of a batch, or keep them for the commit. Returns which failed, and why."""
@@ -301,7 +317,7 @@ class SinkTask(BoltTask):
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:
-        found = dict(super().record(number))
+        found = {**super().record(number), **self._early.updates(number)}
         if self._unwritten is not None and self._unwritten.number == number:
             found[ROWS] = self._packed, number
             self._packed, self._is_kept = b"", True

@@ -141,6 +141,6 @@ class TimedTask(TaskBase):
         return Chunk(TICK_COMPONENT, TIMER_STREAM, ("key", "at"), -1, None, rows)
 
     def _watermark(self, header: Header) -> float | None:
-        if header.ends_time:
+        if header.ends_time or header.looks_ahead:
             return float("inf")
         return header.watermarks.get(self.component, (None, None))[0]

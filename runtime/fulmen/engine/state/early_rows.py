@@ -1,0 +1,188 @@
+"""The rows that a sink's task was given before their time, at the end of a run that looked ahead.
+
+They say what windows and timers would emit if nothing more came. Bolts are then as they were before
+it, and know nothing of these rows. So a sink's task knows them, and of what comes later:
+
+- The next end of a run gives the sink only what it does not have yet.
+- A row that may be taken back, as it has the field `is_retraction`, is taken back before anything
+  else comes, or when the next end does not have it any more.
+- Where each row is one more, a row that comes in time and is there already is not written again.
+- Elsewhere it is written again, as another row may have taken its place meanwhile. Then the next
+  end gives the sink all that it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.journals import EARLY
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.errors import PASSED_ON
+from fulmen.windows.options import RETRACTION
+
+STREAMS = ""
+"""The key of the streams that the rows are of."""
+Row = tuple[str, str, tuple[str, ...], list[Any]]
+"""Component, stream, fields and values of a row that may be taken back."""
+Entry = tuple[int, Row | None]
+"""How many times a row was given, and the row, if it may be taken back."""
+
+
+class Given(NamedTuple):
+    """What to give a sink.
+
+    Attributes:
+        back: Rows that take back others, first.
+        new: The rows.
+        known: Those that it has already.
+    """
+
+    back: list[Chunk]
+    new: list[Chunk]
+    known: list[Chunk]
+
+
+class EarlyRows:
+    """Those of one task."""
+
+    def __init__(self, journals: Mapping[str, Sequence[bytes]]) -> None:
+        """As the checkpoint has them."""
+        self._state = KeyedState.restore(journals, name=EARLY)
+
+    def __bool__(self) -> bool:
+        return bool(self._state)
+
+    def updates(self, number: int) -> dict[str, tuple[bytes | None, int]]:
+        """What commit `number` has to write."""
+        return self._state.updates(number)
+
+    # When a run looks ahead
+
+    def ahead(self, chunks: Sequence[Chunk]) -> Given:
+        """What the sink does not have yet, of all that looking ahead has brought."""
+        left = {key: entry[0] for key, entry in self._entries()}
+        new: list[Chunk] = []
+        for chunk in chunks:
+            keys = _keys(chunk)
+            if at := [i for i, key in enumerate(keys) if not _takes(left, key)]:
+                new.append(chunk.take(at))
+        back = [
+            _taken_back(row)
+            for key, (_, row) in self._entries()
+            if row is not None
+            for _ in range(left[key])
+        ]
+        for key, count in left.items():
+            self._forget(key, count)
+        return Given(back, new, [])
+
+    def gave(self, written: Iterable[tuple[Chunk, Mapping[int, str]]]) -> None:
+        """Note what was written when the run looked ahead.
+
+        Args:
+            written: What was new, and why rows of it failed.
+        """
+        streams = set(self._state.get(STREAMS, ()))
+        for chunk, failed in written:
+            may_be_taken_back = RETRACTION in chunk.fields
+            for i, key in enumerate(_keys(chunk)):
+                if i in failed or key is None:
+                    continue
+                count, row = self._state.get(key, (0, None))
+                if may_be_taken_back:
+                    row = (chunk.component, chunk.stream, chunk.fields, list(chunk.rows[i]))
+                self._state[key] = (count + 1, row)
+                streams.add((chunk.component, chunk.stream))
+        if streams and self._state.get(STREAMS) != sorted(streams):
+            self._state[STREAMS] = sorted(streams)
+
+    # What comes in time
+
+    def in_time(self, chunks: Sequence[Chunk], *, appends: bool) -> Given:
+        """What to give a sink of rows that have come in time, and what to take back before.
+
+        Args:
+            chunks: The rows.
+            appends: Whether each row is one more for the sink.
+        """
+        back = []
+        for key, (count, row) in list(self._entries()):
+            if row is not None:
+                back += [_taken_back(row) for _ in range(count)]
+                self._forget(key, count)
+            elif not appends:
+                self._forget(key, count)
+        if not appends:
+            self._state.clear()
+            return Given(back, [*chunks], [])
+        given: list[Chunk] = []
+        known: list[Chunk] = []
+        streams = set(self._state.get(STREAMS, ()))
+        for chunk in chunks:
+            if (chunk.component, chunk.stream) not in streams:
+                given.append(chunk)
+                continue
+            is_known = [self._forget(key, 1) for key in _keys(chunk)]
+            for some, wanted in ((given, False), (known, True)):
+                if at := [i for i, known_one in enumerate(is_known) if known_one is wanted]:
+                    some.append(chunk if len(at) == len(chunk) else chunk.take(at))
+        if len(self._state) == 1:
+            self._state.clear()
+        return Given(back, given, known)
+
+    def _entries(self) -> Iterator[tuple[bytes, Entry]]:
+        return ((key, entry) for key, entry in self._state.items() if key != STREAMS)
+
+    def _forget(self, key: bytes | None, count: int) -> bool:
+        """A row is not known so many times any more. False: it was not known."""
+        if key is None or not count or key not in self._state:
+            return False
+        known, row = self._state[key]
+        if known > count:
+            self._state[key] = (known - count, row)
+        else:
+            del self._state[key]
+        return True
+
+
+def _takes(left: dict[bytes, int], key: bytes | None) -> bool:
+    """Whether a row is one of those that are known; it is taken out of them."""
+    if key is None or not left.get(key):
+        return False
+    left[key] -= 1
+    return True
+
+
+def _keys(chunk: Chunk) -> list[bytes | None]:
+    """What each row is known by; None: it can't be known again."""
+    of = chunk.component, chunk.stream, chunk.fields
+    return [_key((of, list(row))) for row in chunk.rows]
+
+
+def _key(value: Any) -> bytes | None:
+    """Bytes that are equal if, and only if, values and their types are.
+
+    Without a memo the bytes don't depend on which of the values are one object.
+    """
+    found = io.BytesIO()
+    pickler = pickle.Pickler(found, 5)
+    pickler.fast = True
+    try:
+        pickler.dump(value)
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (an author's object may raise anything)
+        return None
+    return hashlib.blake2b(found.getvalue(), digest_size=16).digest()
+
+
+def _taken_back(row: Row) -> Chunk:
+    component, stream, fields, values = row
+    at = fields.index(RETRACTION)
+    back = [*values[:at], not values[at], *values[at + 1 :]]
+    return Chunk(component, stream, fields, -1, None, [back])
