@@ -62,6 +62,8 @@ def project_files(folder: Path, include: Sequence[str] = ()) -> list[Path]:
 def led_out(folder: Path, files: Iterable[Path], include: Sequence[str] = ()) -> dict[str, Path]:
     """Links by which files outside of a project, or hidden ones, would go along: where they lead.
 
+    Of several ways to the same, the shortest one counts for all.
+
     Args:
         folder: Where the code is.
         files: All that go along.
@@ -75,15 +77,15 @@ def led_out(folder: Path, files: Iterable[Path], include: Sequence[str] = ()) ->
 
     named = [(folder / pattern).resolve() for pattern in include if not has_magic(pattern)]
     meant = [real for real in named if is_other(real)]
-    found: dict[str, Path] = {}
-    for file in files:
+    found: dict[Path, str] = {}
+    for file in sorted(files, key=lambda one: len(one.parts)):
         real = file.resolve()
         if is_other(real) and not any(real.is_relative_to(one) for one in meant):
             inner = file.relative_to(folder)
             steps = [inner, *inner.parents][-2::-1]
             link = next(step for step in steps if is_other((folder / step).resolve()))
-            found[link.as_posix()] = (folder / link).resolve()
-    return found
+            found.setdefault((folder / link).resolve(), link.as_posix())
+    return {link: target for target, link in found.items()}
 
 
 def _included(folder: Path, pattern: str) -> Iterator[Path]:
