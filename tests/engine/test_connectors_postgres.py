@@ -9,15 +9,18 @@ import uuid
 import psycopg
 import pytest
 
+from fulmen import TopologyBuilder
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.postgres import PostgresSink, writing
 from fulmen.connectors.postgres.writing import ENDS
+from fulmen.testing import ListSpout
 from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
 from fulmen.transactional.stores.pools import close_all
 from support import sql_sinks
 from support.cut_proxy import cut_proxy
+from support.engine_runs import make_driver
 from support.postgres import PASSWORD, USER
 from support.postgres_target import Target
 from support.seeds import generator, several
@@ -635,6 +638,53 @@ def test_a_server_that_is_a_standby_is_waited_for(target):
     dsn = psycopg.conninfo.make_conninfo(target.dsn, options="-c default_transaction_read_only=on")
     with pytest.raises(ServiceUnavailable, match="the server is a standby"):
         prepared(PostgresSink(), dsn=dsn, table="t")
+
+
+OUTAGES = {
+    "password": ("ALTER ROLE writer PASSWORD 'other'", "ALTER ROLE writer PASSWORD 'w'"),
+    "right": ("REVOKE INSERT ON copied FROM writer", "GRANT INSERT ON copied TO writer"),
+    "column": (
+        "ALTER TABLE copied RENAME id TO kept",
+        "ALTER TABLE copied RENAME kept TO id",
+    ),
+    "table": ("ALTER TABLE copied RENAME TO kept", "ALTER TABLE kept RENAME TO copied"),
+}
+
+
+@pytest.mark.parametrize("what", OUTAGES)
+def test_rows_wait_for_what_was_right_at_the_start_and_is_not_now(target, what):
+    break_it, mend_it = OUTAGES[what]
+    target.run(
+        "CREATE TABLE copied (id integer)",
+        "CREATE ROLE writer LOGIN PASSWORD 'w'",
+        "GRANT USAGE, CREATE ON SCHEMA public TO writer",
+        "GRANT INSERT ON copied TO writer",
+    )
+    builder = TopologyBuilder("copy", max_spout_pending=100)
+    builder.set_spout("source", ListSpout(range(400)))
+    dsn = target.server.dsn_of("writer", "w")
+    sink = {"dsn": dsn, "table": "copied", "columns": {"value": "id"}, "create": {"id": "integer"}}
+    made = builder.set_bolt("sink", PostgresSink).shuffle_grouping("source")
+    made.set_config({**sink, "guarantee": EXACTLY})
+    running = make_driver(builder).start()
+    try:
+        for _ in range(3):
+            running.step()
+        target.run(
+            break_it,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'writer'",
+        )
+        for _ in range(6):
+            running.step()
+        assert "sink" in running.totals.waits.away
+        target.run(mend_it)
+        for _ in range(30):
+            running.step()
+        running.close()
+        assert target.run("SELECT count(*), count(DISTINCT id) FROM copied") == [(400, 400)]
+    finally:
+        close_all()
+        target.run("DROP OWNED BY writer CASCADE", "DROP ROLE writer")
 
 
 def test_a_table_that_is_gone_meanwhile_is_waited_for_instead_of_failing_rows(target):

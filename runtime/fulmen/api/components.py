@@ -193,7 +193,9 @@ class Spout(Component):
     An exception in `next_tuple` is reported, and ends the task's turn in this batch (with
     `onError: crash` it stops the topology). An exception in `close` is reported. An exception in
     `open` is reported if it may mean that the source is away; some seconds later `open` of a new
-    instance is called. Any other exception in `open`, or in any other method, stops the topology.
+    instance is called. So does one about what is wrong outside, such as a file (OSError) or a table
+    of a connector's, once the topology has run. Any other exception in `open`, or in any other
+    method, stops the topology.
     """
 
     pinned: ClassVar[bool] = False
@@ -338,8 +340,9 @@ class Bolt(Component):
         """Called once for each instance, before anything else but a restore of its fields.
 
         An exception that may mean that a service is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made some seconds later. Any other exception
-        stops the topology; with `onError: crash` every exception does.
+        classes) is reported, and a new instance is made some seconds later. So is one about what is
+        wrong outside, such as a file or a table of a connector's, once the topology has run. Any
+        other exception stops the topology; with `onError: crash` every exception does.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
@@ -425,8 +428,9 @@ class BasicBolt(Component):
         """Called once for each instance, before anything else but a restore of its fields.
 
         An exception that may mean that a service is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made some seconds later. Any other exception
-        stops the topology; with `onError: crash` every exception does.
+        classes) is reported, and a new instance is made some seconds later. So is one about what is
+        wrong outside, such as a file or a table of a connector's, once the topology has run. Any
+        other exception stops the topology; with `onError: crash` every exception does.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.

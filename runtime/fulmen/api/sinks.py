@@ -177,8 +177,8 @@ class Sink(Component):
         """Called once for each instance, before anything else. Connect here.
 
         An exception that may mean that a service is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made some seconds later. Any other exception
-        stops the topology.
+        classes) is reported, and a new instance is made some seconds later. So is one about what is
+        wrong outside, such as a table, once the topology has run. Any other exception stops it.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.

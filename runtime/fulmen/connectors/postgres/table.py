@@ -17,7 +17,14 @@ from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, texts
 from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
-from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
+from fulmen.connectors.sql.tables import (
+    LET_IT_BE_MADE,
+    MARKS,
+    WRITTEN,
+    check_columns,
+    check_marks,
+    check_unwritten,
+)
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIME
 
@@ -261,7 +268,7 @@ def _columns(
         raise StoreRefused(
             where,
             "there is no such table",
-            "Make it first, or let the sink make it: write create. Upper and lower case count.",
+            f"Make it first, or {LET_IT_BE_MADE}. Upper and lower case count.",
         )
     writable = [name for name, *_, is_generated, _ in found if not is_generated]
     check_columns(where, names, writable, WRITTEN)

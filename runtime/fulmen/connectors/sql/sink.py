@@ -84,6 +84,9 @@ class SqlSink(Sink):
     _fields: tuple[str, ...]
     _names: tuple[str, ...]
 
+    def __init__(self) -> None:
+        self.has_table = False
+
     def check_input(self, options: Any, stream: Stream) -> Iterable[str | Warning]:
         """What is wrong about the fields, by what the options say of the table."""
         mistakes: Iterable[str | Warning] = options.mistakes(stream)
@@ -91,6 +94,8 @@ class SqlSink(Sink):
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
         """Look at the table, and make it and the table of marks if that is to be done.
+
+        A table that was there once is not made anew: it may have been renamed for a while.
 
         Raises:
             ServiceUnavailable: The database is away.
@@ -101,9 +106,12 @@ class SqlSink(Sink):
         columns = self._columns(context)
         self._fields, self._names = tuple(columns), tuple(columns.values())
         task = f"{context.topology}/{context.component}/{context.task_index}"
+        if self.has_table:
+            options = options.model_copy(update={"create": None})
         self._table = self.look_at_table(options, self._names, task)
         for (component, _), stream in context.inputs.items():
             self._refuse_types(f"table {options.table!r}", component, stream.types)
+        self.has_table = True
 
     def _refuse_types(self, where: str, component: str, types: Mapping[str, str]) -> None:
         """Refuse an input whose every row the table would refuse, by what is known of its types."""

@@ -11,6 +11,9 @@ MARKS = "fulmen_sink_marks"
 MARK_COLUMNS = ("sink", "number", "tag", "label", "refused")
 WRITTEN = " that can be written"
 COLUMNS_TOLD = 40
+LET_IT_BE_MADE = (
+    "let the sink make it: write create. It makes a table once: restore one that is gone"
+)
 
 
 def check_columns(

@@ -11,7 +11,14 @@ from typing import Any
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
-from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
+from fulmen.connectors.sql.tables import (
+    LET_IT_BE_MADE,
+    MARKS,
+    WRITTEN,
+    check_columns,
+    check_marks,
+    check_unwritten,
+)
 from fulmen.connectors.sqlite.database import Database, columns_of, listed, quoted
 from fulmen.connectors.sqlite.values import Affinity, Value, affinity_of, values_of
 from fulmen.transactional.errors import StoreRefused
@@ -30,7 +37,7 @@ class SqliteTable:
         self._database, self._names = database, names
         self._insert = _insert(options, names)
         if options.create is None:
-            database.refuse_absent("Correct the path, or let the sink make it: write create.")
+            database.refuse_absent(f"Correct the path, or {LET_IT_BE_MADE}.")
         with database.opening() as db:
             self._affinities = _look(db, database.where, options, names)
             if options.guarantee == "exactly-once":
@@ -194,7 +201,7 @@ def _look(
         raise StoreRefused(
             where,
             "there is no such table",
-            "Make it first, or let the sink make it: write create.",
+            f"Make it first, or {LET_IT_BE_MADE}.",
         )
     writable = [name for _, name, *_, hidden in found if not hidden]
     check_columns(where, names, writable, WRITTEN)

@@ -6,7 +6,7 @@ Or the topology can't go on. How much of the batch the next attempt has, the coo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.driver.author_calls import AuthorCalls
@@ -53,13 +53,14 @@ class Recovery:
     calls: AuthorCalls = field(init=False)
     reason: str = field(init=False, default="")
     _outages: int = field(init=False, default=0)
+    _opened: Coordinator | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.calls = AuthorCalls(self.jobs, self.planner, self.totals, self.observer, self.wall)
 
     def succeeded(self, coordinator: Coordinator) -> None:
-        """A batch counted."""
-        self._outages, self.away = 0, None
+        """A batch counted, so all components are open."""
+        self._outages, self.away, self._opened = 0, None, coordinator
         self.calls.succeeded(coordinator)
 
     def after_error(
@@ -95,6 +96,9 @@ class Recovery:
         if void.report is not None:  # of a driver that was superseded, others use what it uses
             self._check_is_newest()
         if void.report is not None and void.report.fatal:
+            if void.report.is_outside and coordinator is self._opened:  # it was right before
+                self._unavailable(coordinator, header, replace(void.report, fatal=False))
+                return
             raise self.fatal(void.report)
         match void.cause:
             case Cause.OUTAGE if void.report is not None:
@@ -120,7 +124,7 @@ class Recovery:
             return
 
     def _unavailable(self, coordinator: Coordinator, header: Header, report: ErrorReport) -> None:
-        """What a component's `open` or `prepare` connects to is away: try again, for ever."""
+        """What a component's `open` or `prepare` needs is away: try again, for ever."""
         self.away = report
         with self.totals.lock:
             self.totals.waits.is_away(report, self.wall(), self.totals.steady())

@@ -36,6 +36,8 @@ class ErrorReport:
         is_warning: Nothing has gone wrong yet: it is told, and not counted.
         is_failure: Nothing went wrong in the component: it has failed a tuple, and this is why.
         service: What is away, if the error is about that and says so.
+        is_outside: `open` or `prepare` has refused what is outside, such as a table: it may have
+            been right before, and be mended.
     """
 
     component: str
@@ -47,6 +49,7 @@ class ErrorReport:
     is_warning: bool = False
     is_failure: bool = False
     service: str = ""
+    is_outside: bool = False
 
     def __post_init__(self) -> None:
         """Show no secrets: whoever makes a report is in the process that knows them."""

@@ -31,6 +31,7 @@ from fulmen.engine.tasks.author.errors import (
     ComponentFailed,
     Unavailable,
     author_traceback,
+    is_outside,
     may_pass,
     service_of,
     shortened,
@@ -188,9 +189,11 @@ class TaskBase(ABC):
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code
-            if may_pass(e) and self.placed.topology.spec.on_error != "crash":
+            crashes = self.placed.topology.spec.on_error == "crash"
+            if may_pass(e) and not crashes:
                 raise Unavailable(self.report(e, what=what)) from e
-            raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
+            report = self.report(e, fatal=True, what=what)
+            raise ComponentFailed(replace(report, is_outside=is_outside(e) and not crashes)) from e
         finally:
             end_child()
         CALLS.end(calling)

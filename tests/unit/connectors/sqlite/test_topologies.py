@@ -5,9 +5,11 @@ from contextlib import closing
 
 import pytest
 
+from fulmen import TopologyBuilder
 from fulmen.connectors.sqlite import SqliteQuerySpout, SqliteSink
 from fulmen.transactional.stores.pools import close_all
 from support import sql_topologies
+from support.engine_runs import make_driver
 from support.seeds import several
 
 
@@ -24,6 +26,42 @@ class Target:
     def run(self, *statements):
         with closing(sqlite3.connect(self.path)) as db, db:
             return [db.execute(statement).fetchall() for statement in statements][-1]
+
+
+MENDED = {
+    "table": ("ALTER TABLE copied RENAME TO kept", "ALTER TABLE kept RENAME TO copied"),
+    "column": (
+        "ALTER TABLE copied RENAME COLUMN id TO kept",
+        "ALTER TABLE copied RENAME COLUMN kept TO id",
+    ),
+}
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("what", MENDED)
+def test_rows_wait_for_a_table_that_was_right_and_is_not_made_anew(tmp_path, what, guarantee):
+    target = Target(tmp_path)
+    break_it, mend_it = MENDED[what]
+    builder = TopologyBuilder("copy", max_spout_pending=100)
+    source = {"path": target.path, "table": "rows", "column": "id", "fields": ["id"]}
+    builder.set_spout("source", SqliteQuerySpout).set_config({**source, "fetchSize": 100})
+    sink = {"path": target.path, "table": "copied", "guarantee": guarantee}
+    made = builder.set_bolt("sink", SqliteSink).shuffle_grouping("source")
+    made.set_config({**sink, "create": {"id": "INTEGER"}})
+    running = make_driver(builder).start()
+    for _ in range(3):
+        running.step()
+    target.run(break_it)
+    for _ in range(6):
+        running.step()
+    assert "sink" in running.totals.waits.away
+    target.run(mend_it)
+    for _ in range(30):
+        running.step()
+    running.close()
+    close_all()
+    assert target.run("SELECT count(*), count(DISTINCT id) FROM copied") == [(400, 400)]
+    assert running.totals.trees.failed == 0
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.testing import ListSpout, ManualClock
+from fulmen.transactional.errors import StoreRefused
 from support.engine_runs import Steady, make_driver, new_store
 from support.outside_stores import STORES, fresh_store
 from support.raising_parts import ALL, raising, script
@@ -194,6 +195,41 @@ def test_any_exception_that_may_be_about_a_service_counts(clock):
     assert not running.step()
     assert away(running) == {"first": ("", "prepare: Bare: no route to host")}
     assert running.totals.waits.away["first"].name == "a service"
+    running.close()
+
+
+class NeedsLookUp(Needs):
+    def execute(self, tup, collector):
+        LooksUp.look_up(self, tup[0])
+
+
+@pytest.mark.parametrize("error", [StoreRefused("table 't'", "gone"), PermissionError("gone")])
+def test_what_open_refuses_is_waited_for_if_it_was_right_at_the_start(clock, error):
+    def driver():
+        builder = TopologyBuilder("away", max_spout_pending=1)
+        builder.set_spout("source", ListSpout([1, 2, 3]))
+        builder.set_bolt("sink", NeedsLookUp).shuffle_grouping("source")
+        store = new_store()
+        jobs = Steady(clock, 0.1, store=store)
+        return make_driver(builder, store=store, clock=clock, jobs=jobs).start()
+
+    Needs.errors["sink"] = error
+    with pytest.raises(TopologyFailed, match=r"prepare: .*gone"):
+        driver().step()
+    Needs.errors.clear()
+    running = driver()
+    assert running.step()
+    LooksUp.is_away, Needs.errors["sink"] = True, error
+    for _ in range(5):
+        running.step()
+        clock.advance(5)
+    assert "gone" in away(running)["sink"][1]
+    LooksUp.is_away = False
+    Needs.errors.clear()
+    for _ in range(8):
+        running.step()
+    assert sorted(LooksUp.found) == [1, 2, 3]
+    assert (away(running), running.totals.trees.failed) == ({}, 0)
     running.close()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import traceback
 from types import CodeType
 
+from fulmen.api.marks import StoreMismatch
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.errors import FulmenError, text_of
@@ -66,6 +67,11 @@ def may_pass(error: BaseException) -> bool:
     if isinstance(error, MISTAKES) or not isinstance(error, Exception):
         return False
     return isinstance(error, OSError) or type(error).__module__ != "builtins"
+
+
+def is_outside(error: BaseException) -> bool:
+    """Whether `open` or `prepare` has refused what is outside: a table, a right, a file."""
+    return isinstance(error, FulmenError | OSError) and not isinstance(error, StoreMismatch)
 
 
 def author_traceback(error: BaseException) -> str:
