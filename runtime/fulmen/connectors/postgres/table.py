@@ -18,12 +18,12 @@ from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import (
-    LET_IT_BE_MADE,
     MARKS,
     WRITTEN,
     check_columns,
     check_marks,
     check_unwritten,
+    cure_of_absence,
 )
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIME
@@ -260,7 +260,7 @@ def _columns(
 ) -> list[Column]:
     """The columns that are written. Makes the table if it is not there and is to be made."""
     found = _look(db, qualified(options.table))
-    if not found and options.create is not None:
+    if not found and options.create:
         db.execute("SELECT pg_advisory_xact_lock(%s)", [CREATES_ONE_AT_A_TIME])
         _create(db, options)
         found = _look(db, qualified(options.table))
@@ -268,7 +268,7 @@ def _columns(
         raise StoreRefused(
             where,
             "there is no such table",
-            f"Make it first, or {LET_IT_BE_MADE}. Upper and lower case count.",
+            cure_of_absence("Make it first", options.create) + " Upper and lower case count.",
         )
     writable = [name for name, *_, is_generated, _ in found if not is_generated]
     check_columns(where, names, writable, WRITTEN)

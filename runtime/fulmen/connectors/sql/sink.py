@@ -107,7 +107,7 @@ class SqlSink(Sink):
         self._fields, self._names = tuple(columns), tuple(columns.values())
         task = f"{context.topology}/{context.component}/{context.task_index}"
         if self.has_table:
-            options = options.model_copy(update={"create": None})
+            options = options.model_copy(update={"create": {}})
         self._table = self.look_at_table(options, self._names, task)
         for (component, _), stream in context.inputs.items():
             self._refuse_types(f"table {options.table!r}", component, stream.types)

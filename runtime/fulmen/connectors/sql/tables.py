@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fulmen.transactional.errors import StoreRefused
 
@@ -11,9 +11,16 @@ MARKS = "fulmen_sink_marks"
 MARK_COLUMNS = ("sink", "number", "tag", "label", "refused")
 WRITTEN = " that can be written"
 COLUMNS_TOLD = 40
-LET_IT_BE_MADE = (
-    "let the sink make it: write create. It makes a table once: restore one that is gone"
-)
+
+
+def cure_of_absence(first: str, create: Mapping[str, str] | None) -> str:
+    """What to do about a table that is not there.
+
+    Args:
+        first: What else may be done.
+        create: The option. Empty: the table was there before, so it is not made anew.
+    """
+    return f"{first}, or let the sink make it: write create." if create is None else "Restore it."
 
 
 def check_columns(

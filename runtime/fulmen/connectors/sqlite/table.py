@@ -12,12 +12,12 @@ from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import (
-    LET_IT_BE_MADE,
     MARKS,
     WRITTEN,
     check_columns,
     check_marks,
     check_unwritten,
+    cure_of_absence,
 )
 from fulmen.connectors.sqlite.database import Database, columns_of, listed, quoted
 from fulmen.connectors.sqlite.values import Affinity, Value, affinity_of, values_of
@@ -36,8 +36,8 @@ class SqliteTable:
         """
         self._database, self._names = database, names
         self._insert = _insert(options, names)
-        if options.create is None:
-            database.refuse_absent(f"Correct the path, or {LET_IT_BE_MADE}.")
+        if not options.create:
+            database.refuse_absent(cure_of_absence("Correct the path", options.create))
         with database.opening() as db:
             self._affinities = _look(db, database.where, options, names)
             if options.guarantee == "exactly-once":
@@ -191,7 +191,7 @@ def _look(
         The affinity of each.
     """
     found = columns_of(db, options.table)
-    if not found and options.create is not None:
+    if not found and options.create:
         columns = [f"{quoted(name)} {kind}" for name, kind in options.create.items()]
         if options.key:
             columns.append(f"PRIMARY KEY ({listed(options.key)})")
@@ -201,7 +201,7 @@ def _look(
         raise StoreRefused(
             where,
             "there is no such table",
-            f"Make it first, or {LET_IT_BE_MADE}.",
+            cure_of_absence("Make it first", options.create),
         )
     writable = [name for _, name, *_, hidden in found if not hidden]
     check_columns(where, names, writable, WRITTEN)
