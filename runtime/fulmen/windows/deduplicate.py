@@ -168,7 +168,8 @@ class Deduplicate(ChunkBolt):
 
     def _is_remembered(self, one: Id) -> bool:
         """Whether one of this id was passed on less than `horizon` ago, by the clock."""
-        return one in self.state and self._rest_of(self.state[one]) > 0
+        since: float | None = self.state.get(one)
+        return since is not None and self._rest_of(since) > 0
 
     def _rest_of(self, since: float) -> float:
         """For how many seconds more what was passed on then is remembered."""

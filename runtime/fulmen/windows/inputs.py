@@ -72,24 +72,28 @@ class Lateness:
         """In `prepare`. `allowed`: the option."""
         self._bolt, self._context = bolt, context
         self.length = milliseconds(allowed)
-        before, self._forgotten = bolt.took_late or (self.length, None)
+        before, forgotten = bolt.took_late or (self.length, None)
         self._was_shorter = before < self.length
         if not self._was_shorter:
-            bolt.took_late = self.length, self._forgotten
+            bolt.took_late = self.length, forgotten
+        self._watermark: int | None = None
+        self._least = -math.inf
 
     def least(self) -> float:
         """The first time that is not too late. What ends then, or before, takes nothing more."""
         watermark = self._context.batch.watermark
-        if watermark is None:
-            return -math.inf
+        if watermark is not None and watermark != self._watermark:  # once a batch
+            self._watermark, self._least = watermark, self._at(watermark)
+        return self._least
+
+    def _at(self, watermark: int) -> int:
+        before, forgotten = self._bolt.took_late or (self.length, None)
         if self._was_shorter:
-            before, forgotten = self._bolt.took_late or (0, None)
             known = watermark - before
-            self._forgotten = known if forgotten is None else max(known, forgotten)
-            self._bolt.took_late = self.length, self._forgotten
-            self._was_shorter = False
+            forgotten = known if forgotten is None else max(known, forgotten)
+            self._bolt.took_late, self._was_shorter = (self.length, forgotten), False
         least = watermark - self.length
-        return least if self._forgotten is None else max(least, self._forgotten)
+        return least if forgotten is None else max(least, forgotten)
 
 
 def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | Warning]:
