@@ -58,6 +58,7 @@ What authors raise themselves, `FailedException`, is in api/components.py.
 
 from collections.abc import Callable, Sequence
 
+from fulmen.causes import causes_of
 from fulmen.interruptions import Interruption
 from fulmen.secrets import masked
 
@@ -403,8 +404,23 @@ def repr_of(value: object, longest: int = 200) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The type and the message of an exception."""
-    return f"{type(error).__name__}: {text_of(error)}".rstrip(": ")
+    """The type and the message of an exception, behind those of what it came of."""
+    return with_causes(error, _alone(error))
+
+
+def with_causes(error: BaseException, text: str) -> str:
+    """A text about an exception, behind what the exception came of, the innermost first."""
+    told = [text]
+    for cause in reversed(causes_of(error)):
+        if (said := _alone(cause)) not in told[0]:
+            told.insert(0, said)
+    return ", hence ".join(told)
+
+
+def _alone(error: BaseException) -> str:
+    notes = getattr(error, "__notes__", None)
+    added = f" ({'; '.join(map(text_of, notes))})" if isinstance(notes, list) and notes else ""
+    return f"{type(error).__name__}: {text_of(error)}".rstrip(": ") + added
 
 
 def _said(ask: Callable[[object], str], value: object) -> str:

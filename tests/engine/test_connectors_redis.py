@@ -10,6 +10,7 @@ from fulmen.api.declarer import Stream
 from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.sinks import Mark
 from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
+from fulmen.errors import FulmenError
 from support.cut_proxy import cut_proxy
 from support.redis_server import PASSWORD, running_redis
 from support.seeds import generator, several
@@ -554,7 +555,7 @@ def test_nothing_is_written_while_some_keys_are_at_another_node_of_a_cluster(two
 
 
 def test_exactly_once_is_refused_in_a_cluster(redis_cluster):
-    with pytest.raises(ValueError, match="a node of a cluster, where no script may write rows and"):
+    with pytest.raises(FulmenError, match="a node of a cluster, where no script may write rows"):
         sink_of(
             redis_cluster.url,
             key="{word}",

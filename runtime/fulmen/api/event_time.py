@@ -50,7 +50,8 @@ def milliseconds(duration: str) -> int:
     """
     if not re.match(DURATION, duration):
         raise ValueError(
-            f"{duration!r} is no duration: it must be a number with ms, s, m, h or d, such as 10s"
+            f"{duration!r} is no duration: it must be a number of at most 9 digits with ms, s, m, h"
+            " or d, such as 10s"
         )
     if duration == "0":
         return 0

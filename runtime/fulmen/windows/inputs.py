@@ -16,7 +16,7 @@ from fulmen.api.event_time import MUST_BE, NO_TIMES, TOO_LATE, TimeReader, milli
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
-from fulmen.errors import PASSED_ON, EventTimeError, repr_of
+from fulmen.errors import PASSED_ON, EventTimeError, FulmenError, repr_of
 from fulmen.windows.spans import Span, Spans, datetime_of
 
 LATE = TOO_LATE
@@ -247,7 +247,7 @@ def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> 
         now: Option -> its value.
 
     Raises:
-        ValueError: It was.
+        FulmenError: It was.
     """
     others = [
         f"{option} {value}; now it is {now.get(option, 'missing')}"
@@ -255,7 +255,7 @@ def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> 
         if now.get(option) != value
     ]
     if others:
-        raise ValueError(
+        raise FulmenError(
             f"the checkpoint has {what} that were kept with {', and '.join(others)}. Change it"
             f" back, or give the component another name, and it begins without {what}"
         )

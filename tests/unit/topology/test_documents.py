@@ -91,9 +91,17 @@ def test_numbers_are_those_of_the_api_server(text, value):
     assert parse_yaml(f"a: {text}") == {"a": value}
 
 
-@pytest.mark.parametrize("text", ["y", "Y", "n", "N"])
-def test_single_letters_are_the_booleans_that_kubectl_takes_them_for(text):
-    assert parse_yaml(f"[{text}, '{text}', x]") == [text in "yY", text, "x"]
+@pytest.mark.parametrize("word", ["NO", "no", "off", "n", "N", "Yes", "on", "y"])
+def test_a_value_that_yaml_takes_for_true_or_false_is_told(word):
+    meant = "true" if word.lower() in ("yes", "on", "y") else "false"
+    assert parse_yaml(f"[{meant}, '{word}', x]") == [meant == "true", word, "x"]
+    for text, column in ((f"[a, {word}]", 5), (f"{{a: {word}}}", 5), (word, 1)):
+        with pytest.raises(ValidationFailed) as caught:
+            parse_yaml(text)
+        assert str(caught.value) == (
+            f"line 1, column {column}: YAML reads {word} as {meant}. Write '{word}' in quotes, or"
+            f" {meant}."
+        )
 
 
 def test_a_field_with_such_a_name_has_to_be_quoted():

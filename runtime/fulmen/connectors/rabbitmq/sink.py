@@ -35,6 +35,7 @@ from fulmen.connectors.rabbitmq.publisher import (
     Publisher,
 )
 from fulmen.connectors.templates import filler, has_fields
+from fulmen.errors import FulmenError
 
 Encoded = tuple[str, str, str, dict[str, Any], bytes]
 """The exchange, the routing key, the message id or "", headers, and the body."""
@@ -92,7 +93,7 @@ class RabbitSink(Sink):
             try:
                 _encoder(self._options, self._format, stream.fields)
             except Malformed as error:
-                raise ValueError(
+                raise FulmenError(
                     f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
                 ) from error
         options = self._options

@@ -23,6 +23,7 @@ from fulmen.connectors.redis.connection import Server
 from fulmen.connectors.redis.options import RedisSinkOptions
 from fulmen.connectors.redis.scripts import MAY_USE, WRITE
 from fulmen.connectors.templates import has_fields
+from fulmen.errors import FulmenError
 
 AT_ONCE = 500
 """Rows that one script writes without a mark: others must not wait long for Redis."""
@@ -69,14 +70,14 @@ class RedisSink(Sink):
             try:
                 commands(self._options, stream.fields)
             except Malformed as error:
-                raise ValueError(
+                raise FulmenError(
                     f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
                 ) from error
         with self._server.told():
             self._server.client.ping()
             self._is_cluster = self._server.is_cluster()
         if self._is_cluster and self._options.guarantee == "exactly-once":
-            raise ValueError(
+            raise FulmenError(
                 f"bolt {context.component!r}: {self._server.name} is a node of a cluster, where no"
                 " script may write rows and the mark: their keys are in several slots. Use"
                 " guarantee: at-least-once, or a Redis that is no cluster"

@@ -15,6 +15,7 @@ from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.returned import refuse_unrun
+from fulmen.causes import is_plain
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
 from fulmen.engine.protocol.callbacks.calls import CALLS
@@ -39,7 +40,7 @@ from fulmen.engine.tasks.author.errors import (
 from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.engine.time.event_times import StreamTimes
-from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, text_of
+from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, error_text, text_of
 from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
@@ -307,9 +308,11 @@ class TaskBase(ABC):
 
     def message_of(self, error: BaseException | str, what: str = "") -> str:
         """What a report of an error says."""
-        message, cure = text_of(error), ""
-        if isinstance(error, BaseException) and not isinstance(error, FulmenError):
-            message = f"{type(error).__name__}: {message}".rstrip(": ")
+        message, cure = "", ""
+        if not isinstance(error, BaseException) or isinstance(error, FulmenError):
+            message = text_of(error)
+        else:
+            message = error_text(error)
             if what.startswith(RESTORING):
                 cure = _SHOWN_BY.format(self.component)
         return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE) + cure
@@ -320,7 +323,7 @@ class TaskBase(ABC):
             return self._why(self.report(error, what=what).message)
         self._more += 1
         why, kind = self._why(self.message_of(error, what)), type(error)
-        if len(error.args) == 1 and kind.__str__ in _PLAIN_STR:
+        if len(error.args) == 1 and kind.__str__ in _PLAIN_STR and is_plain(error):
             text = error.args[0]
             if type(text) is str and len(text) <= LONGEST_MESSAGE:
                 if len(self._reasons) >= REASONS_KEPT:
@@ -331,7 +334,7 @@ class TaskBase(ABC):
     def counted_before(self, error: BaseException, what: str) -> str | None:
         """What `count_error` gives, if it has counted such an error in this batch. Cheap."""
         arguments = error.args
-        if len(arguments) != 1 or type(text := arguments[0]) is not str:
+        if len(arguments) != 1 or type(text := arguments[0]) is not str or not is_plain(error):
             return None
         why = self._reasons.get((type(error), text, what))
         if why is not None:

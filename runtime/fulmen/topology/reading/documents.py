@@ -36,6 +36,18 @@ class _Loader(LimitedLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """As the base class, but words that YAML takes for true or false are not, as values."""
+        node = super().compose_node(parent, index)
+        is_key = isinstance(parent, yaml.MappingNode) and index is None
+        if isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}bool" and not is_key:
+            word = node.value
+            meant = str(self.bool_values.get(word.lower(), word)).lower()
+            if word.lower() != meant:
+                what = f"YAML reads {word} as {meant}"
+                raise NotAllowed(what, node.start_mark, f"Write '{word}' in quotes, or {meant}.")
+        return node
+
     def construct_whole(self, node: Any) -> int:
         """A whole number, in any of the notations below."""
         text = self.construct_scalar(node).replace("_", "")

@@ -31,7 +31,7 @@ PATTERNS = {
     base.DNS_NAME: "small letters, digits and '-', begin with a letter and not end with '-'",
     base.CLASS_PATH: "a module and a class, such as 'wordcount.SplitSentence'",
     base.ENV_NAME: "letters, digits and '_', and not begin with a digit",
-    DURATION: "a number and ms, s, m, h or d, such as 10s",
+    DURATION: "a number of at most 9 digits and ms, s, m, h or d, such as 10s",
     SHA256: "the 64 digits that `sha256sum FILE` prints",
     ARCHIVE_URI: "a file in a kind of store, such as s3://bucket/code-1.tar.gz",
     CLOCK_TIME: "a time of day, such as 07:30",

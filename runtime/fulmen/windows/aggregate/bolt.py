@@ -17,6 +17,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import NO_TIMES, TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
+from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
@@ -167,19 +168,19 @@ class Aggregate(ChunkBolt):
         """Refuse a state whose windows are other ones: they would never end, and nobody say so.
 
         Raises:
-            ValueError: They are.
+            FulmenError: They are.
         """
         fields = {self._time_of(*source)[0] for source in self._context.sources}
         now = self._options.kept_as()
         if times := ", ".join(sorted(field for field in fields if field is not None)):
             now += f" at {times}"
         if self.state and self.kept_for != now:
-            raise ValueError(
+            raise FulmenError(
                 f"the checkpoint has open windows: {self.kept_for}. Now they would be: {now}."
                 " Change it back, or give the component another name, and its windows begin anew"
             )
         if self.state and self.never_takes_back and self._options.retract:
-            raise ValueError(
+            raise FulmenError(
                 "the checkpoint has windows that were emitted without retract: their rows can't be"
                 " taken back. Leave retract out, or give the component another name, and its"
                 " windows begin anew"

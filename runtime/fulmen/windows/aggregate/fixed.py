@@ -15,7 +15,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
-from fulmen.errors import PASSED_ON
+from fulmen.errors import PASSED_ON, FulmenError
 from fulmen.windows.aggregate.adder import Adder
 from fulmen.windows.aggregate.kept import (
     EARLY,
@@ -187,7 +187,7 @@ class FixedWindows(Windows):
         """What was written into the state."""
         kept = [*written] if type(written) is tuple else [written, None]
         if len(kept) != self._width:
-            raise ValueError(
+            raise FulmenError(
                 "the checkpoint has windows with other aggregates. Give the component another name,"
                 " and its windows begin anew"
             )

@@ -16,6 +16,7 @@ from fulmen.api.components import Bolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream
 from fulmen.api.returned import refuse_result
+from fulmen.errors import FulmenError
 from fulmen.windows.inputs import check_kept, missing_fields
 from fulmen.windows.windowed.options import WindowedOptions
 from fulmen.windows.windowed.task_windows import TIME, TaskWindows, TupleWindow
@@ -204,7 +205,7 @@ class WindowedBolt(Bolt):
         options = self._options(context.options)
         late = options.late_tuple_stream
         if late is not None and late not in context.streams.get(context.component, {late: ()}):
-            raise ValueError(
+            raise FulmenError(
                 f"the stream {late!r} of late tuples is not declared: declare it with the field"
                 " late_tuple, or declare streams by the attribute outputs"
             )

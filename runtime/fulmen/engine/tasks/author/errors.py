@@ -10,6 +10,7 @@ from types import CodeType
 
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.causes import causes_of
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.errors import FulmenError, text_of
 from fulmen.secrets import masked
@@ -19,6 +20,7 @@ LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
 _OWN = {"fulmen", "contextlib"}
 """Packages of which an author knows no module: one makes `with` of Fulmen's functions."""
+_LED_TO = "\nThe exception above led to the following one:\n\n"
 _MOST_FRAMES = 100
 _known_frames: dict[tuple[tuple[CodeType, str, int], ...], str] = {}  # rows fail at the same place
 
@@ -84,9 +86,13 @@ def author_traceback(error: BaseException) -> str:
     """
     if isinstance(error, FulmenError) and _is_own(error):
         return ""
-    said = traceback.format_exception_only(error)
-    text = "".join(["Traceback (most recent call last):\n", _frames_of(error), *said])
+    text = _LED_TO.join(map(_stack_of, (*causes_of(error), error)))
     return visible_lines(masked(text))
+
+
+def _stack_of(error: BaseException) -> str:
+    head = "Traceback (most recent call last):\n" if error.__traceback__ else ""
+    return "".join([head, _frames_of(error), *traceback.format_exception_only(error)])
 
 
 def _is_own(error: BaseException) -> bool:

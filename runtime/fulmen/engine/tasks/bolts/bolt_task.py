@@ -40,7 +40,7 @@ from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.traced_tuples import note_executed
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.errors import FulmenError, GroupingError, text_of
+from fulmen.errors import FulmenError, GroupingError, text_of, with_causes
 
 CALLBACKS = {DRAIN_STREAM: "drain", END_STREAM: "end_batch", TIMER_STREAM: "on_timer"}
 """The author's methods that are called in place of `execute`, by the stream that stands for it."""
@@ -236,7 +236,8 @@ class BoltTask(ResultTask, TimedTask):
             self.failed.append((position, known))
             return
         if isinstance(error, FailedException):
-            self.failed.append((position, text_of(error) or type(error).__name__))
+            reason = with_causes(error, text_of(error) or type(error).__name__)
+            self.failed.append((position, reason))
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return

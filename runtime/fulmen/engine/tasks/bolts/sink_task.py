@@ -45,7 +45,7 @@ from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
-from fulmen.errors import PASSED_ON, text_of
+from fulmen.errors import PASSED_ON, text_of, with_causes
 from fulmen.topology.code.sinks import no_guarantee, takes_any_stream
 
 LONGEST_REASON = 500
@@ -286,7 +286,7 @@ class SinkTask(BoltTask):
         except FailedException as e:
             if isinstance(e, ReportedFailedException):
                 self.report(e, what=what)
-            rows.fail_all(text_of(e) or type(e).__name__)
+            rows.fail_all(with_causes(e, text_of(e) or type(e).__name__))
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code

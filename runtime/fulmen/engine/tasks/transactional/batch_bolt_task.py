@@ -34,7 +34,7 @@ from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
-from fulmen.errors import PASSED_ON, StateError, text_of
+from fulmen.errors import PASSED_ON, StateError, text_of, with_causes
 from fulmen.topology.code.loading import create
 
 NO_ATTEMPT = TransactionAttempt(0, 0)
@@ -48,7 +48,7 @@ class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
     @override
     def note_failure(self, position: int, error: BaseException) -> None:
         attempt = self.chunk_attempts[position]
-        self.failed.append((position, text_of(error)))
+        self.failed.append((position, with_causes(error, text_of(error))))
         if isinstance(attempt, TransactionAttempt):
             crash = self.attempt_raised(attempt, error, self.callback)
             self.crash = self.crash or crash
@@ -249,7 +249,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         if isinstance(error, PASSED_ON):
             raise error
         if not isinstance(error, FailedException):
-            self.failed.append((0, text_of(error)))
+            self.failed.append((0, with_causes(error, text_of(error))))
         self.instances.pop(attempt, None)
         crash = self.attempt_raised(attempt, error, what or self.callback)
         self.crash = self.crash or crash

@@ -25,7 +25,7 @@ from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.task_base import TaskBase
-from fulmen.errors import PASSED_ON, StreamError, repr_of, text_of
+from fulmen.errors import PASSED_ON, StreamError, repr_of, text_of, with_causes
 
 
 class FailedAttempts:
@@ -123,7 +123,7 @@ class TransactionalTask(TaskBase):
         if is_outage or isinstance(error, FailedException):
             if is_outage or isinstance(error, ReportedFailedException):
                 self.report(error, what=what)
-            reason = text_of(error) or type(error).__name__
+            reason = with_causes(error, text_of(error) or type(error).__name__)
             self.fail_attempt(attempt, reason, is_outage=is_outage)
             return None
         # other attempts would meet the same store

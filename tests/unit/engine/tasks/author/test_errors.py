@@ -91,6 +91,20 @@ def test_frames_of_the_engine_are_no_part_of_it():
     assert "some.py" not in told
 
 
+def test_a_traceback_begins_with_the_innermost_cause():
+    def save():
+        try:
+            raise ConnectionError("no route")
+        except ConnectionError as error:
+            raise RuntimeError("order 7 is not saved") from error
+
+    told = author_traceback(raised(save))
+    first, second = told.split("\nThe exception above led to the following one:\n\n")
+    assert all(one.startswith("Traceback") for one in (first, second))
+    assert first.endswith("\nConnectionError: no route\n")
+    assert second.endswith("\nRuntimeError: order 7 is not saved\n")
+
+
 def test_fulmens_own_refusal_needs_no_traceback_unless_an_authors_code_led_to_it():
     code = "from fulmen.errors import FulmenError\ndef refuse():\n    raise FulmenError('no')\n"
     exec(code, own := {"__name__": "fulmen.connectors.some"})
