@@ -8,10 +8,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.kafka import KafkaSpout, KafkaSpoutOptions
+from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions, KafkaSpout, KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.topic import first_positions
 from support.kafka_server import PASSWORD, USER
 from support.seeds import generator, several
+from support.sink_lives import SinkLife
 from support.spout_lives import SpoutLife
 
 LOGIN = {
@@ -154,6 +155,34 @@ def test_a_message_without_a_value_has_nulls(kafka, topic, spout):
     life = spout(format=json, include=["key"], keyFormat="bytes")
     life.until_emitted(2)
     assert [row for row, _, _ in life.emitted] == [[None, None, b"\xff"], [1, None, None]]
+
+
+def test_tombstones_that_are_left_out_are_passed_all_the_same(kafka, topic, spout):
+    kafka.make_topic(topic)
+    kafka.produce(topic, [b"1", None, None], key="k")
+    life = spout(tombstones="drop", include=["key"])
+    life.until(lambda: life.spout.positions.get(0) == 3, "the end")
+    assert [row for row, _, _ in life.emitted] == [["1", "k"]]
+    life.commit()
+    kafka.produce(topic, [b"2", None], key="k")
+    life.until_emitted(1)
+    assert [row for row, _, _ in life.emitted] == [["2", "k"]]
+
+
+def test_tombstones_go_from_a_source_to_a_topic_as_they_are(kafka, topic, spout):
+    kafka.make_topic(topic)
+    kafka.make_topic(f"{topic}-2")
+    kafka.produce(topic, [b'{"a":1}', None], key="k")
+    life = spout(tombstones="deleted", include=["key"], format={"type": "json", "fields": ["a"]})
+    life.until_emitted(2)
+    fields = life.spout.outputs_for(life.options)["default"].fields
+    given = {"bootstrap.servers": kafka.address, "topic": f"{topic}-2", "keyField": "key"}
+    json = {"format": {"type": "json", "fields": ["a"]}, "deletedField": "deleted"}
+    sink = SinkLife(KafkaSink, KafkaSinkOptions.model_validate(given | json), fields)
+    assert sink.write(*(tuple(row) for row, _, _ in life.emitted)) == {}
+    sink.sink.cleanup()
+    found = [(message.key(), message.value()) for message in kafka.read(f"{topic}-2")]
+    assert found == [(b"k", b'{"a":1}'), (b"k", None)]
 
 
 def test_what_cannot_be_read_goes_to_errors_and_stops_nothing(kafka, topic, spout):

@@ -385,7 +385,7 @@ def test_keys_that_cannot_be_read_are_told_of(redis_server, client, kind, option
 RECEIVED = ("word", "count")
 
 
-def sink_of(address, **options):
+def sink_of(address, received=RECEIVED, **options):
     sink = RedisSink()
     context = TopologyContext(
         topology="test",
@@ -394,7 +394,7 @@ def sink_of(address, **options):
         task_index=0,
         worker=0,
         component_tasks={"source": range(1, 2), "sink": range(2, 3)},
-        streams={"source": {"default": Stream(RECEIVED)}, "sink": {}},
+        streams={"source": {"default": Stream(received)}, "sink": {}},
         sources=(("source", "default"),),
         options=RedisSink.config_model.model_validate({"url": address, **options}),
     )
@@ -402,12 +402,12 @@ def sink_of(address, **options):
     return sink
 
 
-def write(sink, values, mark=None):
+def write(sink, values, mark=None, fields=RECEIVED):
     """What the engine does with a sink. Returns the reasons of rows that failed, by value."""
-    rows = Rows(RECEIVED, values)
+    rows = Rows(fields, values)
     encoded = sink.encode(rows)
     left = [i for i in range(len(values)) if i not in rows.failed]
-    written = Rows(RECEIVED, [encoded[i] for i in left])
+    written = Rows(fields, [encoded[i] for i in left])
     if left:
         sink.write(written, mark)
     return rows.failed | {left[i]: reason for i, reason in written.failed.items()}
@@ -635,6 +635,37 @@ def test_rows_that_can_never_be_written_fail_alone(redis_server, client, name):
     assert failed[2].startswith("field 'count': object")
     assert client.hgetall(f"{name}:c") == {"count": '{"x":1}'}
     assert sorted(failed) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "second"),
+    [
+        ({"type": "string", "format": {"type": "json"}}, '{"word":"a","count":2}', None),
+        ({"type": "hash"}, {"word": "a", "count": "2"}, {}),
+        (
+            {"type": "hash", "field": "f", "format": {"type": "json", "fields": ["count"]}},
+            {"f": '{"count":2}'},
+            {},
+        ),
+    ],
+)
+def test_a_row_that_is_deleted_goes_and_may_come_again(
+    redis_server, client, name, options, first, second
+):
+    fields = (*RECEIVED, "gone")
+    sink = sink_of(redis_server.url, fields, key=name + ":{word}", deletedField="gone", **options)
+
+    def value(word):
+        key = f"{name}:{word}"
+        return client.get(key) if options["type"] == "string" else client.hgetall(key)
+
+    rows = [["a", 1, None], ["b", 1, False], ["a", None, True], ["a", 2, False], ["b", 2, True]]
+    assert write(sink, rows, fields=fields) == {}
+    assert (value("a"), value("b")) == (first, second)
+    assert write(sink, [["a", 2, True], ["c", 1, 1]], Mark(name, 5, "t5", LABEL), fields) == {
+        1: "field 'gone' tells whether a row is deleted, and is 1, which is not true, false or null"
+    }
+    assert value("a") == second
 
 
 def test_a_field_that_there_is_not_is_told_at_the_start(redis_server):

@@ -196,6 +196,42 @@ def keys_that_are_null_equal_nothing(target):
     assert found == [("a", 1), ("c", 3), ("d", 4)]
 
 
+def a_row_that_is_deleted_goes_and_may_come_again(target):
+    target.run(TABLE.replace("integer PRIMARY KEY", "integer UNIQUE"))
+    fields = (*FIELDS, "gone")
+    options = {"table": "t", "mode": "upsert", "key": ["id"], "deletedField": "gone"}
+    sink = target.sink(fields=fields, **options)
+    values = [[i, f"w{i}", i, False] for i in range(5)]
+    values += [[1, None, None, True], [2, "ignored", "x", True], [9, None, None, True]]
+    values += [[2, "again", 7, None], [None, None, None, True], [3, "a", 1, "yes"]]
+    values += [[4, None, None, True], [4, "last", 8, False], [4, None, None, True]]
+    failed = written(sink, values, fields=fields)
+    assert failed == {
+        9: "the row deletes a key whose column 'id' is null",
+        10: "field 'gone' tells whether a row is deleted, and is 'yes', which is not true, false"
+        " or null",
+    }
+    assert all_rows(target) == [(0, "w0", 0), (2, "again", 7), (3, "w3", 3)]
+    sink = target.sink(fields=fields, guarantee=EXACTLY, **options)
+    for _ in range(2):
+        assert written(sink, [[0, None, None, True], [5, "b", 5, False]], mark(1), fields) == {}
+        assert all_rows(target) == [(2, "again", 7), (3, "w3", 3), (5, "b", 5)]
+
+
+def a_deletion_that_is_refused_fails_alone(target):
+    target.run(
+        TABLE,
+        "CREATE TABLE child (t_id integer REFERENCES t (id))",
+        "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)",
+        "INSERT INTO child VALUES (2)",
+    )
+    fields = (*FIELDS, "gone")
+    sink = target.sink(fields=fields, table="t", mode="upsert", key=["id"], deletedField="gone")
+    failed = written(sink, [[i, None, None, True] for i in (1, 2, 3)], fields=fields)
+    left = [(2, "b", 2)] if failed else []  # SQLite refuses only where foreign keys are switched on
+    assert (sorted(failed), all_rows(target)) == ([1] * len(left), left)
+
+
 # ---- names ---------------------------------------------------------------------------------------
 
 
@@ -279,6 +315,8 @@ CASES = [
     an_upsert_that_is_refused_leaves_the_row_before_it,
     an_upsert_takes_a_key_of_several_columns_and_nothing_else,
     keys_that_are_null_equal_nothing,
+    a_row_that_is_deleted_goes_and_may_come_again,
+    a_deletion_that_is_refused_fails_alone,
     fields_go_to_the_columns_that_options_name,
     a_table_is_made_if_that_is_asked_for,
     mistakes_are_told_when_the_sink_is_prepared,

@@ -143,7 +143,7 @@ def test_what_is_away_while_rows_are_encoded_is_no_fault_of_theirs(away):
     ("part", "value", "reason"),
     [
         ("partition", 2**31, "a partition must be an integer from 0 to 2147483647, not 2147483648"),
-        ("timestamp", 2**63, "a timestamp must be an integer from 0 to 9223372036854775807, not"),
+        ("timestamp", 2**63, "a timestamp must be an integer from 1 to 9223372036854775807, not"),
         ("topic", "a\0b", "there can be no topic of the name 'a\\x00b'"),
         ("topic", "\ud800", "there can be no topic of the name '\\ud800'"),
         ("topic", "", "there can be no topic of the name ''"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Rows, ServiceUnavailable
-from fulmen.errors import PASSED_ON, error_text
+from fulmen.errors import PASSED_ON, error_text, repr_of
 
 ERRORS = Stream(
     ("data", "reason", "position"),
@@ -126,6 +126,20 @@ def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
             made.append(None)
             rows.fail(i, error_text(error))
     return made
+
+
+def is_deletion(name: str, value: Any) -> bool:
+    """Whether a row deletes, by the value of the field that tells it.
+
+    Raises:
+        Malformed: It is no boolean, and not null.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise Malformed(
+            f"field {name!r} tells whether a row is deleted, and is {repr_of(value, 50)}, which is"
+            " not true, false or null"
+        )
+    return bool(value)
 
 
 def refuse_field(

@@ -98,6 +98,11 @@ class KafkaSpoutOptions(ClientOptions):
     """Parts of a message that are to be fields as well, after those of the format."""
     key_format: KeyFormat = "text"
     """What the field `key` is: `text`, `bytes`, or a mapping with `type: avro`."""
+    tombstones: Literal["values", "deleted", "drop"] = "values"
+    """What a message without a value is, which deletes its key from a compacted topic. `values`: a
+    row with null in all fields of the format. `deleted`: the same, and there is one more field,
+    `deleted`, the last, which is true for it and false for all others: sinks take it as their
+    `deletedField`. `drop`: it is left out."""
     start: Literal["earliest", "latest", "timestamp", "group"] = "earliest"
     """Where to begin a partition that the checkpoint has no position of: at its first message, at
     its end, at the first message of a time (`startTimestamp`), or at the offset that the group
@@ -124,20 +129,29 @@ class KafkaSpoutOptions(ClientOptions):
         if self.start == "group" and self.group_id is None:
             raise ValueError("`start: group` needs `group.id`")
         fields = self.fields
-        if len(fields) == len(self.include):
+        if self.tombstones == "deleted" and "key" not in self.include:
+            raise ValueError(
+                "`tombstones: deleted` needs the key of what is deleted: write `include: [key]`"
+            )
+        if not self.format.make().fields:
             raise ValueError("`format` has no fields: name those of the CSV in their order")
         twice = sorted({name for name in fields if fields.count(name) > 1})
         if twice:
             raise ValueError(
-                f"there are two fields {twice[0]!r}: each of `include` and of the format's fields"
-                " needs a name of its own"
+                f"there are two fields {twice[0]!r}: each of `include`, of `tombstones` and of the"
+                " format's fields needs a name of its own"
             )
         return self
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of the stream `default`."""
-        return (*self.format.make().fields, *self.include)
+        return (*self.format.make().fields, *self.more)
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """Those of them that are not the format's."""
+        return (*self.include, *(("deleted",) if self.tombstones == "deleted" else ()))
 
 
 class TransactionalKafkaSpoutOptions(KafkaSpoutOptions):
@@ -172,16 +186,22 @@ class KafkaSinkOptions(ClientOptions, SinkOptions):
     partition_field: Text | None = None
     """The field with the number of the partition. Default, and for null: as `partitioner` says."""
     timestamp_field: Text | None = None
-    """The field with the message's time in milliseconds since 1970. Default, and for null: now."""
+    """The field with the message's time in milliseconds since 1970, from 1 on: Kafka's client takes
+    0 for now. Default, and for null: now."""
     headers_field: Text | None = None
     """The field with the headers: a mapping, or a list of pairs of a name and a value. Bytes are as
     they are, anything else is text."""
+    deleted_field: Text | None = None
+    """The field that says, if it is true, that the row's key is deleted. Then the message has no
+    value."""
     format: MessageFormatOptions = TextOptions()
     """How a row becomes a message's value. By default it has all fields but those that
-    `topicField`, `partitionField`, `timestampField` and `headersField` name."""
+    `topicField`, `partitionField`, `timestampField`, `headersField` and `deletedField` name."""
 
     @model_validator(mode="after")
     def _know_subjects(self) -> Self:
+        if self.deleted_field is not None and self.key_field is None:
+            raise ValueError("`deletedField` needs `keyField`: what is deleted is a key")
         if self.key_format is not None and self.key_field is None:
             raise ValueError("`keyFormat` needs `keyField`")
         self.formats()

@@ -36,7 +36,13 @@ from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers, let_go
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import Group
-from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run, traceparents_of
+from fulmen.connectors.kafka.reading.messages import (
+    DROPPED,
+    MessageId,
+    Reader,
+    Run,
+    traceparents_of,
+)
 from fulmen.connectors.kafka.reading.rereading import Rereading
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
@@ -81,7 +87,7 @@ class KafkaSpout(Spout):
 
     @override
     def outputs_for(self, options: KafkaSpoutOptions) -> Outputs:
-        return {"default": options.format.make().stream(*options.include), ERRORS_STREAM: ERRORS}
+        return {"default": options.format.make().stream(*options.more), ERRORS_STREAM: ERRORS}
 
     @override
     def open(
@@ -146,6 +152,10 @@ class KafkaSpout(Spout):
     def next_tuple(self) -> bool:
         ready = self._ready
         if not ready and not self._fill():
+            return False
+        while ready and ready[0].stream == DROPPED:
+            self._emitted(ready.popleft().ids)
+        if not ready:
             return False
         rows, ids = ready[0].take(self._collector.room)
         self._collector.emit_many(rows, ready[0].stream, ids)
@@ -215,6 +225,7 @@ class KafkaSpout(Spout):
         except ServiceUnavailable as error:
             self._troubles.tell("format", error)
             return False
+        self._reader.tell(self._report)
         if self._context.is_traced:
             self._traceparents |= traceparents_of(self._fetched)
             for msg_id in list(

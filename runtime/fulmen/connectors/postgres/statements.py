@@ -21,6 +21,11 @@ class Statements(Protocol):
         ...
 
     @property
+    def delete(self) -> Composed:
+        """Deletes rows, given an array for each column of the key."""
+        ...
+
+    @property
     def ranks(self) -> Composed | None:
         """Numbers keys, given the same arrays. None: it does not matter which rows are equal."""
         ...

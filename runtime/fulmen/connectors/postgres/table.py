@@ -12,9 +12,10 @@ import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from fulmen.api.sinks import Mark, Rows
-from fulmen.connectors.postgres.database import Database, escaped, qualified
-from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, texts
-from fulmen.connectors.postgres.writing import Contention, Writer
+from fulmen.connectors.postgres.bisection import Refused, write_but_refused
+from fulmen.connectors.postgres.database import Database, escaped, qualified, said
+from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, array, texts
+from fulmen.connectors.postgres.writing import Contention, Writer, is_of_rows
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import (
@@ -97,6 +98,8 @@ class PostgresTable:
             db.execute(SQL("EXPLAIN ") + made.first_mark, ["", ""])
             db.execute(SQL("EXPLAIN ") + made.move_mark, [0, "", "", "", ""])
         db.execute(SQL("EXPLAIN ") + made.insert, ["{}"] * len(self.columns))
+        if options.deleted_field is not None:
+            db.execute(SQL("EXPLAIN ") + made.delete, ["{}"] * len(options.key))
         if options.mode == "copy":
             with db.cursor().copy(made.copy):
                 pass
@@ -152,6 +155,21 @@ class PostgresTransaction:
         """Write all rows but those that the server refuses."""
         return self._writer.write(items, self._key)
 
+    def delete(self, items: Sequence[Sequence[Text]]) -> Mapping[int, str]:
+        """Delete what has the keys of these rows, but where the server refuses that."""
+        keys = [[item[at] for at in self._key] for item in items]
+        return write_but_refused(range(len(keys)), lambda at: self._delete([keys[i] for i in at]))
+
+    def _delete(self, keys: Sequence[Sequence[Text]]) -> None:
+        columns = [array(column) for column in zip(*keys, strict=True)]
+        try:
+            with self._db.transaction():  # a savepoint
+                self._db.execute(self._statements.delete, columns)
+        except psycopg.Error as error:
+            if not is_of_rows(error):
+                raise
+            raise Refused(said(error)) from None
+
 
 @dataclass(frozen=True, init=False)
 class Statements:
@@ -159,6 +177,7 @@ class Statements:
 
     insert: Composed
     copy: Composed
+    delete: Composed
     ranks: Composed | None
     lock_mark: Composed
     first_mark: Composed
@@ -198,6 +217,7 @@ class Statements:
         copy = SQL("COPY {} ({}) FROM STDIN").format(qualified(options.table), names)
         object.__setattr__(self, "copy", copy)
         object.__setattr__(self, "replaces", options.mode == "upsert")
+        object.__setattr__(self, "delete", _delete(options, columns))
         replaces = options.mode == "upsert" and len(columns) > len(options.key)
         object.__setattr__(self, "ranks", _ranks(options, columns) if replaces else None)
 
@@ -228,6 +248,24 @@ def _ranks(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
         " SELECT {values}, u.at FROM unnest({arrays}) WITH ORDINALITY AS u ({aliases}, at)"
         ") AS keys ({names}, at) ORDER BY at"
     ).format(**parts)
+
+
+def _delete(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
+    """A statement that deletes rows, given an array for each column of the key."""
+    by_name = {column.name: column for column in columns}
+    key = [by_name[name] for name in options.key if name in by_name]
+    equal = [
+        SQL(f"t.{{}} = u.c{i}::{c.type if c.kind == 'text' else c.exact}").format(
+            Identifier(escaped(c.name))
+        )
+        for i, c in enumerate(key)
+    ]
+    return SQL("DELETE FROM {} AS t USING unnest({}) AS u ({}) WHERE {}").format(
+        qualified(escaped(options.table)),
+        SQL(", ").join([SQL("%s::text[]")] * len(key)),
+        SQL(", ").join(Identifier(f"c{i}") for i in range(len(key))),
+        SQL(" AND ").join(equal),
+    )
 
 
 def _on_conflict(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:

@@ -245,7 +245,7 @@ class Writer:
         code = code_of(error)
         if code == LACKS_ANOTHER and len(items) == 1:
             self._orphans.add(tuple(items[0]))
-        if code.startswith(ROWS_FAULT) or error.diag.source_function == RAISED:
+        if is_of_rows(error):
             return True
         if self._db.closed:
             self._contention.ends += 1
@@ -377,6 +377,11 @@ class Writer:
                 time.sleep(LOOK_SECONDS)
         with closing(db):
             yield db
+
+
+def is_of_rows(error: psycopg.Error) -> bool:
+    """Whether an error is about rows, by itself."""
+    return code_of(error).startswith(ROWS_FAULT) or error.diag.source_function == RAISED
 
 
 def _execute(

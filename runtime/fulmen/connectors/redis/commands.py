@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text
-from fulmen.connectors.formats.base import positions
+from fulmen.connectors.formats.base import is_deletion, positions
 from fulmen.connectors.redis.options import RedisSinkOptions
 from fulmen.connectors.templates import filler
 
@@ -28,10 +28,19 @@ def commands(
         Malformed: A field is named that is not among them.
     """
     key = filler(options.key, fields)
-    rest = _rest(options, fields)
+    if (name := options.deleted_field) is None:
+        rest = _rest(options, fields)
+        return lambda values: (key(values).encode(), *rest(values))
+    [at] = positions([name], fields)
+    others = [i for i in range(len(fields)) if i != at]
+    rest = _rest(options, [fields[i] for i in others])
+    field = filler(options.field, fields) if options.field else None
 
     def command(values: Sequence[Any]) -> Command:
-        return (key(values).encode(), *rest(values))
+        found = key(values).encode()
+        if not is_deletion(name, values[at]):
+            return (found, *rest([values[i] for i in others]))
+        return (found, b"DEL") if field is None else (found, b"HDEL", field(values).encode())
 
     return command
 

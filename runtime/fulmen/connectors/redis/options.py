@@ -81,6 +81,9 @@ class RedisSinkOptions(SinkOptions):
     Fields that are null are left out."""
     format: FormatOptions = TextOptions()
     """How a row is written as one value: of a set, list or string, or of a hash with `field`."""
+    deleted_field: Annotated[str, Field(min_length=1)] | None = None
+    """Of a string or hash: the field that says, if it is true, that the row is deleted. Then the
+    key is removed, or with `field` that field of the hash."""
     ex: Annotated[int, Field(ge=1)] | None = None
     """Seconds after which a key expires, counted from the last row that was written to it. Default:
     it does not."""
@@ -93,6 +96,8 @@ class RedisSinkOptions(SinkOptions):
             raise ValueError(f"`field` is for the type 'hash', not for {self.type!r}")
         if self.fields and (self.type not in ("hash", "stream") or self.field):
             raise ValueError("`fields` is for streams, and for hashes without `field`")
+        if self.deleted_field and self.type not in ("string", "hash"):
+            raise ValueError(f"`deletedField` is for strings and hashes, not for {self.type!r}")
         if self.maxlen and self.type != "stream":
             raise ValueError(f"`maxlen` is for the type 'stream', not for {self.type!r}")
         return self

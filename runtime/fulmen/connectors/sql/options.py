@@ -38,6 +38,8 @@ class TableSinkOptions(SinkOptions):
     key: tuple[Name, ...] = ()
     """The columns of the primary key, or of another unique index. `upsert` replaces the row that
     has the same values there."""
+    deleted_field: Name | None = None
+    """With `upsert`: the field that says, if it is true, that the row of this `key` is deleted."""
     create: dict[Name, Name] | None = None
     """Makes the table if there is none: `{column: type}`, with the types of the database. `key`
     becomes its primary key. Default: the table must be there."""
@@ -48,6 +50,8 @@ class TableSinkOptions(SinkOptions):
             raise ValueError("mode 'upsert' needs key: the columns that tell which row to replace")
         if self.key and self.mode != "upsert" and self.create is None:
             raise ValueError(f"mode {self.mode!r} uses no key. Write mode: upsert, or leave it out")
+        if self.deleted_field is not None and self.mode != "upsert":
+            raise ValueError("deletedField needs mode: upsert, with the key of what is deleted")
         written = [*self.key, *(self.columns or {}).values()]
         for column in written if self.create is not None else ():
             if column not in (self.create or {}):
@@ -68,7 +72,12 @@ class TableSinkOptions(SinkOptions):
         Raises:
             Malformed: A field is missing, or a column that must be written.
         """
-        columns = self.columns or dict(zip(fields, fields, strict=True))
+        if (deleted := self.deleted_field) is not None and deleted not in fields:
+            raise Malformed(
+                f"deletedField is {deleted!r}, but there is only {list(fields)}. Name a field that"
+                " is received"
+            )
+        columns = self.columns or {field: field for field in fields if field != deleted}
         if missing := [field for field in columns if field not in fields]:
             raise Malformed(
                 f"columns has the field {missing[0]!r}, but there is only {list(fields)}. Name"

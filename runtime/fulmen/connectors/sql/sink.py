@@ -11,12 +11,14 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.base import is_deletion
 from fulmen.connectors.formats.types import SAMPLES
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.transactional.errors import StoreRefused
@@ -46,6 +48,14 @@ class Transaction(Protocol):
     def write(self, items: Sequence[Sequence[Any]]) -> Mapping[int, str]:
         """Write all rows but those that the database refuses. Returns why, by position."""
         ...
+
+    def delete(self, items: Sequence[Sequence[Any]]) -> Mapping[int, str]:
+        """Delete what has the keys of these rows, but where the database refuses that."""
+        ...
+
+
+class Deletion(tuple[Any, ...]):
+    """A row whose key is deleted. All but the key is null."""
 
 
 class Table(Protocol):
@@ -78,11 +88,15 @@ class SqlSink(Sink):
         "_table",
         "_fields",
         "_names",
+        "_key",
+        "_deleted",
     )  # a DSN must not be in a checkpoint
     _mode: str
     _table: Table
     _fields: tuple[str, ...]
     _names: tuple[str, ...]
+    _key: frozenset[str]
+    _deleted: str | None
 
     def __init__(self) -> None:
         self.has_table = False
@@ -105,6 +119,7 @@ class SqlSink(Sink):
         self._mode = options.mode
         columns = self._columns(context)
         self._fields, self._names = tuple(columns), tuple(columns.values())
+        self._key, self._deleted = frozenset(options.key), options.deleted_field
         task = f"{context.topology}/{context.component}/{context.task_index}"
         if self.has_table:
             options = options.model_copy(update={"create": {}})
@@ -157,8 +172,37 @@ class SqlSink(Sink):
             missing = next(name for name in self._fields if name not in rows.fields)
             rows.fail_all(f"there is no field {missing!r}, only {list(rows.fields)}")
             return rows
-        values = list(zip(*rows, strict=True))
-        return self._table.encode([values[i] for i in positions], rows) if values else rows
+        values: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        if not values:
+            return rows
+        columns = [values[i] for i in positions]
+        if self._deleted is not None:
+            return self._encode_deletions(columns, rows)
+        return self._table.encode(columns, rows)
+
+    def _encode_deletions(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Any]:
+        """The same where some rows are deleted, as a field says."""
+        assert self._deleted is not None
+        at, gone = rows.fields.index(self._deleted), set[int]()
+        for i, row in enumerate(rows):
+            try:
+                if is_deletion(self._deleted, row[at]):
+                    gone.add(i)
+            except Malformed as error:
+                rows.fail(i, str(error))
+        kept = [
+            column
+            if name in self._key
+            else [None if i in gone else value for i, value in enumerate(column)]
+            for name, column in zip(self._names, columns, strict=True)
+        ]
+        items = list(self._table.encode(kept, rows))
+        for i in gone:
+            items[i] = Deletion(items[i])
+            for name, column in zip(self._names, kept, strict=True):
+                if name in self._key and column[i] is None:
+                    rows.fail(i, f"the row deletes a key whose column {name!r} is null")
+        return items
 
     @property
     def appends(self) -> bool:
@@ -193,12 +237,24 @@ class SqlSink(Sink):
 
 def _written(transaction: Transaction, rows: Rows, mark: Mark | None) -> Mapping[int, str]:
     if mark is None:
-        return transaction.write(rows)
+        return _carried_out(transaction, rows)
     kept = transaction.locked_mark(mark)
     if mark.is_written(kept.number, kept.tag):
         return unpack_refused(kept.refused or "[]")
-    refused = transaction.write(rows)
+    refused = _carried_out(transaction, rows)
     transaction.keep(mark, pack_refused(refused))
+    return refused
+
+
+def _carried_out(transaction: Transaction, items: Sequence[Any]) -> Mapping[int, str]:
+    """Write and delete rows in their order. Returns why some are refused, by position."""
+    if Deletion not in set(map(type, items)):
+        return transaction.write(items)
+    refused: dict[int, str] = {}
+    for deletes, group in groupby(range(len(items)), lambda i: type(items[i]) is Deletion):
+        at = list(group)
+        do = transaction.delete if deletes else transaction.write
+        refused |= {at[i]: reason for i, reason in do([items[i] for i in at]).items()}
     return refused
 
 

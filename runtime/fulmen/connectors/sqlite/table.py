@@ -36,6 +36,9 @@ class SqliteTable:
         """
         self._database, self._names = database, names
         self._insert = _insert(options, names)
+        self._key = [names.index(column) for column in options.key]
+        where = " AND ".join(f"{quoted(column)} = ?" for column in options.key)
+        self._delete = f"DELETE FROM {quoted(options.table)} WHERE {where}"
         if not options.create:
             database.refuse_absent(cure_of_absence("Correct the path", options.create))
         with database.opening() as db:
@@ -56,14 +59,17 @@ class SqliteTable:
     def transaction(self) -> Iterator[SqliteTransaction]:
         """One transaction. It holds the file's write lock from its beginning."""
         with self._database.transaction() as db:
-            yield SqliteTransaction(db, self._insert, len(self._names))
+            yield SqliteTransaction(db, self._insert, len(self._names), self._delete, self._key)
 
 
 class SqliteTransaction:
     """A transaction that writes rows and their mark."""
 
-    def __init__(self, db: sqlite3.Connection, insert: str, width: int) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, insert: str, width: int, delete: str, key: Sequence[int]
+    ) -> None:
         self._db, self._insert, self._width = db, insert, width
+        self._delete, self._key = delete, key
         self._mark: tuple[str, KeptMark] | None = None
 
     def locked_mark(self, mark: Mark) -> KeptMark:
@@ -118,6 +124,18 @@ class SqliteTransaction:
                 return refused | fatal
             self._db.execute("ROLLBACK")
             self._begin()
+
+    def delete(self, items: Sequence[Sequence[Value]]) -> Mapping[int, str]:
+        """Delete what has the keys of these rows, but where a constraint refuses it."""
+        refused: dict[int, str] = {}
+        for i, item in enumerate(items):
+            try:
+                self._db.execute(self._delete, [item[at] for at in self._key])
+            except sqlite3.IntegrityError as error:
+                if not self._db.in_transaction:  # a trigger has rolled back all
+                    raise
+                refused[i] = str(error)
+        return refused
 
     def _has_changed_something(self) -> bool:
         """Whether the last statement has left changes, though it failed."""

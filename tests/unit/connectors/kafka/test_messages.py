@@ -4,11 +4,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from fulmen.api.sinks import Rows
-from fulmen.connectors.kafka import KafkaSpoutOptions
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.reading.messages import Reader, traceparents_of
+from fulmen.connectors.kafka.reading.messages import DROPPED, Reader, traceparents_of
 from fulmen.connectors.kafka.writing.producing import Row
-from fulmen.connectors.kafka.writing.sink import with_traces
+from fulmen.connectors.kafka.writing.sink import _Encoder, with_traces
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 
@@ -19,6 +20,7 @@ def read(*messages, **config):
     return [
         (values, run.stream, msg_id)
         for run in runs
+        if run.stream != DROPPED
         for values, msg_id in zip(run.rows, run.ids, strict=True)
     ]
 
@@ -73,6 +75,64 @@ def test_a_message_is_read_the_same_whatever_comes_with_it(fields, other):
         *read(good, **config),
         *read(message(other, 6), **config),
     ]
+
+
+def test_a_tombstone_is_what_the_option_says():
+    messages = [message(b'{"a": 1}', 0, key=b"k"), message(None, 1, key=b"k"), message(b"{", 2)]
+    config = {"format": {"type": "json", "fields": ["a"]}, "include": ["key"]}
+    values = {
+        name: [(row, stream) for row, stream, _ in read(*messages, **config, tombstones=name)][:-1]
+        for name in ("values", "deleted", "drop")
+    }
+    assert values == {
+        "values": [([1, "k"], "default"), ([None, "k"], "default")],
+        "deleted": [([1, "k", False], "default"), ([None, "k", True], "default")],
+        "drop": [([1, "k"], "default")],
+    }
+    runs = Reader(KafkaSpoutOptions.model_validate(LEAST | config | {"tombstones": "drop"})).read(
+        messages
+    )
+    assert [(run.stream, run.ids) for run in runs] == [
+        *(("default", [(2, 0)]), (DROPPED, [(2, 1)]), ("errors", [(2, 2)]))
+    ]
+
+
+def test_a_tombstone_is_told_once_where_the_topology_does_not_say_what_it_is():
+    def told(*messages, **config):
+        reader, reports = Reader(KafkaSpoutOptions.model_validate(LEAST | config)), []
+        for one in messages:
+            reader.read([one])
+            reader.tell(reports.append)
+        return reports
+
+    json = {"format": {"type": "json", "fields": ["a"]}}
+    stone = message(None, 7)
+    [text] = told(message(b"{}"), stone, stone, **json)
+    assert text.startswith("orders[2]@7 has no value: it is a tombstone, which deletes its key.")
+    assert told(stone, **json, tombstones="values") == told(stone) == []
+
+
+def sent(values, fields=("key", "n", "gone"), **config):
+    options = KafkaSinkOptions.model_validate(LEAST | {"format": {"type": "json"}, **config})
+    made = options.format.make()
+    return _Encoder(options, fields, made, None).encode(values)
+
+
+def test_a_row_that_is_deleted_becomes_a_tombstone():
+    config = {"keyField": "key", "deletedField": "gone"}
+    assert sent(["k", 1, False], **config)[:3] == ("orders", b'{"key":"k","n":1}', b"k")
+    assert sent(["k", 1, True], **config)[:3] == ("orders", None, b"k")
+    with pytest.raises(Malformed, match="the row deletes a key, and has none"):
+        sent([None, 1, True], **config)
+    with pytest.raises(Malformed, match="'gone' tells whether a row is deleted, and is 'no'"):
+        sent(["k", 1, "no"], **config)
+
+
+def test_a_timestamp_that_the_client_takes_for_now_is_refused():
+    config = {"keyField": "key", "timestampField": "n"}
+    assert sent(["k", 1, None], **config).timestamp == 1
+    with pytest.raises(Malformed, match="a timestamp must be an integer from 1 to"):
+        sent(["k", 0, None], **config)
 
 
 def test_a_part_of_a_run_is_taken():

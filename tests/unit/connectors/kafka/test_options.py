@@ -26,6 +26,7 @@ CSV = {"type": "csv", "fields": ["offset"]}
         ({"start": "group"}, "`start: group` needs `group.id`"),
         ({"format": {"type": "csv"}}, "`format` has no fields: name those of the CSV"),
         ({"include": ["offset"], "format": CSV}, "there are two fields 'offset'"),
+        ({"tombstones": "deleted"}, r"needs the key of what is deleted: write `include: \[key\]`"),
         ({"topic": "or ders"}, "String should match pattern"),
         ({"refreshSeconds": 0}, "greater than 0"),
         ({"properties": {"enable.auto.commit": True}}, "'enable.auto.commit' can't be set: pos"),
@@ -52,6 +53,18 @@ def test_fields_are_those_of_the_format_and_then_the_included_ones():
         "default": Stream(("user", "url", "key")),
         "errors": Stream(("data", "reason", "position")),
     }
+
+
+def test_the_last_field_tells_tombstones_if_that_is_asked_for():
+    config = {"include": ["key"], "tombstones": "deleted"}
+    options = KafkaSpoutOptions.model_validate(LEAST | config)
+    assert options.fields == ("value", "key", "deleted")
+    assert KafkaSpout().outputs_for(options)["default"] == Stream(("value", "key", "deleted"))
+
+
+def test_a_sink_that_deletes_needs_keys():
+    with pytest.raises(ValidationError, match="`deletedField` needs `keyField`"):
+        KafkaSinkOptions.model_validate(LEAST | {"deletedField": "deleted"})
 
 
 def test_a_spout_reads_all_that_is_committed_unless_it_is_told_otherwise():

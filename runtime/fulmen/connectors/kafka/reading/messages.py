@@ -11,10 +11,19 @@ from confluent_kafka import Message
 
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import AvroKeyOptions, Format, Malformed, unread
+from fulmen.connectors.formats import (
+    AvroKeyOptions,
+    BytesOptions,
+    Format,
+    Malformed,
+    TextOptions,
+    unread,
+)
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSpoutOptions
 from fulmen.errors import IGNORED
 
+DROPPED = ""
+"""In place of a stream: of messages that are left out."""
 MessageId = tuple[int, int]
 """Partition and offset."""
 
@@ -24,7 +33,7 @@ class Run:
     """Messages for one stream, one behind the other.
 
     Attributes:
-        stream: The default one, or `errors`.
+        stream: The default one, `errors`, or DROPPED.
         rows: The values of each.
         ids: The message id of each.
     """
@@ -41,7 +50,13 @@ class Run:
 
 
 class Reader:
-    """Makes tuples of messages."""
+    """Makes tuples of messages.
+
+    Attributes:
+        notice: What is to be reported, once; empty: nothing.
+    """
+
+    notice = ""
 
     def __init__(self, options: KafkaSpoutOptions) -> None:
         self._topic = options.topic
@@ -49,6 +64,9 @@ class Reader:
         self._formats = [made]
         self._decode_each = made.decode_each
         self._nulls = [None] * len(made.fields)
+        self._tombstones = options.tombstones
+        says = "tombstones" in options.model_fields_set
+        self._is_told = says or isinstance(options.format, TextOptions | BytesOptions)
         parts: dict[str, Callable[[Message], Any]] = {
             "key": self._key_part(options.key_format),
             "topic": Message.topic,
@@ -56,8 +74,9 @@ class Reader:
             "offset": Message.offset,
             "timestamp": _milliseconds,
             "headers": _headers,
+            "deleted": _is_tombstone,
         }
-        self._parts = [parts[name] for name in options.include]
+        self._parts = [parts[name] for name in options.more]
 
     def _key_part(self, chosen: str | AvroKeyOptions) -> Callable[[Message], Any]:
         if isinstance(chosen, str):
@@ -83,7 +102,7 @@ class Reader:
         Raises:
             ServiceUnavailable: What a format needs is away. Read them again later.
         """
-        found = self._values([message.value() for message in messages])
+        found = self._values(messages)
         for part in self._parts:
             for i, message in enumerate(messages):
                 if isinstance(values := found[i], list):
@@ -94,21 +113,42 @@ class Reader:
         # None, by its types, but only where the client has an error
         ids: list[Any] = [(message.partition(), message.offset()) for message in messages]
         runs, first = [], 0
-        for at in [i for i, values in enumerate(found) if isinstance(values, Malformed)]:
+        for at in [i for i, values in enumerate(found) if not isinstance(values, list)]:
             runs.append(Run(DEFAULT_STREAM, found[first:at], ids[first:at]))
-            refused = [messages[at].value(), str(found[at]), self.position(*ids[at])]
-            runs.append(Run(ERRORS_STREAM, [refused], [ids[at]]))
+            if found[at] is None:
+                runs.append(Run(DROPPED, [], [ids[at]]))
+            else:
+                refused = [messages[at].value(), str(found[at]), self.position(*ids[at])]
+                runs.append(Run(ERRORS_STREAM, [refused], [ids[at]]))
             first = at + 1
         runs.append(Run(DEFAULT_STREAM, found[first:], ids[first:]))
         return [run for run in runs if run.ids]
 
-    def _values(self, data: Sequence[bytes | None]) -> list[Any]:
-        """Of each message the values, or Malformed."""
+    def _values(self, messages: Sequence[Message]) -> list[Any]:
+        """Of each message the values, Malformed, or None if it is left out."""
+        data = [message.value() for message in messages]
         found = self._decode_each([one for one in data if one is not None])
         if len(found) == len(data):
             return found
-        values = iter(found)
-        return [next(values) if one is not None else self._nulls.copy() for one in data]
+        if not self._is_told:
+            self._is_told, first = True, messages[data.index(None)]
+            self.notice = (
+                f"{self._topic}[{first.partition()}]@{first.offset()} has no value: it is a"
+                " tombstone, which deletes its key. It is emitted with null in all fields of the"
+                " format. Write `tombstones: deleted` to have a field that says so, for"
+                " `deletedField` of a sink; or `drop`, or `values` if this is right"
+            )
+        values, drops = iter(found), self._tombstones == "drop"
+        return [
+            next(values) if one is not None else None if drops else self._nulls.copy()
+            for one in data
+        ]
+
+    def tell(self, report: Callable[[str], object]) -> None:
+        """Report what is to be reported."""
+        if self.notice:
+            report(self.notice)
+            self.notice = ""
 
     def position(self, partition: int, offset: int) -> str:
         """Where a message is, for people: `orders[3]@1207`."""
@@ -134,6 +174,10 @@ def _avro_key(form: Format, message: Message) -> Any:
 def _milliseconds(message: Message) -> int | None:
     kind, milliseconds = message.timestamp()
     return milliseconds if kind else None
+
+
+def _is_tombstone(message: Message) -> bool:
+    return message.value() is None
 
 
 def _headers(message: Message) -> list[Any]:

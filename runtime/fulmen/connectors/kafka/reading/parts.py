@@ -23,7 +23,7 @@ from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import Group
-from fulmen.connectors.kafka.reading.messages import Reader
+from fulmen.connectors.kafka.reading.messages import DROPPED, Reader
 from fulmen.connectors.kafka.reading.partition_reader import PartitionReader
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
@@ -291,8 +291,10 @@ class Parts:
         emit = collector.emit
         if part.gone is not None:
             emit([attempt, None, *part.gone], ERRORS_STREAM)
-        for run in self._messages.read(messages):
-            for values in run.rows:
+        runs = self._messages.read(messages)
+        self._messages.tell(collector.report_error)
+        for run in runs:
+            for values in run.rows if run.stream != DROPPED else ():
                 emit([attempt, *values], run.stream)
 
     def _note(self, txid: int, partition: int, end: int) -> None:

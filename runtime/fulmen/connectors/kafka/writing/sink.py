@@ -20,7 +20,7 @@ from fulmen.connectors.formats import (
     checked_text,
     encode_each,
 )
-from fulmen.connectors.formats.base import refused
+from fulmen.connectors.formats.base import is_deletion, refused
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import (
@@ -205,6 +205,8 @@ class _Encoder:
         made = _PARTS
         if key_form is not None and options.key_field is not None:
             made = _PARTS | {"key": _avro_key(key_form.encoder([options.key_field]))}
+        self._deleted = options.deleted_field or ""
+        self._deleted_at = at.pop("deleted", None)
         self._parts = [(part, i, made[part]) for part, i in at.items()]
 
     def encode(self, values: Values) -> Row:
@@ -214,6 +216,11 @@ class _Encoder:
             Malformed: The row can't be one.
         """
         row = {part: made(values[i]) for part, i, made in self._parts if values[i] is not None}
+        at = self._deleted_at
+        if at is not None and is_deletion(self._deleted, values[at]):
+            if "key" not in row:
+                raise Malformed("the row deletes a key, and has none")
+            return Row(**{"topic": self._topic, "value": None, **row})
         return Row(**{"topic": self._topic, "value": self._value(values), **row})
 
 
@@ -240,6 +247,7 @@ def _named(options: KafkaSinkOptions) -> Mapping[str, str | None]:
         "partition": options.partition_field,
         "timestamp": options.timestamp_field,
         "headers": options.headers_field,
+        "deleted": options.deleted_field,
     }
 
 
@@ -298,11 +306,11 @@ def _name_of_topic(value: Any) -> str:
     return value
 
 
-def _whole_number(what: str, most: int) -> Part:
+def _whole_number(what: str, least: int, most: int) -> Part:
     def checked(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             found = repr_of(value, 50)
-            raise Malformed(f"{what} must be an integer from 0 to {most}, not {found}")
+            raise Malformed(f"{what} must be an integer from {least} to {most}, not {found}")
         return value
 
     return checked
@@ -333,7 +341,7 @@ def _header(content: Any) -> bytes | None:
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "topic": _name_of_topic,
     "key": _key,
-    "partition": _whole_number("a partition", (1 << 31) - 1),
-    "timestamp": _whole_number("a timestamp", (1 << 63) - 1),
+    "partition": _whole_number("a partition", 0, (1 << 31) - 1),
+    "timestamp": _whole_number("a timestamp", 1, (1 << 63) - 1),  # 0 is now for the client
     "headers": _headers,
 }
