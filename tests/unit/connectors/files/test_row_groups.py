@@ -7,18 +7,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from fulmen.connectors.files import ParquetSpout
-from fulmen.connectors.files.reading import row_groups
-from fulmen.connectors.files.reading.row_groups import BATCH_BYTES, PageHeader, RowGroups
+from fulmen.connectors.files.reading import parquet_spout, row_groups
+from fulmen.connectors.files.reading.row_groups import PageHeader, RowGroups
 from support.file_spouts import Emits, SpoutLives
 
 ROWS = 64
-LONG = "x" * (1 << 20)
+LIMIT = 1 << 18
+LONG = "x" * (1 << 16)
 DEEP = pa.map_(pa.string(), pa.list_(pa.string()))
 COLUMNS = {
     "shared": ([LONG] * ROWS, pa.string()),
     "in-structs": ([{"a": LONG}] * ROWS, pa.struct({"a": pa.string()})),
     "in-maps-of-lists": ([[(LONG, [LONG])]] * ROWS, DEEP),
-    "of-a-width": ([b"x" * (1 << 20)] * ROWS, pa.binary(1 << 20)),
+    "of-a-width": ([b"x" * (1 << 16)] * ROWS, pa.binary(1 << 16)),
     "rare": ([*["x"] * 5000, *[LONG] * ROWS], pa.string()),
     "begins-alike": ([f"{LONG}{i}" for i in range(ROWS)], pa.string()),
 }
@@ -38,7 +39,9 @@ class Sizes(Emits):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_batches_of_a_file_that_is_a_few_bytes_are_bounded(tmp_path, name):
+def test_batches_of_a_file_that_is_a_few_bytes_are_bounded(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(row_groups, "BATCH_BYTES", LIMIT)
+    monkeypatch.setattr(parquet_spout, "BATCH_BYTES", LIMIT)
     values, kind = COLUMNS[name]
     delta = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
     path = tmp_path / "a.parquet"
@@ -55,8 +58,8 @@ def test_batches_of_a_file_that_is_a_few_bytes_are_bounded(tmp_path, name):
     while life.spout.progress.again:
         life.spout.next_tuple()
     assert found.ids[len(values) :] == found.ids[len(values) - ROWS : len(values)]
-    assert max(found.sizes) < 3 * BATCH_BYTES
-    assert len(found.sizes) < 40, "small pieces are put together"
+    assert max(found.sizes) < 3 * LIMIT
+    assert len(found.sizes) < 100, "small pieces are put together"
 
 
 def told(path, **config):
@@ -76,11 +79,11 @@ def test_a_row_that_is_too_large_is_told(tmp_path):
 
 def test_a_page_that_is_too_large_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(row_groups, "MOST_BYTES", 1 << 20)
-    table = pa.table({"v": [f"{LONG}{i}" for i in range(3)]})
+    table = pa.table({"v": [f"{LONG}{i}" for i in range(48)]})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, compression="zstd")
     assert told(tmp_path / "a.parquet") == [
         "a page of its column 'v' has 3 MiB, and 1 MiB is the limit. Write it with smaller pages."
-        " Its rows 0 to 2 are left out"
+        " Its rows 0 to 47 are left out"
     ]
 
 
