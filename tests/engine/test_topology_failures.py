@@ -10,6 +10,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
+from support.deadly_calls import check, deadly
 from support.engine_runs import Numbers
 from support.poison import PinnedMessages, bomb, poisonous
 from support.result_parts import AtBatchEnds, DeadLetters, RandomSink, check_results
@@ -116,7 +117,7 @@ class EndsAfterTheNote(RecordingObserver):
             self.stop.now = True
 
 
-def test_a_tick_that_kills_is_told_and_tried_again(spark):
+def test_what_kills_in_no_call_of_an_authors_method_is_told_and_tried_again(spark):
     """Nobody can tell it from a cluster that takes workers away, so it doesn't end the topology."""
     stop = Stop()
     observer = EndsAfterTheNote(stop)
@@ -127,6 +128,15 @@ def test_a_tick_that_kills_is_told_and_tried_again(spark):
     assert len([note for note in observer.notes if re.search(told, note)]) == 1  # not again
     assert driver.totals.failed_attempts < 20
     assert driver.coordinator.number < 20
+
+
+def test_timers_windows_and_other_calls_that_end_their_process_are_left_out_and_no_tuple_is(spark):
+    drained = Drained(spark, deadly("exit"))
+    check(lambda name: ChainMap(*drained.committed.state(name).values()))
+    assert drained.committed.pending() == NOTHING_PENDING
+    assert drained.totals.trees.failed == 0
+    notes = "\n".join(drained.observer.notes)
+    assert "is left out: end_batch ends its process. Everything else goes on" in notes
 
 
 def test_pending_trees_go_on_with_other_workers_and_ackers(spark):

@@ -75,6 +75,11 @@ class Tally(BasicBolt):
         self.state[tup["n"]] = self.state.get(tup["n"], 0) + 1
 
 
+class EndsWherePickled:
+    def __reduce__(self):
+        FAULTS["os._exit"]()
+
+
 class Bomb(BasicBolt):
     """Ends its process with its third tick, whatever it receives."""
 
@@ -84,7 +89,7 @@ class Bomb(BasicBolt):
     def execute(self, tup, collector):
         self.ticks += tup.is_tick()
         if self.ticks > 2:
-            FAULTS["os._exit"]()
+            self.field = EndsWherePickled()
 
 
 def poisonous(poison, limit, in_a_batch=3, spout=Messages, tasks=2, drink=Drink, conf=(), **spec):

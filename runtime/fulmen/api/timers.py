@@ -33,6 +33,17 @@ class OwnWindows(NamedTuple):
     lag: int
 
 
+class WindowCalls:
+    """Is told of each call of an author's code for a window. The engine has another one."""
+
+    def begin(self, key: Hashable, end: int | None) -> bool:  # noqa: ARG002 (for the engine's)
+        """A window is to be called. Returns whether it is: not if that ends processes."""
+        return True
+
+    def end(self) -> None:
+        """The call has ended, well or not."""
+
+
 class TimerKeeper(ABC):
     """Keeps the timers of one task. The engine has one."""
 
@@ -63,6 +74,8 @@ class Timers:
         """The batch clock in seconds; None before the first batch. For the engine."""
         self.windows: OwnWindows | None = None
         """Said to people in place of a timer. Of Fulmen's own windows."""
+        self.window_calls = WindowCalls()
+        """Of windows with tuples. For the engine."""
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Timers, ()

@@ -80,10 +80,10 @@ def away_sentence(component: str, service: str, since: float, reason: str) -> st
 
 
 def left_out_sentence(component: str, task: int, since: float, reason: str) -> str:
-    """That batches do without a spout task.
+    """That batches do without a spout task, or without a call of a bolt's.
 
     Args:
-        component: The spout.
+        component: The component.
         task: Its task.
         since: In seconds of time.time().
         reason: Which call, and what is wrong with it.

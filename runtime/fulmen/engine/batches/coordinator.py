@@ -25,6 +25,7 @@ from fulmen.engine.batches.done import (
 from fulmen.engine.batches.end_of_input import EndOfInput
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.failures.left_out import MAKING, LeftOut, Unmade
+from fulmen.engine.batches.failures.own_calls import OwnCalls
 from fulmen.engine.batches.failures.service_probe import ServiceProbe
 from fulmen.engine.batches.idle import Idle
 from fulmen.engine.batches.rests import Rests, gather_seconds
@@ -40,6 +41,7 @@ from fulmen.engine.batches.summaries import (
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.batches.unfinished import Unfinished
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
+from fulmen.engine.protocol.callbacks.call_names import OF_NO_TUPLE, method_of
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
@@ -83,6 +85,7 @@ class Coordinator:
         has_looked: Whether that is said, of all that has come so far. It is part of the commit.
         left_out: Spout tasks that batches do without.
         unmade: Other tasks whose instances could not be made.
+        own_calls: Of bolts, for no tuple, that made batches fail.
     """
 
     current: CurrentTopology
@@ -115,6 +118,7 @@ class Coordinator:
     has_looked: bool = False
     left_out: LeftOut = field(default_factory=LeftOut)
     unmade: Unmade = field(default_factory=Unmade)
+    own_calls: OwnCalls = field(default_factory=OwnCalls)
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -180,6 +184,8 @@ class Coordinator:
             ends_time=self.drains and self.is_at_end and not self.more_may_come,
             looks_ahead=self.looks_ahead,
             left_out=left_out,
+            one_by_one=self.own_calls.one_by_one,
+            without=self.own_calls.without(now),
         )
         return self.attempt
 
@@ -309,6 +315,7 @@ class Coordinator:
         self.base = done.header.tag
         self.left_out.succeeded(done.header.left_out)
         self.unmade.succeeded()
+        self.own_calls.succeeded(done.summaries)
         self.deliveries, self.watermarks = done.deliveries, done.watermarks
         self.attempt = None
         self._is_retry = False
@@ -387,7 +394,10 @@ class Coordinator:
         had = self.transactions is not None and self.transactions.came_to_nothing(
             reason, is_outage=is_outage
         )
-        if had or is_outage or self._is_spouts_own(calls, hung_seconds, poisoned, now):
+        is_spouts = not (had or is_outage) and self._is_spouts_own(
+            calls, hung_seconds, poisoned, now
+        )
+        if had or is_outage or is_spouts or self._is_bolts_own(calls, hung_seconds, now):
             return
         likely = self.size.most_likely(max(1, len(self._spout_tasks())))
         self.crashes.failed(likely, reason, traceback)
@@ -409,6 +419,16 @@ class Coordinator:
             self.left_out.blame(task, "", now, is_proven=True)
             self.crashes = Crashes()
         return bool(own or proven)
+
+    def _is_bolts_own(self, calls: Sequence[Call], hung_seconds: float, now: float) -> bool:
+        """Whether the attempt failed in calls of bolts that are for no tuple: these are blamed."""
+        spouts = self._spout_tasks()
+        own = [c for c in calls if c.task not in spouts and method_of(c.callback) in OF_NO_TUPLE]
+        for call in own:
+            self.own_calls.blame(
+                call.task, call.callback, now, hangs=hung_seconds > 0, lost_seconds=hung_seconds
+            )
+        return bool(own)
 
     @property
     def hopeless(self) -> bool:

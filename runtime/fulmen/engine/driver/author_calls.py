@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
-from fulmen.engine.batches.failures.left_out import Suspect
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
+from fulmen.engine.protocol.callbacks.call_names import method_of
 from fulmen.engine.protocol.callbacks.calls import CALLS, Call
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
@@ -27,8 +27,6 @@ HANG_SHARE = 0.5
 """Of the time that a job was given: a call that took so much of it has hung."""
 LOOK_SECONDS = 1.0
 TOLD_AGAIN_SECONDS = 60.0
-OWN_CALL = "a call of its own"
-"""What is said of one that is not known: the file that names it is gone with its pod."""
 
 
 @dataclass
@@ -81,7 +79,7 @@ class AuthorCalls:
                 if call.seconds >= placed.limits.hang_seconds and self._may_hang(call)
             ]
             shown = [
-                LongCall(self._who(call.task), call.callback, self.wall() - call.seconds)
+                LongCall(self._who(call.task), method_of(call.callback), self.wall() - call.seconds)
                 for call in found
             ]
             with self.totals.lock:
@@ -100,7 +98,8 @@ class AuthorCalls:
         self._told[key] = now
         began = time.strftime("%H:%M:%S UTC", time.gmtime(self.wall() - call.seconds))
         self.observer.note(
-            f"{self._who(call.task)}: {call.callback} runs since {began}, for {call.seconds:.0f} s"
+            f"{self._who(call.task)}: {method_of(call.callback)} runs since {began}, for"
+            f" {call.seconds:.0f} s"
         )
 
     def _may_hang(self, call: Call) -> bool:
@@ -124,8 +123,8 @@ class AuthorCalls:
         """
         for call in self.given_up:
             raise TopologyFailed(
-                f"{self._who(call.task)}: {call.callback} did not end for {call.seconds:.0f} s, so"
-                " the topology can't be drained. What is committed stays"
+                f"{self._who(call.task)}: {method_of(call.callback)} did not end for"
+                f" {call.seconds:.0f} s, so the topology can't be drained. What is committed stays"
             )
 
     def blamed(self, job: JobFailed | None) -> Sequence[Call]:
@@ -151,13 +150,14 @@ class AuthorCalls:
         if isinstance(job, JobTimedOut):
             what = f"it did not end within {job.seconds:g} s"
         for call in calls:
-            if call.callback == "execute":  # a tuple is to blame, which is told when it is found
+            method = method_of(call.callback)
+            if method == "execute":  # a tuple is to blame, which is told when it is found
                 continue
             component = self.planner.current.placed.plan.component_of(call.task)
-            error = ErrorReport(component, call.task, f"{call.callback}: {what}")
+            error = ErrorReport(component, call.task, f"{method}: {what}")
             for told in self.totals.note([error], self.wall()):
                 self.observer.error(told)
-        names = ", ".join(f"{call.callback} of {self._who(call.task)}" for call in calls)
+        names = ", ".join(f"{method_of(c.callback)} of {self._who(c.task)}" for c in calls)
         if hangs:
             return f"{reason}: {names}, did not end"
         return f"{reason}, in {names}".removeprefix(", ")
@@ -171,21 +171,24 @@ class AuthorCalls:
         """
         if (unmade := coordinator.unmade.certain) is not None:
             raise TopologyFailed(
-                f"{self._who(unmade.task)}: {_what(unmade)}. Batches can't do without this task"
+                f"{self._who(unmade.task)}: {unmade.reason}. Batches can't do without this task"
             )
         spec = self.planner.current.placed.topology.spec
         if spec.on_error == "crash":
             self.refuse(coordinator)
+            for suspect in coordinator.own_calls.out:
+                raise TopologyFailed(f"{self._who(suspect.task)}: {suspect.reason}")
         with self.totals.lock:
             shown = self.totals.waits.left_out
-            new = [s for s in coordinator.left_out if s.task not in shown]
+            out = [*coordinator.left_out, *coordinator.own_calls.paused]
+            new = [s for s in out if s.task not in shown]
             for suspect in new:
                 component = self.planner.current.placed.plan.component_of(suspect.task)
-                reason = _what(suspect)
+                reason = suspect.reason
                 shown[suspect.task] = LeftOutTask(component, suspect.task, reason, self.wall())
         for suspect in new:
             self.observer.note(
-                f"{self._who(suspect.task)}, is left out: {_what(suspect)}. Everything else goes"
+                f"{self._who(suspect.task)}, is left out: {suspect.reason}. Everything else goes"
                 " on, and it is tried again now and then"
             )
 
@@ -195,7 +198,8 @@ class AuthorCalls:
             return
         with self.totals.lock:
             shown = self.totals.waits.left_out
-            back = [task for task in shown if task not in coordinator.left_out]
+            out = {s.task for s in (*coordinator.left_out, *coordinator.own_calls.paused)}
+            back = [task for task in shown if task not in out]
             for task in back:
                 del shown[task]
         for task in back:
@@ -209,18 +213,10 @@ class AuthorCalls:
         """
         for suspect in coordinator.left_out:
             if suspect.is_certain:
-                raise TopologyFailed(f"{self._who(suspect.task)}: {_what(suspect)}")
+                raise TopologyFailed(f"{self._who(suspect.task)}: {suspect.reason}")
 
     def _who(self, task: int) -> str:
         placed = self.planner.current.placed
         component = placed.plan.component_of(task)
         kind = "spout" if component in placed.sources else "bolt"
         return f"{kind} {component!r}, task {task}"
-
-
-def _what(suspect: Suspect) -> str:
-    """What a spout task is left out for."""
-    callback = suspect.callback or OWN_CALL
-    if suspect.hangs:
-        return f"{callback} does not end"
-    return f"{callback} ends its process"

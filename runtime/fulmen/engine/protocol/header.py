@@ -107,6 +107,8 @@ class Header:
         wall: The time of day, in seconds of time.time(), if there are event times.
         opens: Nothing is run: instances are made, so that the job that follows finds them.
         left_out: Spout tasks that the batch does without: they are neither made nor called.
+        one_by_one: Bolt tasks that note each timer and window by itself.
+        without: Bolt task -> calls that the batch does without, by name -> why.
         taps: What people who look at tuples want to see of the batch.
     """
 
@@ -137,6 +139,8 @@ class Header:
     wall: float = 0.0
     opens: bool = False
     left_out: tuple[int, ...] = ()
+    one_by_one: tuple[int, ...] = ()
+    without: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     taps: tuple[TapRequest, ...] = ()
 
     def with_injected(self, injected: Injected) -> Header:
@@ -186,12 +190,12 @@ class Header:
     def decode(text: str) -> Header:
         """What `encode` made."""
         told = json.loads(text)
-        for name in ("permits", "bases"):  # JSON has no numbers as keys
+        for name in ("permits", "bases", "without"):  # JSON has no numbers as keys
             if name in told:
                 told[name] = {int(k): v for k, v in told[name].items()}
         if "watermarks" in told:
             told["watermarks"] = {name: tuple(two) for name, two in told["watermarks"].items()}
-        for name in ("poisoned", "left_out"):
+        for name in ("poisoned", "left_out", "one_by_one"):
             if name in told:
                 told[name] = tuple(told[name])
         if told.get("deliveries"):

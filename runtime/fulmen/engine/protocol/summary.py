@@ -145,6 +145,7 @@ class Summary:
         to_read: Spout task -> the parts of its source that have something to read, if they are
             without an end.
         timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
+        own_calls: Bolt task that is suspected -> its calls for no tuple that have ended.
         tapped: What there is for the taps that are open; None: none is.
         traces: What was noted of traced trees; None: nothing.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
@@ -191,6 +192,7 @@ class Summary:
     unread: dict[int, Sequence[str] | None] = field(default_factory=dict)
     to_read: dict[int, Sequence[str]] = field(default_factory=dict)
     timers: dict[int, PendingTimers] = field(default_factory=dict)
+    own_calls: dict[int, list[str]] = field(default_factory=dict)
     tapped: Tapped | None = None
     traces: TraceNotes | None = None
     extra: dict[str, Any] = field(default_factory=dict)

@@ -13,14 +13,18 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from fulmen.api.declarer import DEAD_LETTERS
+from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, REPLAYED
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
+from fulmen.engine.state import journals as journals_of
+from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.tasks.task_base import TaskBase
@@ -39,6 +43,7 @@ class RootTask(TaskBase):
         origin: The number of the task in root ids.
         sequence: The sequence number of its next message.
         failed_messages: Those that have failed.
+        dropped: What was dropped because it kills workers, by number.
     """
 
     now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
@@ -47,6 +52,15 @@ class RootTask(TaskBase):
     failed_messages: FailedMessages
     _origin_before: int | None = None  # that its pending messages have; None: the one of now
     _came: Mapping[int, Came] = MappingProxyType({})
+
+    @override
+    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
+
+    @override
+    def updates(self, number: int) -> dict[str, Update]:
+        found = super().updates(number)
+        return found | self.dropped.updates(number) if self.dropped else found
 
     @abstractmethod
     def remember(self, ids: Sequence[Any]) -> None:

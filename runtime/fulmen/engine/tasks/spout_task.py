@@ -25,7 +25,6 @@ from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.header import Header, Poison
 from fulmen.engine.protocol.summary import Resting, Summary
 from fulmen.engine.state import journals as journals_of
-from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.state.messages.failed_messages import MOST_RESTING, FailedMessages
 from fulmen.engine.state.messages.message_ids import MessageIds
@@ -75,10 +74,10 @@ class SpoutTask(RootTask):
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        super().restore_engine(engine, journals)
         self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
         self.sequence = engine.get("sequence", 0)
         self.restore_origin(engine)
-        self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
         self.ids = MessageIds()
         self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
         self.failed_messages = FailedMessages.restore(journals, self.ids)
@@ -126,10 +125,9 @@ class SpoutTask(RootTask):
             pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found[journals_of.PENDING] = pending
-        found |= self.guarded(
+        return found | self.guarded(
             "pickling its message ids", lambda: self.failed_messages.updates(number)
         )
-        return found | self.dropped.updates(number)
 
     @override
     def begin_batch(self, header: Header) -> None:

@@ -81,7 +81,7 @@ def waits_for(
     for name, reason in totals.failures.last():
         yield f"{name}: {reason.count:,} failed, such as: {reason.example}"
     for out in waits.left_out.values():
-        yield f"spout {out.component!r}, task {out.task}, is left out: {out.reason}"
+        yield f"{out.component!r}, task {out.task}, is left out: {out.reason}"
     for away in waits.away.values():
         yield f"{away.component!r} can't reach {away.name}: {away.reason}"
 

@@ -51,10 +51,10 @@ class Away:
 
 @dataclass(frozen=True)
 class LeftOutTask:
-    """A spout task that batches do without, as a call of its own made them fail.
+    """A spout task, or a bolt's call for no tuple, that batches do without, as it made them fail.
 
     Attributes:
-        component: The spout.
+        component: The component.
         task: The task.
         reason: Which call, and what is wrong with it.
         since: In seconds of time.time().
@@ -86,7 +86,7 @@ class Waits:
     """What holds up batches or spouts at the moment.
 
     Attributes:
-        left_out: Spout tasks that batches do without, by task.
+        left_out: What batches do without, by task.
         long_calls: Those that have not ended for seconds.
         exhausted: Spout task -> whether it says that there will never be another tuple; None: it
             does not know its end.

@@ -343,7 +343,9 @@ class StageTasks(LiveTasks):
                     for task in tasks:
                         run_work(self._chunks([task], outbox), outbox)
             for make in self._at_the_end(component, spec.tick_seconds, last):
-                queues = [[(t, c) for t in tasks if (c := make(t))] for tasks in executors]
+                queues = [
+                    [(t, c) for t in tasks for c in t.apart(make(t), outbox)] for tasks in executors
+                ]
                 if waits:
                     self._threads.run(queues, outbox)
                 else:

@@ -207,10 +207,10 @@ def report_of(
 
 
 def left_out(totals: Totals) -> str:
-    """About the spout tasks that batches do without; "" if there are none."""
+    """About tasks that batches do without, or without a call of theirs; "" if there are none."""
     with totals.lock:
         found = list(totals.waits.left_out.values())
-    said = [f"spout {one.component!r}, task {one.task}, is left out: {one.reason}" for one in found]
+    said = [f"{one.component!r}, task {one.task}, is left out: {one.reason}" for one in found]
     return "; ".join(said)[:MESSAGE_CHARACTERS]
 
 

@@ -248,6 +248,7 @@ class TaskWindows:
             BaseException: What the first of the author's calls has raised.
         """
         raised: list[BaseException] = []
+        calls = self._context.timers.window_calls
         for key, queue, firing in firings:
             for entry in firing.expired:
                 del self._bolt.state[key, entry.number]
@@ -255,13 +256,14 @@ class TaskWindows:
                 self._bolt.state[key, None] = astuple(queue.marks)
             else:
                 self._forget(key)
-            if firing.tuples:
+            if firing.tuples and calls.begin(key, firing.end):
                 try:
                     self._bolt.execute(self._window(key, firing))  # type: ignore[arg-type]
                 except PASSED_ON:
                     raise
                 except BaseException as error:  # noqa: BLE001 (author's code)
                     raised.append(error)
+                calls.end()
         for one in raised:
             if isinstance(one, FailedException) or one is not raised[0]:
                 self._collector.report_error(one)

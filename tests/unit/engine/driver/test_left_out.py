@@ -144,7 +144,7 @@ def test_who_is_left_out_is_shown_by_the_run_the_page_and_the_report():
     for _ in range(8):
         driver.step()
     task = driver.plan.tasks("bad")[0]
-    said = f"spout 'bad', task {task}, is left out: ack ends its process"
+    said = f"'bad', task {task}, is left out: ack ends its process"
     assert report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message == said
     (sentence,) = WaitFigures.of(driver.totals).sentences
     pattern = rf"'bad', task {task}, is left out since .* UTC: ack ends its process"

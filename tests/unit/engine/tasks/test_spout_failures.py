@@ -348,10 +348,15 @@ def test_many_failed_messages_with_one_poisonous_among_them():
     assert result.trees["acked"] == 39
 
 
+class KillsWhereItIsPickled:
+    def __reduce__(self):
+        raise Killed("at the end of each batch")
+
+
 def test_workers_that_always_die_stop_the_topology():
     def execute(bolt, tup, collector):
         if tup.is_tick():
-            raise Killed("at each tick")
+            bolt.state["x"] = KillsWhereItIsPickled()
 
     builder = TopologyBuilder()
     builder.set_spout("source", ListSpout([1, 2, 3], fields=["x"]))

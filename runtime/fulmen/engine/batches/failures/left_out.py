@@ -13,22 +13,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from fulmen.engine.protocol.callbacks.call_names import method_of
+
 DEATHS = 2
 """So often in a row a task's call ends its process before the task is left out: processes are lost
 for other reasons too, and some call is always under way."""
 CERTAIN_DEATHS = 3
 """So often before nobody but the task can be to blame."""
+OWN_CALL = "a call of its own"
+"""What is said of one that is not known: the file that names it is gone with its pod."""
 PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 3600.0
 
 
 @dataclass
 class Suspect:
-    """A task whose own call made batches fail, the last of them in a row.
+    """A call of a task's own that made batches fail, the last of them in a row.
 
     Attributes:
         task: Which.
-        callback: The method that was called; "" if that is not known.
+        callback: The name of what was called; "" if that is not known.
         hangs: Whether the call did not end, instead of ending its process.
         failures: How many batches failed of it in a row.
         pauses: How many times it was left out.
@@ -53,6 +57,21 @@ class Suspect:
     def is_certain(self) -> bool:
         """Whether nobody else can be to blame."""
         return self.hangs or self.failures >= CERTAIN_DEATHS
+
+    @property
+    def reason(self) -> str:
+        """What it is left out for."""
+        callback = method_of(self.callback) or OWN_CALL
+        return f"{callback} does not end" if self.hangs else f"{callback} ends its process"
+
+    def failed(self, now: float, *, hangs: bool, lost_seconds: float) -> None:
+        """It made a batch fail. With the second one in a row, or if it hangs, it is left out."""
+        self.hangs = hangs
+        self.failures += 1
+        if hangs or self.failures >= DEATHS:
+            shortest = max(PAUSE_SECONDS, lost_seconds)
+            self.again = now + min(LONGEST_PAUSE_SECONDS, shortest * 2**self.pauses)
+            self.pauses = min(self.pauses + 1, 16)
 
 
 @dataclass
@@ -92,12 +111,10 @@ class LeftOut:
             is_proven: It can't have been anything else.
         """
         suspect = self._suspects.setdefault(task, Suspect(task, callback, hangs, now))
-        suspect.callback, suspect.hangs = callback, hangs
-        suspect.failures = CERTAIN_DEATHS if is_proven else suspect.failures + 1
-        if hangs or suspect.failures >= DEATHS:
-            shortest = max(PAUSE_SECONDS, lost_seconds)
-            suspect.again = now + min(LONGEST_PAUSE_SECONDS, shortest * 2**suspect.pauses)
-            suspect.pauses = min(suspect.pauses + 1, 16)
+        suspect.callback = callback
+        if is_proven:
+            suspect.failures = CERTAIN_DEATHS - 1
+        suspect.failed(now, hangs=hangs, lost_seconds=lost_seconds)
         return suspect
 
     def tasks(self, now: float, *, tries: bool) -> tuple[int, ...]:

@@ -26,7 +26,6 @@ from fulmen.api.tuples import (
     FINISH_STREAM,
     TICK_COMPONENT,
     TICK_STREAM,
-    TIMER_STREAM,
 )
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
@@ -35,6 +34,7 @@ from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.author.forks import end_child
+from fulmen.engine.tasks.bolts.named_calls import CALLBACKS, NamedCalls
 from fulmen.engine.tasks.bolts.result_task import ResultTask
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.traced_tuples import note_executed
@@ -42,13 +42,11 @@ from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError, text_of, with_causes
 
-CALLBACKS = {DRAIN_STREAM: "drain", END_STREAM: "end_batch", TIMER_STREAM: "on_timer"}
-"""The author's methods that are called in place of `execute`, by the stream that stands for it."""
 NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
 """Streams whose chunks are no tuples, and not counted."""
 
 
-class BoltTask(ResultTask, TimedTask):
+class BoltTask(NamedCalls, ResultTask, TimedTask):
     """What the three kinds of bolt have in common.
 
     Attributes:
@@ -81,7 +79,7 @@ class BoltTask(ResultTask, TimedTask):
         self.failed = []
         self.callback = CALLBACKS.get(chunk.stream, "execute")
         self.collector.open()
-        calling = CALLS.begin(self.task, self.callback)
+        calling = CALLS.begin(self.task, self.name_of(chunk))
         self.execute(chunk)
         end_child()
         CALLS.end(calling)
@@ -129,6 +127,8 @@ class BoltTask(ResultTask, TimedTask):
             if outbox.traces is not None:
                 took = self.seconds if took is None else took
                 note_executed(outbox.traces, self.component, chunk, took, self.failed)
+        if self.letters:
+            self.send_letters(outbox)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
         self.collector.release()

@@ -50,6 +50,7 @@ class ResultTask(RootTask):
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        super().restore_engine(engine, journals)
         origin = self.placed.origins.get(self.placed.plan.key_of(self.task))
         if origin is None:
             return

@@ -182,6 +182,10 @@ class SinkTask(BoltTask):
         return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
 
     @override
+    def name_of(self, chunk: Chunk) -> str:
+        return "write"  # of tuples, also at the end of a batch
+
+    @override
     def drain(self) -> None:
         """There is no last turn: all rows are written at the end of their batch."""
 

@@ -1,0 +1,179 @@
+"""A bolt's calls that are for no tuple: how each is noted, and what becomes of a deadly one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.declarer import DEAD_LETTERS
+from fulmen.api.timers import WindowCalls
+from fulmen.api.tuples import (
+    DRAIN_STREAM,
+    END_STREAM,
+    TICK_COMPONENT,
+    TICK_STREAM,
+    TIMER_STREAM,
+)
+from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.callbacks.call_names import (
+    COMMITTED,
+    DRAIN,
+    END,
+    TICK,
+    TIMER,
+    WINDOW,
+    name_of,
+)
+from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.figures.statistics import DROPPED
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.state.messages import dropped_tuples
+from fulmen.engine.tasks.bolts.result_task import ResultTask
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+
+CALLBACKS = {DRAIN_STREAM: DRAIN, END_STREAM: END, TIMER_STREAM: TIMER}
+"""The author's methods that are called in place of `execute`, by the stream that stands for it."""
+_NAMES = {**CALLBACKS, TICK_STREAM: TICK}
+
+
+class NamedCalls(ResultTask):
+    """What a task of a bolt does besides executing tuples.
+
+    Attributes:
+        letters: What was left out since it was sent to the dead letters last.
+    """
+
+    @override
+    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        super().restore_engine(engine, journals)
+        self.letters: list[list[Any]] = []
+        self._header: Header | None = None
+        self._made: set[str] = set()
+
+    @override
+    def begin(self, journals: Journals) -> None:
+        self.context.timers.window_calls = _NotedWindows(self)
+        super().begin(journals)
+
+    @override
+    def begin_batch(self, header: Header) -> None:
+        self._header, self._made = header, set()
+        super().begin_batch(header)
+        if self._was_told:
+            self._made.add(COMMITTED)
+
+    @property
+    @override
+    def hears_commits(self) -> bool:
+        return self._why_not(COMMITTED) is None and super().hears_commits
+
+    @override
+    def tell(self, summary: Summary) -> None:
+        super().tell(summary)
+        if self._is_one_by_one:
+            summary.own_calls[self.task] = sorted(self._made)
+
+    def _why_not(self, name: str) -> str | None:
+        """Why a call is left out; None: it is not."""
+        without = self._header.without.get(self.task) if self._header else None
+        return without.get(name) if without else None
+
+    @property
+    def _is_one_by_one(self) -> bool:
+        return self._header is not None and self.task in self._header.one_by_one
+
+    def name_of(self, chunk: Chunk) -> str:
+        """Under which name the call for a chunk is noted."""
+        if chunk.component != TICK_COMPONENT:
+            return "execute"
+        name = _NAMES.get(chunk.stream, "execute")
+        if name == TIMER and self._is_one_by_one:
+            return name_of(name, chunk.rows[0][0])
+        return name
+
+    def _is_called(self, name: str) -> bool:
+        """Whether a call is made that comes again and again."""
+        if self._why_not(name) is not None:
+            return False
+        self._made.add(name)
+        return True
+
+    def apart(self, chunk: Chunk | None, outbox: Outbox) -> Iterator[Chunk]:
+        """The same without calls that are left out; each by itself, where one is looked for."""
+        if chunk is None:
+            return
+        if chunk.stream != TIMER_STREAM:
+            if self._is_called(self.name_of(chunk)):
+                yield chunk
+        elif not self._is_one_by_one:
+            yield chunk
+        else:
+            for row in chunk.rows:
+                one = Chunk(chunk.component, chunk.stream, chunk.fields, -1, None, [row])
+                if not self._leaves_out(self.name_of(one), TIMER_STREAM, list(row)):
+                    yield one
+            self.send_letters(outbox)
+
+    def begins_window(self, key: Hashable, end: int | None) -> bool:
+        """A window is to be called. Returns whether it is."""
+        name = WINDOW
+        if self._is_one_by_one:
+            name = name_of(WINDOW, key, end or "")
+            if self._leaves_out(name, WINDOW_STREAM, [key, end]):
+                return False
+        self._calling = CALLS.begin(self.task, name)
+        return True
+
+    def window_ended(self) -> None:
+        """The call has ended."""
+        CALLS.end(self._calling)
+
+    def _leaves_out(self, name: str, stream: str, values: list[Any]) -> bool:
+        """Whether a call for a key is left out: then it is over, reported, and kept."""
+        reason = self._why_not(name)
+        if reason is None:
+            return False
+        self.was_called = True
+        dropped_tuples.note(self.dropped, stream, values, None, reason, "", self.now())
+        kept = self.dropped[max(self.dropped)]["values"]
+        key, at = kept
+        which = f"key {key!r}" if at is None else f"key {key!r}, at {at}"
+        self.report(f"left out for {which}: {reason}")
+        self.letters.append([stream, kept, None, 1, reason])
+        return True
+
+    def send_letters(self, outbox: Outbox) -> None:
+        """Send what was left out to the dead letters."""
+        letters, self.letters = self.letters, []
+        if not letters:
+            return
+        outbox.counts[self.component, DROPPED, ""] += len(letters)
+        routes = self.routes.get(DEAD_LETTERS)
+        if routes is None or not routes.subscriptions:
+            return
+        if self._keeps:
+            self.send_results(DEAD_LETTERS, EmittedRows(letters), outbox)
+        else:
+            outbox.send(self.task, routes, EmittedRows(letters), None)
+
+
+WINDOW_STREAM = "__window"
+"""Stands for a window in dead letters."""
+
+
+class _NotedWindows(WindowCalls):
+    def __init__(self, task: NamedCalls) -> None:
+        self._task = task
+
+    @override
+    def begin(self, key: Hashable, end: int | None) -> bool:
+        return self._task.begins_window(key, end)
+
+    @override
+    def end(self) -> None:
+        self._task.window_ended()
