@@ -90,6 +90,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        super().restore_engine(engine, journals)
         self._maps = set(engine.get("maps", ()))
 
     @override
