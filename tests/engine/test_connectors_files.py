@@ -14,6 +14,7 @@ import pytest
 from obstore.store import S3Store
 
 from fulmen.api import ServiceUnavailable
+from fulmen.api.marks import StoreMismatch
 from fulmen.connectors.files import FileSink, FileSpout, ParquetSpout, RollingFileSink
 from fulmen.connectors.files.places.local import BadPlace
 from support.file_sinks import FIELDS, RollingLives, made, mark, write
@@ -123,6 +124,18 @@ def test_a_put_whose_answer_was_lost_is_not_made_twice(bucket, monkeypatch):
                     write(sink, [[number, "x"]], mark(number))
                     break
     assert written(client, "out") == list(range(6))
+
+
+def test_objects_of_later_commits_say_that_the_checkpoint_was_set_back(bucket):
+    _, client = bucket
+    obstore.put(client, "out/a.txt", b"of somebody else")
+    for number in range(8, 12):
+        sink = made(path="s3://fulmen/out", format=JSON)
+        write(sink, [[number, "x"]], mark(number, after=number - 1))
+    with pytest.raises(StoreMismatch, match="the checkpoint is older than the store"):
+        write(made(path="s3://fulmen/out", format=JSON), [[9, "x"]], mark(9, "cafe", after=8))
+    obstore.delete(client, "out/a.txt")
+    assert written(client, "out") == [8, 9, 10, 11]
 
 
 def test_keys_that_the_client_has_no_name_for_are_told_and_passed_over(bucket, monkeypatch):

@@ -129,7 +129,7 @@ class AuditedRedis:
                 continue
             for field, value in zip(command[2::2], command[3::2], strict=True):
                 if field.startswith(b"mark:"):
-                    found.append((a_map, int(field[5:]), *map(int, value.split(b":"))))
+                    found.append((a_map, int(field[5:]), *map(int, value.split(b":")[:2])))
         return found
 
     def harm(self, rng):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from fulmen.api import FailedException, Mark, Rows, TopologyContext
 from fulmen.api.context import Batch
+from fulmen.api.marks import Point
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.connectors.files import FileSink, RollingFileSink
 from fulmen.engine.tasks.author.instance import AuthorInstance
@@ -35,8 +36,10 @@ def made(kind=FileSink, *, batch=None, **config):
     return sink
 
 
-def mark(number, tag="beef"):
-    return Mark("sink-id", number, tag, "logs/files/1")
+def mark(number, tag="beef", after=None, sink="0123abcd"):
+    """That of a commit, behind that of commit `after`."""
+    previous = None if after is None else Point(after, "beef")
+    return Mark(sink, number, tag, "logs/files/1", previous)
 
 
 def write(sink, rows, of=None, fields=FIELDS):

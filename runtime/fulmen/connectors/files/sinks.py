@@ -46,12 +46,19 @@ class FileSink(Sink):
     """Writes a file for each task and each batch that has rows for it.
 
     A file appears whole. Its name follows from the commit that has its rows, so that it is written
-    once, whatever is repeated.
+    once, whatever is repeated. Files of later commits of the same checkpoint say that this one was
+    set back.
     """
 
     config_model = FileSinkOptions
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
-    transient: ClassVar[Sequence[str]] = ("_context", "_options", "_content", "_place")
+    transient: ClassVar[Sequence[str]] = (
+        "_context",
+        "_options",
+        "_content",
+        "_place",
+        "_has_looked",
+    )
 
     appends = True
 
@@ -66,6 +73,7 @@ class FileSink(Sink):
         self._content: Content = content_of(self._options)
         self._place = place_of(self._options.path)
         self._place.check()
+        self._has_looked = False
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
@@ -79,16 +87,41 @@ class FileSink(Sink):
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
         self._content.encoder(rows.fields)  # of a new instance: it writes what was encoded before
+        if mark is not None and not self._has_looked:
+            self._look_for_later(mark)
+            self._has_looked = True
         label, number, tag = _names(self._context, mark)
         name = file_name(self._options.prefix, label, number, tag, self._content.suffix)
         data = self._content.file([self._content.chunk(list(rows))])
         self._place.put(name, data)
 
+    def _look_for_later(self, mark: Mark) -> None:
+        """See that no other commit is behind the last one that was written.
+
+        Raises:
+            StoreMismatch: There is one: the checkpoint was set back.
+        """
+        if mark.previous is None:
+            return
+        first = file_name(self._options.prefix, mark.label, mark.previous.number, "", "")
+        stem = first[: -len("0000000000-")]
+        for name in self._place.names_from(first):
+            if not name.startswith(stem):
+                return
+            number, _, tag = name.removeprefix(stem).partition(".")[0].partition("-")
+            if number.isdigit() and tag.startswith(_known_by(mark)):
+                mark.is_written(int(number), tag.removeprefix(_known_by(mark)))
+
+
+def _known_by(mark: Mark) -> str:
+    """What all files of the task in this checkpoint have in their names, and no others."""
+    return mark.sink[:8]
+
 
 def _names(context: TopologyContext, mark: Mark | None = None) -> tuple[str, int, str]:
     """What a file's name is made of: by the mark, or by the batch that is being run."""
     if mark is not None:
-        return mark.label, mark.number, mark.tag
+        return mark.label, mark.number, _known_by(mark) + mark.tag
     label = f"{context.topology}/{context.component}/{context.task_index}"
     return label, context.batch.number, context.batch.attempt
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from fulmen import TopologyBuilder
 from fulmen.api import Rows, ServiceUnavailable
+from fulmen.api.marks import StoreMismatch
 from fulmen.connectors.files import RollingFileSink
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.files.places.local import BadPlace, LocalFolder
@@ -40,7 +41,7 @@ def test_a_file_has_the_rows_of_a_commit_and_its_name(tmp_path):
     sink = made(path=str(tmp_path / "out"), format=JSON)
     assert write(sink, [[1, "a"], [2, "b"]], mark(12)) == {}
     [file] = (tmp_path / "out").iterdir()
-    assert file.name == "part-logs-files-1-0000000012-beef.jsonl"
+    assert file.name == "part-logs-files-1-0000000012-0123abcdbeef.jsonl"
     assert file.read_text() == '{"n":1,"text":"a"}\n{"n":2,"text":"b"}\n'
 
 
@@ -49,6 +50,26 @@ def test_the_same_commit_is_written_once_and_another_one_beside_it(tmp_path):
         write(made(path=str(tmp_path), format=JSON), [[1, "a"]], mark(12))
     write(made(path=str(tmp_path), format=JSON), [[1, "a"]], mark(12, "other"))
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_files_of_later_commits_say_that_the_checkpoint_was_set_back(tmp_path):
+    for number in range(8, 12):
+        write(
+            made(path=str(tmp_path), format=JSON), [[number, "a"]], mark(number, after=number - 1)
+        )
+    others = sorted(os.listdir(tmp_path))
+    sink = made(path=str(tmp_path), format=JSON)
+    for number, after in ((9, 8), (10, 9), (13, 10)):
+        set_back = mark(number, "cafe", after=after)
+        with pytest.raises(StoreMismatch, match="the checkpoint is older than the store"):
+            write(sink, [[1, "again"]], set_back)
+    assert sorted(os.listdir(tmp_path)) == others
+    write(made(path=str(tmp_path), format=JSON), [[11, "a"]], mark(11, after=10))  # a repetition
+    os.remove(tmp_path / others[-1])  # somebody has moved it away
+    write(made(path=str(tmp_path), format=JSON), [[12, "a"]], mark(12, after=11))
+    another = mark(3, after=2, sink="fedcba98")  # with a checkpoint of its own
+    write(made(path=str(tmp_path), format=JSON), [[3, "b"]], another)
+    assert len(os.listdir(tmp_path)) == len(others) + 1
 
 
 def test_at_least_once_files_are_named_by_the_attempt(tmp_path):

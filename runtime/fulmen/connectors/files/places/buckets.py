@@ -176,6 +176,17 @@ class Bucket:
         except (BaseError, FileNotFoundError) as error:
             self.raise_for(error)
 
+    def names_from(self, first: str) -> Iterator[str]:
+        """The names below `path` from one on, in their order, as far as the bucket tells.
+
+        Who may write need not be allowed to list.
+        """
+        folder = self.path.strip("/")
+        with suppress(BaseError, FileNotFoundError):
+            offset = f"{folder}/{first}".strip("/")
+            for page in obstore.list(self._store, folder or None, offset=offset, chunk_size=1000):
+                yield from (found["path"].rpartition("/")[2] for found in page)
+
     def _raise_for_object(self, error: Exception) -> NoReturn:
         """Raise what an answer about one object means.
 

@@ -356,6 +356,14 @@ class LocalFolder:
         except OSError as error:
             raise self._unavailable(error) from error
 
+    def names_from(self, first: str) -> Iterator[str]:
+        """The names from one on, in their order."""
+        try:
+            names = os.listdir(self._path)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        yield from sorted(name for name in names if name >= first)
+
     def _temporary(self) -> Iterator[str]:
         with os.scandir(self._path) as entries:
             for entry in entries:
