@@ -205,7 +205,7 @@ def _time(column: Column, value: Any) -> str:
     if isinstance(found, time) != is_clock or not isinstance(found, date | time):
         raise _wrong(column, value)
     if isinstance(found, datetime) and column.base == "date":
-        raise _wrong(column, value)
+        raise _lost(column, value, "a time of day", "Emit its `.date()`")
     if column.places is not None and _fraction(value) > column.places:
         raise _rounded(column, value)
     if column.base == "date":
@@ -238,7 +238,7 @@ def _unparsed(column: Column, text: str) -> str:
     _checked(text)
     if _CLOCK.search(text):
         if column.base == "date":
-            raise _wrong(column, text)
+            raise _lost(column, text, "a time of day", "Emit the day alone")
         has_zone = _ZONE.search(text) is not None
         if has_zone and not column.base.endswith("tz"):
             raise _zone_lost(column, text)
@@ -258,9 +258,15 @@ def _fraction(value: Any) -> int:
 
 
 def _zone_lost(column: Column, value: Any) -> DoesNotFit:
+    cure = "Write timezone: the zone of its times, or make the column a timestamptz"
+    if column.base == "time":
+        cure = "Take it off in a bolt, or make the column a timetz"
+    return _lost(column, value, "a time zone", cure)
+
+
+def _lost(column: Column, value: Any, what: str, cure: str) -> DoesNotFit:
     return DoesNotFit(
-        f"{str(value)!r:.60} has a time zone, which the column of type {column.type} would lose."
-        " Write timezone: the zone of its times, or make the column a timestamptz"
+        f"{str(value)!r:.60} has {what}, which the column of type {column.type} would lose. {cure}"
     )
 
 
