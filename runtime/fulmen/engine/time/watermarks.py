@@ -8,8 +8,8 @@ the same. The invariants:
 - A component that declares event times has the minimum of its parts' newest times, less its lag. A
   part is a part of a source that the spout has named, or else a task.
 - A part that is silent for the component's idle timeout, or that has ended, is left out. If all
-  are, the watermark stands; or, if the component wants that, it goes on with the batch clock from
-  where the part was that is furthest then.
+  are, the part that is furthest counts, whichever fell silent first; or, if the component wants
+  that, it goes on with the batch clock from where that part was.
 - A task of a spout holds the watermark before its first tuple as well, unless its spout names
   parts: then a task without any part has nothing to come.
 - A spout may say which parts it has not read to their ends, such as files. Only these hold the
@@ -140,9 +140,10 @@ class SourceTime:
         order = sorted(live, key=lambda n: (live[n].newest is not None, live[n].newest or 0, n))
         held_by = order[0] if order else None
         least = None if held_by is None else live[held_by].newest
-        if not live and rule.advances:
+        if not live:
             silent = [part for part in may_come.values() if part.newest is not None]
-            least = max((_with_silence(part, clock) for part in silent), default=None)
+            come_to = [_with_silence(p, clock) if rule.advances else p.newest or 0 for p in silent]
+            least = max(come_to, default=None)
         watermark = self.watermark
         if least is not None:
             least -= rule.lag

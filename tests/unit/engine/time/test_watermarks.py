@@ -40,8 +40,9 @@ def by_definition(rule, batches, expected):
             least = min(max(at for n, at, _ in told if n == name) for name in live) - rule.lag
             found = least if found is None else max(found, least)
         emitted = {n: max(at for m, at, _ in told if m == n) for n in names - ended}
-        if rule.advances and not live and emitted:  # each goes on since its last tuple
-            gone = [at + round(1000 * (clock - last[name])) for name, at in emitted.items()]
+        if not live and emitted:  # if that is wanted, each goes on since its last tuple
+            since_then = {name: round(1000 * (clock - last[name])) for name in emitted}
+            gone = [at + rule.advances * since_then[name] for name, at in emitted.items()]
             found = max(gone) - rule.lag if found is None else max(found, max(gone) - rule.lag)
         yield found
 
@@ -173,6 +174,9 @@ def of_partitions(rule, readings):
         if live and not live & to_read:
             least = min(newest[name] for name in live) - rule.lag
             found = least if found is None else max(found, least)
+        if not live and newest:
+            most = max(newest.values()) - rule.lag
+            found = most if found is None else max(found, most)
         yield found
 
 
@@ -268,10 +272,16 @@ def test_event_time_goes_on_with_the_clock_from_where_the_furthest_idle_part_was
     assert it.after(rule, {}, (), (), 10.0).watermark == watermark
 
 
-def test_event_time_stands_while_all_parts_are_idle_unless_it_is_to_go_on():
-    it = SourceTime(7, {"task 0": Part(5000, 0.0)})
-    now = it.after(Rule(0, idle_seconds=1.0), {}, (), (), 10.0)
-    assert (now.watermark, now.held_by) == (7, None)
+@pytest.mark.parametrize("first", ["part a", "part b"])
+def test_when_all_parts_are_idle_the_furthest_counts_whichever_fell_silent_first(first):
+    rule, it = Rule(10, idle_seconds=2.0), SourceTime()
+    other = {"part a": "part b", "part b": "part a"}[first]
+    newest = {"part a": 1000, "part b": 5000}
+    it = it.after(rule, newest, (), (), 0.0)
+    it = it.after(rule, {other: newest[other]}, (), (), 1.0)
+    for clock in (2.0, 3.0, 100.0):
+        it = it.after(rule, {}, (), (), clock)
+    assert (it.watermark, it.held_by) == (4990, None)
 
 
 def test_a_task_holds_the_watermark_before_its_first_tuple():
