@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from fulmen.api.arrow_times import ColumnTimes, Mask, Numbers, column_times
 from fulmen.api.components import FailedException
 from fulmen.api.event_time import TimeReader
-from fulmen.windows.inputs import are_plain, spans_of, time_or_none
+from fulmen.windows.inputs import LastMoments, are_plain, spans_of, time_or_none
 from fulmen.windows.spans import Span, Spans
 
 Positions = npt.NDArray[np.int64]
@@ -118,6 +118,9 @@ def _indices(encoded: pa.DictionaryArray) -> Numbers:
 
 def times_in(column: pa.Array, reader: TimeReader) -> ColumnTimes:
     """The event times of a column."""
+    if isinstance(reader, LastMoments):
+        ends, usable = times_in(column, reader.ends)
+        return ColumnTimes(ends - 1, usable)
     found = column_times(column, reader)
     if found is None:
         read = [time_or_none(value, reader) for value in column.to_pylist()]

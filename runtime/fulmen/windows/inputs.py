@@ -17,10 +17,13 @@ from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, EventTimeError, FulmenError, repr_of
+from fulmen.windows.options import FIXED
 from fulmen.windows.spans import Span, Spans, datetime_of
 
 LATE = TOO_LATE
 """The stream of what comes too late."""
+WINDOW_END, WINDOW_LAST = FIXED[1], "window_last"
+"""The field with the end of a window; and what says that its last millisecond is wanted."""
 PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
 MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
@@ -195,6 +198,37 @@ def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:
         return reader.read(tup[field])
     except EventTimeError as error:
         raise FailedException(str(error)) from None
+
+
+class LastMoments(TimeReader):
+    """Reads the ends of windows: the time of each is the last millisecond that it has.
+
+    Attributes:
+        ends: Reads the ends.
+    """
+
+    def __init__(self, ends: TimeReader) -> None:
+        super().__init__()
+        self.ends = ends
+
+    def read(self, value: Any) -> int:
+        """The last millisecond before the time that a value is."""
+        return self.ends.read(value) - 1
+
+
+def time_named(
+    name: str | None, reader: TimeReader, fields: Sequence[str]
+) -> tuple[str | None, TimeReader]:
+    """The field that an option for a time means, and what reads it.
+
+    Args:
+        name: What the option says.
+        reader: As the other options say.
+        fields: Those of the input.
+    """
+    if name == WINDOW_LAST and name not in fields:
+        return WINDOW_END, LastMoments(reader)
+    return name, reader
 
 
 def times_of(values: Sequence[Any], reader: TimeReader) -> Sequence[int | None]:

@@ -171,7 +171,8 @@ class AggregateOptions(TimedOptions):
 
     time: Name | None = None
     """The field with the event time. Default: that of `eventTime` of the input's component. Only
-    windows by count need none."""
+    windows by count need none. `window_last`, of an input with a `window_end`: the last millisecond
+    before that, which is in the windows that the whole window is in."""
     key: tuple[Name, ...] = ()
     """The fields whose values have windows of their own. The input must be grouped by them. None:
     one window for all that a task receives."""

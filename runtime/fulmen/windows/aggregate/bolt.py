@@ -35,6 +35,7 @@ from fulmen.windows.inputs import (
     missing_fields,
     needless_ttl,
     open_windows_gauge,
+    time_named,
     time_of,
     times_of,
 )
@@ -118,7 +119,8 @@ class Aggregate(ChunkBolt):
         yield from needless_ttl(self)
         needed = dict.fromkeys(options.key, "key")
         if options.time is not None:
-            needed[options.time] = "time"
+            name, _ = time_named(options.time, options.reader(), stream.fields)
+            needed[name or ""] = "time"
         elif stream.time is None and not isinstance(options.window, CountWindow):
             yield (
                 "time is missing: name the field with the event time, or declare eventTime of what"
@@ -262,9 +264,10 @@ class Aggregate(ChunkBolt):
 
     def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
         """The field with the event time of an input, and what reads it."""
-        declared = self._context.streams[component][stream].time
-        if self._options.time is not None or declared is None:
-            return self._options.time, self._options.reader()
+        options, of = self._options, self._context.streams[component][stream]
+        declared = of.time
+        if options.time is not None or declared is None:
+            return time_named(options.time, options.reader(), of.fields)
         return declared.field, TimeReader(declared.unit, declared.timezone)
 
     # Tuples

@@ -25,6 +25,7 @@ from fulmen.windows.inputs import (
     late_counter,
     missing_fields,
     needless_ttl,
+    time_named,
     time_of,
 )
 from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
@@ -112,7 +113,8 @@ class Join(BasicBolt):
     ) -> Iterator[str | Warning]:
         needed = dict.fromkeys(options.key_of(side), f"{name}.key" if side.key else "key")
         if side.time is not None:
-            needed.setdefault(side.time, f"{name}.time")
+            time, _ = time_named(side.time, options.reader(), stream.fields)
+            needed.setdefault(time or "", f"{name}.time")
         elif self.needs_times and stream.time is None:
             yield (
                 f"{name}.time is missing: name the field with the event time, or declare"
@@ -184,9 +186,10 @@ class Join(BasicBolt):
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""
-        declared = self._context.streams[side.from_][side.stream].time
+        stream = self._context.streams[side.from_][side.stream]
+        declared = stream.time
         if side.time is not None or declared is None or not self.needs_times:
-            return side.time, options.reader()
+            return time_named(side.time, options.reader(), stream.fields)
         return declared.field, TimeReader(declared.unit, declared.timezone)
 
     @abstractmethod
