@@ -54,6 +54,7 @@ TOPOLOGY = {
     "kind": "Topology",
     "metadata": {"name": "sales"},
     "spec": {
+        "code": {"folder": "."},
         "spouts": [
             {
                 "name": "sales",
