@@ -1,8 +1,13 @@
 """Whatever decoding a message raises costs that message alone, in sources with real servers."""
 
+import calendar
 import json
 import random
+import sys
 import zlib
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pika
 import pytest
@@ -119,6 +124,58 @@ def test_messages_of_rabbitmq(rabbit_server, name, texts, decoder):
         life.close()
     assert life.errors == []
     assert emitted(life.processed) == streams(texts)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_message_of_rabbitmq_whose_headers_cannot_be_read(rabbit_server, name, wanted):
+    late = datetime(9999, 1, 1, tzinfo=UTC)
+    deep = {}
+    for _ in range(2000):
+        deep = {"a": deep}
+    with rabbit_server.channel() as channel:
+        channel.queue_delete(name)
+        channel.queue_declare(name, durable=True)
+        for i, headers in enumerate([{"n": 1}, {"at": late}, deep, None, {"n": 2}]):
+            properties = pika.BasicProperties("text/plain", message_id=str(i), headers=headers)
+            with deeply_encoded():
+                channel.basic_publish("", name, b"%d" % i, properties)
+    properties = ["message_id", *(["headers"] if wanted else [])]
+    life = SourceLife(
+        RabbitSpout, {"url": rabbit_server.url, "queue": name, "properties": properties}
+    )
+    life.start()
+    try:
+        while len(life.processed) < 5:
+            life.turn()
+            life.commit(acked=[*life.pending])
+    finally:
+        life.close()
+    assert life.errors == []
+    found = {values[0]: (stream, values) for stream, values in life.processed}
+    if not wanted:
+        assert found == {str(i): ("default", [str(i), str(i)]) for i in range(5)}
+        return
+    assert found["4"] == ("default", ["4", "4", {"n": 2}])
+    assert found["3"] == ("default", ["3", "3", None])
+    for i, said in ((b"1", "ValueError"), (b"2", "RecursionError")):
+        stream, (_, reason, where) = found[i]
+        assert (stream, where) == ("errors", f"{name}: {i.decode()}")
+        assert reason.startswith(f"its headers can't be read: reading it raised {said}")
+
+
+@contextmanager
+def deeply_encoded():
+    """pika can write what it can't read: tables in tables, and times far away."""
+    limit, plain = sys.getrecursionlimit(), calendar.timegm
+    sys.setrecursionlimit(10_000)
+    pika.data.calendar = SimpleNamespace(
+        timegm=lambda t: 1_700_000_000_000 if t[:3] == (9999, 1, 1) else plain(t)
+    )
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+        pika.data.calendar = calendar
 
 
 class Raising(Loader):

@@ -16,6 +16,7 @@ import pika  # type: ignore[import-untyped]
 from pika import exceptions
 
 from fulmen.connectors.rabbitmq.connection import Broker
+from fulmen.connectors.rabbitmq.headers import LenientConnection
 from fulmen.connectors.rabbitmq.options import RabbitSpoutOptions
 
 TURN_SECONDS = 1.0
@@ -62,7 +63,9 @@ class Consumer(threading.Thread):
         self._is_closing = False
         self.error: BaseException | None = None
         with broker.told():
-            self._connection: Any = pika.BlockingConnection(broker.parameters)
+            self._connection: Any = pika.BlockingConnection(
+                broker.parameters, _impl_class=LenientConnection
+            )
             try:
                 self._channel: Any = self._connection.channel()
                 self._ready = self._look_at_queue()

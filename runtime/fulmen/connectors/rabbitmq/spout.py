@@ -23,7 +23,7 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
-from fulmen.connectors.formats import ERRORS, unread
+from fulmen.connectors.formats import ERRORS, Malformed, unread
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
@@ -189,7 +189,10 @@ class RabbitSpout(Spout):
         values: list[Any] = self._formatter.decode(delivery.body)
         for name in self._options.properties:
             source = delivery.method if name in OF_DELIVERY else delivery.properties
-            values.append(getattr(source, name))
+            value = getattr(source, name)
+            if isinstance(value, Malformed):
+                raise value
+            values.append(value)
         return values
 
     @override
