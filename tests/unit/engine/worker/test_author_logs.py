@@ -82,3 +82,9 @@ def test_a_worker_logs_to_the_log_file(tmp_path):
         "shop: sold",
         "root: by nobody",
     ]
+
+
+def test_a_full_disk_under_the_log_file_ends_no_worker():
+    code = f"{WORKER}\nprint('lost')\nimport sys\nsys.stderr.write('lost')\nsys.exit(7)"
+    environment = {**os.environ, LOG_FILE: "/dev/full", "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 7
