@@ -9,6 +9,7 @@ FulmenError
     CollectorError          a collector used outside of a callback
     MetricError             a metric of an author's that can't be
     EventTimeError          a value that is no time, or a timer that can't be set
+        BeyondDatesError    a time that no datetime in UTC can be
     GroupingError           no task can be chosen for a tuple
     StateError              what a component holds can't be kept in the checkpoint
         NotReadable         it could be written, and not be read again
@@ -113,6 +114,10 @@ class MetricError(FulmenError):
 
 class EventTimeError(FulmenError):
     """A value is no event time, or a timer can't be set."""
+
+
+class BeyondDatesError(EventTimeError):
+    """A value is a time that no datetime in UTC can be."""
 
 
 class CodeError(FulmenError):

@@ -32,6 +32,7 @@ MESSAGES = [
     (errors.CollectorError("emit outside of execute"), "emit outside of execute"),
     (errors.MetricError("metric 'Rows': a name"), "metric 'Rows': a name"),
     (errors.EventTimeError("it has no time"), "it has no time"),
+    (errors.BeyondDatesError("it is before the year 1"), "it is before the year 1"),
     (errors.GroupingError("no stable hash", 3, 1), "no stable hash"),
     (errors.StateError("field 'model' can't be pickled"), "field 'model' can't be pickled"),
     (errors.NotReadable("field 'x' can't be kept"), "field 'x' can't be kept"),

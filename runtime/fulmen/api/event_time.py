@@ -15,7 +15,7 @@ from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fulmen.errors import EventTimeError, repr_of
+from fulmen.errors import BeyondDatesError, EventTimeError, repr_of
 
 LATE = "__late"
 """The stream that a component with an event time has besides its own."""
@@ -136,7 +136,7 @@ def _bounded(time: int, value: Any) -> int:
     """A time that a datetime in UTC can be, also where the value is in another zone."""
     if not BOUNDS[0] <= time < BOUNDS[1]:
         where = "before the year 1" if time < 0 else "beyond the year 9999"
-        raise EventTimeError(f"its time is {_shown(value)}, which is {where}")
+        raise BeyondDatesError(f"its time is {_shown(value)}, which is {where}")
     return time
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from fulmen.windows.columns import Keys, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
     Lateness,
+    NoEdgesError,
     check_kept,
     key_of,
     late_counter,
@@ -152,11 +154,17 @@ class Deduplicate(ChunkBolt):
         if options.time is None:
             self._by_clock(one, row, collector)
             return
-        time = time_of(tup, options.time, self._reader)
         add = self._first if options.keep == "first" else self._last
-        if not add(one, time, row, collector):
-            self._late.inc()
-            collector.emit([tup.as_dict(), datetime_of(time)], LATE)
+        at: datetime | None = None
+        try:
+            time = time_of(tup, options.time, self._reader)
+            if add(one, time, row, collector):
+                return
+            at = datetime_of(time)
+        except NoEdgesError:
+            pass
+        self._late.inc()
+        collector.emit([tup.as_dict(), at], LATE)
 
     def _by_clock(self, one: Id, row: list[Any], collector: BasicOutputCollector) -> None:
         if self._is_remembered(one):

@@ -12,11 +12,17 @@ from typing import Any, Protocol
 from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import MUST_BE, NO_TIMES, TOO_LATE, TimeReader, milliseconds
+from fulmen.api.event_time import (
+    MUST_BE,
+    NO_TIMES,
+    TOO_LATE,
+    TimeReader,
+    milliseconds,
+)
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
-from fulmen.errors import PASSED_ON, EventTimeError, FulmenError, repr_of
+from fulmen.errors import PASSED_ON, BeyondDatesError, EventTimeError, FulmenError, repr_of
 from fulmen.windows.options import FIXED
 from fulmen.windows.spans import Span, Spans, datetime_of
 
@@ -34,10 +40,10 @@ KEYS = {"key", "left.key", "right.key", "id"}
 
 
 class NoEdgesError(FailedException):
-    """A window has an edge that no datetime can be: nothing can ever be in it."""
+    """No datetime can be its time, or an edge of its window: nothing can ever be done with it."""
 
     def __init__(self) -> None:
-        super().__init__("an edge of its window is before the year 1 or after 9999")
+        super().__init__("its time, or an edge of its window, is before the year 1 or after 9999")
 
 
 def late_counter(context: TopologyContext) -> Counter:
@@ -193,9 +199,12 @@ def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:
 
     Raises:
         FailedException: It has none.
+        NoEdgesError: No datetime can be it.
     """
     try:
         return reader.read(tup[field])
+    except BeyondDatesError:
+        raise NoEdgesError from None
     except EventTimeError as error:
         raise FailedException(str(error)) from None
 
@@ -277,7 +286,7 @@ def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> 
 
     Args:
         what: What is in the state: `rows`.
-        before: Option -> the value with which it was kept; empty: a version that did not say it.
+        before: Option -> the value with which it was kept.
         now: Option -> its value.
 
     Raises:

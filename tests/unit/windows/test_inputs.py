@@ -6,6 +6,8 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import NO_TIMES, TimeReader
 from fulmen.connectors.formats.types import SAMPLES
 from fulmen.errors import EventTimeError
+from fulmen.testing import BoltHarness
+from fulmen.windows import Aggregate, Deduplicate, WindowedBolt
 from fulmen.windows.inputs import missing_fields
 
 STREAM = Stream(("day", "at", "user"), types={"day": "date32", "at": "timestamp"})
@@ -42,3 +44,40 @@ def test_types_of_no_event_time_are_those_of_whose_values_none_can_be_read_as_a_
         return False
 
     assert {kind for kind, values in SAMPLES.items() if all(map(is_refused, values))} == NO_TIMES
+
+
+class Counted(WindowedBolt):
+    outputs = ("n",)
+
+    def execute(self, window):
+        """Not called."""
+
+
+BEYOND = "0001-01-01T00:00:00+08:00"
+HOUR = {"type": "tumbling", "size": "1h"}
+GAP = {"type": "session", "gap": "1h"}
+ONCE = {"time": "at", "id": ["k"], "fields": ["k"], "horizon": "1h"}
+LENGTH = {"length": "1h", "slide": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("cls", "config"),
+    [
+        (Aggregate, {"time": "at", "window": HOUR, "aggregates": {"n": "count"}}),
+        (Aggregate, {"time": "at", "window": GAP, "aggregates": {"n": "sum(n)"}}),
+        (Deduplicate, ONCE),
+        (Deduplicate, {**ONCE, "keep": "last"}),
+        (Counted, {"timestampField": "at", "window": LENGTH, "lateTupleStream": "late"}),
+    ],
+)
+def test_a_tuple_is_late_whose_time_no_datetime_could_be(cls, config):
+    """And does not fail again and again."""
+    with BoltHarness(cls, fields=["k", "n", "at"], conf=config) as harness:
+        harness.execute(["a", 1, BEYOND])
+        [late] = harness.emitted
+        values, *when = late.values
+        assert (late.stream, values["at"], set(when)) in (
+            ("late", BEYOND, {None}),
+            ("late", BEYOND, set()),
+        )
+        assert len(harness.acked) == 1

@@ -357,10 +357,9 @@ class Aggregate(ChunkBolt):
             return
         whole_key = key_of(tup, source.key_at)
         values = self._aggregates.values(tup.values, source.values_at)
-        time = 0
-        if source.time_at is not None:
-            time = time_of(tup, source.time_at, source.reader)
+        at, time = source.time_at, None
         try:
+            time = 0 if at is None else time_of(tup, at, source.reader)
             self._windows.add(whole_key, time, values, tup, collector)
         except NoEdgesError:
             self._windows.too_late(tup, time, None, collector)

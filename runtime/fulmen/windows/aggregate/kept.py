@@ -255,12 +255,13 @@ class Windows(ABC):
         return watermark is not None and time <= watermark
 
     def too_late(
-        self, tup: Tuple, time: int, span: Span | None, collector: BasicOutputCollector
+        self, tup: Tuple, time: int | None, span: Span | None, collector: BasicOutputCollector
     ) -> None:
-        """Emit a tuple on the stream of what is late, with the window that it missed, if any."""
+        """Emit a tuple on the stream of what is late, with its time and window, if it has them."""
         self._late.inc()
         edges = (None, None) if span is None else (datetime_of(span[0]), datetime_of(span[1]))
-        collector.emit([tup.as_dict(), datetime_of(time), *edges], LATE)
+        at = None if time is None else datetime_of(time)
+        collector.emit([tup.as_dict(), at, *edges], LATE)
 
     def emit_pane(
         self, key: Key, now: Shown, before: Iterable[Shown], collector: BasicOutputCollector

@@ -170,19 +170,22 @@ class Join(BasicBolt):
         side = self._sides[tup.component, tup.stream]
         key = hashable_key(tup, self._keys[side])
         field, reader = self._times[side]
-        time = 0 if field is None else time_of(tup, field, reader)
+        time: int | None = None
         row = [tup[name] for name in self._fields[side]]
         has_key = not any(value is None or has_nan(value) for value in key)
         add = self.add if has_key else self.add_without_key
         try:
+            time = 0 if field is None else time_of(tup, field, reader)
             is_taken = add(side, key, time, row, collector)
         except NoEdgesError:
             is_taken = False
         if not is_taken:
             self._late.inc()
-            collector.emit([NAMES[side], tup.as_dict(), datetime_of(time)], LATE)
-            alone = self._unmatched_row(side, key, row)
-            collector.emit([*alone, *self.more_of(time)], LATE_OF[side])
+            at = None if time is None else datetime_of(time)
+            collector.emit([NAMES[side], tup.as_dict(), at], LATE)
+            if self.needs_times:
+                alone = self._unmatched_row(side, key, row)
+                collector.emit([*alone, *self.more_of(time)], LATE_OF[side])
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""
@@ -219,7 +222,7 @@ class Join(BasicBolt):
         """Whether a time is further below the watermark than is allowed."""
         return time < self._takes.least()
 
-    def more_of(self, time: int) -> Row:  # noqa: ARG002 (for those below)
+    def more_of(self, time: int | None) -> Row:  # noqa: ARG002 (for those below)
         """What is emitted of a time besides the fields of both sides."""
         return []
 

@@ -103,8 +103,10 @@ class WindowJoin(Join):
         return [span for span in spans_of(self._spans, time) if span[1] > least]
 
     @override
-    def more_of(self, time: int) -> Row:
+    def more_of(self, time: int | None) -> Row:
         """The edges of its first window; None: no datetime can be one of them."""
+        if time is None:
+            return [None, None]
         try:
             if self._sessions is not None:
                 return _edges(self._sessions.span(time))

@@ -16,7 +16,13 @@ from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.timers import AT_THE_END, OwnWindows
 from fulmen.api.tuples import HELD, Held, Tuple
 from fulmen.errors import PASSED_ON
-from fulmen.windows.inputs import key_of, late_counter, open_windows_gauge, time_of
+from fulmen.windows.inputs import (
+    NoEdgesError,
+    key_of,
+    late_counter,
+    open_windows_gauge,
+    time_of,
+)
 from fulmen.windows.windowed.options import LengthAndSlide, WindowedOptions
 from fulmen.windows.windowed.queues import NEVER, Entry, Firing, Marks, Queue
 
@@ -122,7 +128,11 @@ class TaskWindows:
         key = key_of(tup, options.key)
         queue = queues.get(key) or Queue(self._rule)
         if options.timestamp_field is not None:
-            time: float = time_of(tup, options.timestamp_field, self._reader)
+            try:
+                time: float = time_of(tup, options.timestamp_field, self._reader)
+            except NoEdgesError:
+                self._is_late(tup)
+                return
             stream = (tup.component, tup.stream)
             self._newest[stream] = max(time, self._newest.get(stream, time))
             if self._watermark is not None and time < self._watermark:

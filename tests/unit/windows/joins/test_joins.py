@@ -64,6 +64,16 @@ def test_a_row_is_late_whose_window_has_no_edges_that_a_datetime_could_be():
     assert (rows, late) == ([("x", 2, 3)], [("left", 1)])
 
 
+@pytest.mark.parametrize(
+    ("cls", "config"),
+    [(WindowJoin, WINDOW), (WindowJoin, SESSIONS), (IntervalJoin, INTERVAL), (TableJoin, CONFIG)],
+)
+def test_a_row_is_late_whose_time_no_datetime_could_be(cls, config):
+    items = [("a", "x", 5, 5), ("b", "x", 6, 5), PAUSE, ("a", "x", -(10**15), 5), PAUSE]
+    rows, late = joined(cls, items, {**config, "left": {**LEFT, "time": "n"}})
+    assert (rows, late) == ([("x", 5, 6)], [("left", -(10**15))])
+
+
 def test_sessions_are_of_the_tuples_of_both_sides():
     """Nothing of the left side lies between 0 and 20."""
     items = [("a", "x", 1, 0), ("a", "x", 2, 20), ("b", "x", 3, 10), ("b", "x", 4, 31)]
