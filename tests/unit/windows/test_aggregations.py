@@ -242,7 +242,7 @@ def test_equal_values_are_one_for_an_approximate_count():
 def test_a_sketch_without_its_library_is_a_clear_mistake(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasketches", None)
     for text in ("quantile(x, 0.5)", "distinct(x, approximate)"):
-        with pytest.raises(ValueError, match=r"pip install 'fulmen\[sketches\]'"):
+        with pytest.raises(ValueError, match=r"pip install 'CHECKOUT\[sketches\]'"):
             wanted(text, {})
     assert wanted("distinct(x)", {})
 
