@@ -36,13 +36,7 @@ from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers, let_go
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import Group
-from fulmen.connectors.kafka.reading.messages import (
-    DROPPED,
-    MessageId,
-    Reader,
-    Run,
-    traceparents_of,
-)
+from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run, traceparents_of
 from fulmen.connectors.kafka.reading.rereading import Rereading
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
@@ -153,7 +147,7 @@ class KafkaSpout(Spout):
         ready = self._ready
         if not ready and not self._fill():
             return False
-        while ready and ready[0].stream == DROPPED:
+        while ready and not ready[0].stream:  # they are left out
             self._emitted(ready.popleft().ids)
         if not ready:
             return False
