@@ -102,6 +102,39 @@ def test_a_component_without_keyed_state(fulmen, kept):
 
 
 @pytest.mark.parametrize(
+    ("component", "kind", "which"), [("tumbling", "--windows", 1), ("visits", "--timers", -1)]
+)
+def test_windows_and_timers_of_a_key_are_taken_out_and_those_of_others_stay(
+    fulmen, timed, component, kind, which
+):
+    def listed():
+        return fulmen("state", timed, component, kind).stdout.splitlines()
+
+    before = listed()
+    key = before[0].split("  ")[which]
+    taken = [line for line in before if f"  {key}" in line]
+    result = fulmen("state", timed, component, kind, "--key", key, "--remove")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, len(taken)), result.output
+    assert listed() == [line for line in before if line not in taken] != []
+    again = fulmen("state", timed, component, kind, "--key", key, "--remove")
+    assert (again.exit_code, "of the key" in again.stderr) == (1, True)
+
+
+def test_a_key_of_the_state_is_taken_out_and_the_topology_goes_on_without_it(fulmen, tmp_path):
+    file = write_letters(tmp_path, {"count": 13})
+    options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
+    assert fulmen("run", file, *options).exit_code == 0
+    before = fulmen("state", "kept", "count").stdout.splitlines()
+    key = before[0].split()[0]
+    refused = fulmen("state", "kept", "count", "--remove")
+    assert (refused.exit_code, "--remove is for" in refused.stderr) == (2, True)
+    result = fulmen("state", "kept", "count", "--key", key, "--remove")
+    assert (result.exit_code, result.stderr[:12]) == (0, "1 taken out "), result.output
+    assert fulmen("run", file, *options).exit_code == 0
+    assert fulmen("state", "kept", "count").stdout.splitlines() == before[1:]
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["kept", "count", "--key", "z"], 1, "component 'count' has no key 'z' in its state."),

@@ -13,12 +13,12 @@ import click
 
 from fulmen.checkpoint import Store
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.display.kept_times import of_time, plain, shown
+from fulmen.cli.display.kept_times import is_of_window, of_time, plain, shown
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import read_file
 from fulmen.engine.driver.decisions import accept_store, forget
-from fulmen.engine.driver.repair import find_unreadable, remove_unreadable
+from fulmen.engine.driver.repair import find_unreadable, remove_entries, remove_unreadable
 from fulmen.engine.state.committed_state import (
     CommittedState,
     read_components,
@@ -28,6 +28,7 @@ from fulmen.engine.state.committed_state import (
     read_state,
     read_timers,
 )
+from fulmen.engine.state.journals import STATE, TIMERS
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import did_you_mean, there_are
@@ -79,7 +80,8 @@ class Entry:
     "--remove",
     "removes",
     is_flag=True,
-    help="With --unreadable: take it out of the checkpoint, so that the topology starts again.",
+    help="Take what --unreadable shows, or a --key of the state, its --windows or its --timers, out"
+    " of the checkpoint.",
 )
 @click.option(
     "--accept-store",
@@ -143,6 +145,8 @@ def state(  # noqa: C901 (each option once)
     With --unreadable, show each key, field, timer, message id and metadata that can't be read, as
     its class is gone, or was changed, or can be pickled and not unpickled; with --remove as well,
     take these out for good. A driver that runs ends then, and the next one goes on without them.
+    With --remove and --key, a key of the state is taken out; with --windows or --timers as well,
+    the key's windows or its timer.
 
     With --accept-store, nothing is shown: the checkpoint goes on with a store that was set back, or
     with one that is ahead, after a topology has stopped because of that. With --forget, the state
@@ -158,8 +162,11 @@ def state(  # noqa: C901 (each option once)
         )
     if top is not None and (is_windows or is_timers):
         raise BadInput("--top is for values, and not for --windows and --timers.")
-    if removes and not is_unreadable:
-        raise BadInput("--remove is for what --unreadable shows: give both.")
+    if removes and not is_unreadable and (key is None or is_fields or is_dropped):
+        raise BadInput(
+            "--remove is for what --unreadable shows, or for a --key of the state, its --windows or"
+            " its --timers: give one of them."
+        )
     if above is not None and not accepts_store:
         raise BadInput("--above is for --accept-store: give both.")
     if forgets and accepts_store:
@@ -180,6 +187,10 @@ def state(  # noqa: C901 (each option once)
         return
     if is_unreadable:
         _unreadable(checkpoint, component, code_folder, removes=removes)
+        return
+    if removes:
+        assert key is not None
+        _remove(checkpoint, component, key, code_folder, is_timers=is_timers, is_windows=is_windows)
         return
     as_json = output == "json"
     if is_windows or is_timers:
@@ -248,6 +259,42 @@ def _unreadable(
         echo(f"all that {component!r} keeps can be read.", err=True)
     elif removes:
         echo(f"{len(found)} taken out of {uri}.", err=True)
+
+
+def _remove(
+    checkpoint: str,
+    component: str,
+    key: str,
+    code_folder: Path | None,
+    *,
+    is_timers: bool,
+    is_windows: bool,
+) -> None:
+    uri, folder = _source(checkpoint, code_folder)
+    with folder:
+        store = Store.open(uri)
+        found = _read(store, component, read_timers if is_timers else read_state)
+        names = {key}
+        if is_windows:
+            names = {
+                shown(place)
+                for items in found.tasks.values()
+                for place, value in items.items()
+                if is_of_window(place, value, key)
+            }
+        removed = remove_entries(
+            store,
+            component,
+            TIMERS if is_timers else STATE,
+            lambda place: shown(place) in names,
+            _who("--remove"),
+        )
+    if not removed:
+        what = "timer" if is_timers else "window" if is_windows else "entry of its state"
+        raise FulmenError(f"component {component!r} has no {what} of the key {key!r}.")
+    for one in removed:
+        echo(visible(f"task {one.task}  {one.key}"))
+    echo(f"{len(removed)} taken out of {uri}.", err=True)
 
 
 def _who(option: str) -> str:

@@ -54,6 +54,19 @@ def _windows(state: CommittedState, key: str | None) -> list[tuple[str, dict[str
     return [(_line(window), {**_as_dict(window), "task": task}) for window, task in windows]
 
 
+def is_of_window(place: Any, value: Any, key: str) -> bool:
+    """Whether an entry of a bolt's state belongs to windows of the key that is written like this.
+
+    Those of an Aggregate, or of a WindowedBolt, which keeps each tuple.
+    """
+    if any(key == _key_text(window.key) for window in shown_windows(place, value)):
+        return True
+    if not isinstance(place, tuple) or len(place) != 2 or not isinstance(place[0], tuple):
+        return False
+    of, number = place
+    return (number is None or isinstance(number, int)) and key == _key_text(of)
+
+
 def _as_dict(window: ShownWindow) -> dict[str, Any]:
     return {
         "key": list(window.key),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -40,6 +40,7 @@ from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.values import unreadable
+from fulmen.errors import repr_of
 
 _KEYED = {
     STATE: "state",
@@ -93,13 +94,47 @@ def remove_unreadable(store: Store, component: str, driver: str) -> list[Removed
     Raises:
         CheckpointError: The checkpoint is damaged, or a driver goes on committing.
     """
+    return _remove(store, driver, lambda manifest: _look(store, manifest, component))
+
+
+def remove_entries(
+    store: Store, component: str, kept_as: str, goes: Callable[[Any], bool], driver: str
+) -> list[Removed]:
+    """Take some keys of the state, or some timers, out. A driver that runs is ended by that.
+
+    Args:
+        store: The checkpoint.
+        component: Whose they are.
+        kept_as: `STATE` or `TIMERS`.
+        goes: Whether a key is taken out.
+        driver: Who does it, for the message of a driver that runs.
+
+    Raises:
+        CheckpointError: The checkpoint is damaged, or a driver goes on committing.
+    """
+
+    def look(manifest: Manifest) -> _Found:
+        keys = tasks_of(manifest, component)
+        removed: list[Removed] = []
+        changed: dict[str, dict[str, bytes]] = {}
+        is_kept_there = partial(_is_kept_as, kept_as)
+        for key, journals in load_many(store, manifest, keys, is_kept_there).items():
+            left = _LeftByName(keys[key], removed, goes)
+            if found := _only_changed(_keyed(journals, kept_as, left.newest(left.those))):
+                changed[key] = found
+        return _Found(removed, changed, None)
+
+    return _remove(store, driver, look)
+
+
+def _remove(store: Store, driver: str, look: Callable[[Manifest], _Found]) -> list[Removed]:
     manifest = read_newest(store)
-    if not _look(store, manifest, component).removed:
+    if not look(manifest).removed:
         return []
     log = CommitLog.open(store, manifest.topology, driver)
     log.claim()
     manifest, tag = log.manifest, new_tag()
-    found = _look(store, manifest, component)
+    found = look(manifest)
     number = manifest.number + 1
     updates: Updates = {
         key: {
@@ -183,11 +218,7 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
     found: dict[str, bytes | None] = {}
     for name, where in _KEYED.items():
         keeps = left.newest(left.ends if name == PARTITIONS else partial(left.items, where))
-        for journal in reversed(segment_journals(journals, name)):
-            [data] = journals[journal]
-            found[journal] = rewritten(journal, data, unreadable.loads, keeps)
-        if records := journals.get(name):
-            found[name] = _in_the_format_of_before(records, keeps)
+        found |= _keyed(journals, name, keeps)
     if records := journals.get(FIELDS):
         found[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
     if records := journals.get(ROWS):
@@ -197,10 +228,30 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
         found[name] = _messages(kind(), records, partial(left.msg_ids, where))
     records = journals.get(RESULTS, ())
     found[RESULTS] = _messages(PendingMessages(), records, left.results)
-    return {name: data for name, data in found.items() if data is not None}
+    return _only_changed(found)
 
 
-class _Left(NamedTuple):
+def _is_kept_as(name: str, journal: str) -> bool:
+    return journal.partition(".")[0] == name
+
+
+def _only_changed(journals: Mapping[str, bytes | None]) -> dict[str, bytes]:
+    return {name: data for name, data in journals.items() if data is not None}
+
+
+def _keyed(journals: Journals, name: str, keeps: Keeps) -> dict[str, bytes | None]:
+    """The journals of a keyed state without some of its entries; None: as it is."""
+    found: dict[str, bytes | None] = {}
+    for journal in reversed(segment_journals(journals, name)):
+        [data] = journals[journal]
+        found[journal] = rewritten(journal, data, unreadable.loads, keeps)
+    if records := journals.get(name):
+        found[name] = _in_the_format_of_before(records, keeps)
+    return found
+
+
+@dataclass(frozen=True)
+class _Left:
     """Says what can be read of one task, and notes the rest."""
 
     task: int
@@ -252,6 +303,19 @@ class _Left(NamedTuple):
     def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
         self.removed.extend(Removed(self.task, where, *one) for one in left.removed)
         return left.items
+
+
+@dataclass(frozen=True)
+class _LeftByName(_Left):
+    """Says what nobody has asked to be taken out."""
+
+    goes: Callable[[Any], bool]
+
+    def those(self, items: Mapping[Any, Any]) -> dict[Any, Any]:
+        kept = {key: value for key, value in items.items() if not self.goes(key)}
+        gone = items.keys() - kept.keys()
+        self.removed.extend(Removed(self.task, "", repr_of(key), "") for key in gone)
+        return kept
 
 
 def _is_readable(value: Any) -> bool:
