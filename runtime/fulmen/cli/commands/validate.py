@@ -11,7 +11,7 @@ from fulmen.cli.bad_input import BAD_INPUT
 from fulmen.cli.local.run_checkpoint import as_uri, look_at_newest
 from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
-from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences
+from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences, lost_source
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
@@ -67,8 +67,9 @@ def _unused_state(topology: Topology, checkpoint: str | None) -> Sequence[Proble
     if uri is None or not (checkpoint or uri.startswith("file:")):
         return ()
     manifest = look_at_newest(as_uri(uri) if checkpoint else uri, topology.name)
-    sentences = kept_sentences(kept_beside(manifest, topology))
-    return [Problem("", sentence, CURE, "warning") for sentence in sentences]
+    kept = kept_sentences(kept_beside(manifest, topology))
+    problems = [Problem("", sentence, CURE, "warning") for sentence in kept]
+    return [*problems, *(Problem("", s, "", "warning") for s in lost_source(manifest, topology))]
 
 
 def summary(topology: Topology) -> str:

@@ -18,7 +18,7 @@ from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tasks.kinds import has_partitions
-from fulmen.engine.totals.kept_state import CURE, kept_sentences
+from fulmen.engine.totals.kept_state import CURE, kept_sentences, lost_source
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable, with_committers
@@ -142,6 +142,8 @@ class Planner:
                 "the transactional spout of before is not in the topology any more: transactions"
                 f" that it had begun are dropped (txids {dropped.start} to {dropped[-1]})"
             )
+        for told in lost_source(manifest, self.topology):
+            self._note(told)
         for told in kept_sentences({name: k.tasks for name, k in migration.layout.kept.items()}):
             self._note(f"{told}. {CURE}")
         if (first := migration.first) is not None:

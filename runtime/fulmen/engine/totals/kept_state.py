@@ -20,6 +20,18 @@ def kept_beside(manifest: Manifest, topology: Topology) -> dict[str, int]:
     return {name: n for name, n in tasks_in(manifest).items() if name in gone}
 
 
+def lost_source(manifest: Manifest, topology: Topology) -> list[str]:
+    """About a transactional spout that is not in a topology: its state is not kept."""
+    before, source = read_layout(manifest).get("source", ""), topology.spec.transactional
+    if not before or (source is not None and source.name == before):
+        return []
+    return [
+        f"the transactional spout {before!r} of the checkpoint is not in the topology. Where it was"
+        " in its source is lost with the first batch, and a spout that takes its place begins with"
+        " nothing. If it was renamed, give it its name back."
+    ]
+
+
 def kept_sentences(kept: Mapping[str, int]) -> list[str]:
     """One for each component.
 

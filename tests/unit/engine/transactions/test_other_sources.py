@@ -158,6 +158,9 @@ def test_transactions_that_a_renamed_source_had_begun_are_dropped_and_their_txid
         "the transactional spout of before is not in the topology any more: transactions that it"
         " had begun are dropped (txids 2 to 3)"
     )
+    assert notes.told[1].startswith(
+        "the transactional spout 'rows' of the checkpoint is not in the topology. Where it was in"
+    )
 
 
 @pytest.mark.parametrize("other", [transactional(rows("xy"), "lines"), ordinary()])
@@ -185,12 +188,13 @@ def test_a_source_that_goes_and_comes_back_begins_with_nothing_and_with_the_next
 
 
 def test_spouts_give_way_to_a_transactional_one():
-    """Their state and their pending messages go with the first batch."""
+    """Their state is kept, as that of all components that are gone."""
     store = new_store()
     before = lived(ordinary(items=[1, PAUSE, 2]), store, batches=1)
     assert "items" in kept(before)
     after = lived(transactional(rows("ab")), store)
-    assert kept(after) == {"rows"}
+    assert kept(after) == {"collect", "items", "rows"}
+    assert layout_of(after.log.manifest).kept.keys() == {"collect", "items"}
     assert layout_of(after.log.manifest).origins == {}
     assert WRITTEN == [(1, "a"), (2, "b")]
 
