@@ -142,6 +142,13 @@ def test_each_run_writes_what_there_would_be_if_nothing_more_came_and_nothing_tw
     ]
 
 
+def test_what_bolts_count_while_they_look_ahead_does_not_count():
+    result = None
+    for end, duplicates in ((1, 0), (3, 0), (7, 1)):
+        result = run(topology(*BOLTS["last"], EVENTS[:end]), checkpoint=result, end_of_input=False)
+        assert result.metrics["bolt"].get("duplicates", 0) == duplicates
+
+
 def test_windows_that_are_emitted_once_all_is_final_are_not_emitted_early():
     assert cut(*BOLTS["finals"], 3, 7)[1] == [
         [],
