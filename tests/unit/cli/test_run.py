@@ -311,6 +311,7 @@ def test_the_report(letters, tmp_path):
         "components",
         "failed_attempts",
         "restored_tasks",
+        "kept_state",
     }
     assert report["trees"] == {
         "acked": 2000,

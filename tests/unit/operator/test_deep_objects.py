@@ -31,7 +31,7 @@ def test_a_topology_as_deep_as_the_api_server_takes_it_is_refused_with_the_reaso
     )
     assert done.stderr == ""
     told = (
-        "InvalidSpec the document is too large: lists and mappings are nested deeper than 100"
-        " levels.\n[]\n"
+        "InvalidSpec spec.config: the document is too large: lists and mappings are nested deeper"
+        " than 100 levels.\n[]\n"
     )
     assert done.stdout == 2 * told

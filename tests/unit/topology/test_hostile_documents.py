@@ -36,7 +36,8 @@ def test_a_document_that_is_nested_very_deep_is_one_mistake(depth, kind):
         value = [value] if kind == "[]" else {"a": value}
     [problem] = checked(document(config={"x": value})).problems
     assert str(problem) == (
-        "the document is too large: lists and mappings are nested deeper than 100 levels."
+        "spec.config: the document is too large: lists and mappings are nested deeper than 100"
+        " levels."
     )
 
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import click
 
 from fulmen.cli.bad_input import BAD_INPUT
-from fulmen.cli.local.run_checkpoint import as_uri, look_at_newest
 from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
-from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences, lost_source
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
@@ -66,6 +64,10 @@ def _unused_state(topology: Topology, checkpoint: str | None) -> Sequence[Proble
     uri = checkpoint or topology.spec.checkpoint.uri
     if uri is None or not (checkpoint or uri.startswith("file:")):
         return ()
+    # Without a checkpoint, a topology is validated where nothing that runs one is installed.
+    from fulmen.cli.local.run_checkpoint import as_uri, look_at_newest
+    from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences, lost_source
+
     manifest = look_at_newest(as_uri(uri) if checkpoint else uri, topology.name)
     kept = kept_sentences(kept_beside(manifest, topology))
     problems = [Problem("", sentence, CURE, "warning") for sentence in kept]

@@ -148,7 +148,8 @@ def check(
     """
     document = to_document(source) if isinstance(source, Topology) else source
     if (beyond := beyond_limits(document)) is not None:
-        return Checked((Problem("", f"the document is too large: {beyond}"),), None, {}, ())
+        problem = Problem(_large_place(document), f"the document is too large: {beyond}")
+        return Checked((problem,), None, {}, ())
     shape = shape_problems(document)
     if not is_topology(document):
         return Checked(tuple(bounded(shape)), document, {}, ())
@@ -186,6 +187,13 @@ def check(
         tuple(classes.printing),
         frozenset(classes.committers),
     )
+
+
+def _large_place(document: Any) -> str:
+    """The field of the spec that alone is beyond the limits; empty: there is none."""
+    spec = document.get("spec") if isinstance(document, Mapping) else None
+    fields = spec.items() if isinstance(spec, Mapping) else ()
+    return next((f"spec.{name}" for name, value in fields if beyond_limits(value)), "")
 
 
 def _check_classes(

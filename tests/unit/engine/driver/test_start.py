@@ -6,7 +6,7 @@ import pytest
 
 from fulmen import Bolt, Spout, TopologyBuilder
 from fulmen.engine.protocol.limits import LIMITS
-from fulmen.engine.spark import session
+from fulmen.engine.spark import jobs
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
 from fulmen.testing import ListSpout, ManualClock
@@ -122,7 +122,8 @@ def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     builder.set_spout("numbers", ListSpout([1, 2]))
     driver = make_driver(builder).start()
     workers = SimpleNamespace(alive=lambda: ())
-    monkeypatch.setattr(session, "start", lambda settings: SimpleNamespace(workers=workers))
+    started = SimpleNamespace(workers=workers, start=lambda: None, close=lambda: None)
+    monkeypatch.setattr(jobs, "Session", lambda settings: started)
     with pytest.raises(FulmenError, match="the workers that had started are gone again"):
         LocalSparkJobs(1, {}, None, tmp_path / "log").start(driver.placed)
     driver.close()
