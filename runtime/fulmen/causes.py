@@ -47,6 +47,8 @@ def _direct(error: BaseException) -> list[BaseException]:
         # One that Fulmen was handling is not what the author's exception came of.
         if cause is not None and cause.__traceback__ and _is_own(cause.__traceback__):
             cause = None
+    if isinstance(cause, StopIteration | StopAsyncIteration):  # how `next` says that it found none
+        cause = None
     return [*([cause] if cause is not None else []), *_parts(error)]
 
 
