@@ -7,7 +7,7 @@ from http import HTTPStatus
 import pytest
 
 from fulmen import errors
-from fulmen.api.marks import Point, StoreMismatch
+from fulmen.api.marks import WHATEVER, Point, StoreMismatch
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.connectors.files.places.local import BadPlace
@@ -129,13 +129,13 @@ MESSAGES = [
         " lacks: do",
     ),
     (
-        StoreMismatch("sink 't/s/0'", "commit", Point(5, "a"), None, "do"),
-        "sink 't/s/0': the store has commit 5 (a), and by the checkpoint it should have no commit:"
-        " the checkpoint is older than the store: it was set back, or another driver has taken"
-        " over. Nothing was written. Start with the checkpoint that has commit 5 (a); restore the"
-        " store as it was with no commit; use another store if this is a copy of a checkpoint that"
-        " is in use; or have what this checkpoint writes from here on added to what the store has,"
-        " also if part of it is there already: do",
+        StoreMismatch("sink 't/s/0'", "commit", Point(5, "a"), Point(3, WHATEVER), "do"),
+        "sink 't/s/0': the store has commit 5 (a), and by the checkpoint it should have commit 3 or"
+        " an earlier one: the checkpoint is older than the store: it was set back, or another"
+        " driver has taken over. Nothing was written. Start with the checkpoint that has commit 5"
+        " (a); restore the store as it was with commit 3 or an earlier one; use another store if"
+        " this is a copy of a checkpoint that is in use; or have what this checkpoint writes from"
+        " here on added to what the store has, also if part of it is there already: do",
     ),
     (
         StoreMismatch("map 'm'", "transaction", Point(5, "a"), None, "do", is_foreign=True),

@@ -95,9 +95,11 @@ class StoreMismatch(FulmenError):
         )
 
     def _told(self, point: Point | None) -> str:
-        return (
-            f"no {self.kind}" if point is None else f"{self.kind} {point.number} ({point.branch})"
-        )
+        if point is None:
+            return f"no {self.kind}"
+        if point.branch == WHATEVER:
+            return f"{self.kind} {point.number} or an earlier one"
+        return f"{self.kind} {point.number} ({point.branch})"
 
 
 @dataclass(frozen=True)

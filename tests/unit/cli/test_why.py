@@ -636,9 +636,9 @@ def test_a_report_of_transactions_says_what_holds_them_up():
     report = Report(
         topology="sales",
         batches=3,
-        seconds=1.0,
+        seconds=0.4,
         trees=TREES,
-        latency_ms={},
+        latency_ms={"p50": 5, "p99": 30},
         transactions={"committed_txid": 6, "head_failures": 1, "last_failure": "no", "lag": 3},
         components={},
         failed_attempts=1,
@@ -648,7 +648,8 @@ def test_a_report_of_transactions_says_what_holds_them_up():
         "transaction 7 has failed once, and holds up all behind it: no",
     ]
     assert [found.text for found in latency_of_report(report)] == [
-        "3 messages of the source are in no transaction yet"
+        "complete latency was 5.0 ms (p50) and 30 ms (p99), in 400 ms",
+        "3 messages of the source are in no transaction yet",
     ]
 
 

@@ -90,7 +90,7 @@ def test_modules_of_a_virtual_environment_inside_of_a_folder_stay(tmp_path, monk
 def test_a_missing_part_of_a_package(folder):
     with pytest.raises(CodeError) as caught:
         load_class("package.modul.Count", folder)
-    assert str(caught.value) == "'package' has no class 'modul'."
+    assert str(caught.value) == "'package' has no class 'modul'. Did you mean 'module'?"
 
 
 def test_an_instance_is_made_without_arguments():

@@ -125,6 +125,12 @@ def test_documents_that_are_empty_do_not_count():
             id="bracket",
         ),
         pytest.param(
+            "config: {path: ${FILE}}\n",
+            "line 1, column 17: not YAML: while parsing a flow mapping, expected ',' or '}', but "
+            "got '{'. Write what has ${…} in quotes.",
+            id="variable",
+        ),
+        pytest.param(
             "a: 1\n\tb: 2\n",
             "line 2, column 1: not YAML: a tab where only spaces are allowed. Use spaces.",
             id="tab",

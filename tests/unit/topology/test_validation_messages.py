@@ -273,6 +273,11 @@ FIELDS = {
         "spec.config: config has the key true, which is not text: YAML reads on, off, yes, "
         "no, y and n as that. Write it in quotes.",
     ),
+    "null-as-key-below": (
+        {"spec.config": {"format": {None: ["NA"]}}},
+        "spec.config.format: config has the key null, which is not text: YAML reads null, ~ and "
+        "nothing as that. Write it in quotes.",
+    ),
     "number-as-key-below": (
         {"spec.config": {"a": [{"b": {2: "x"}}]}},
         "spec.config.a[0].b: config has the key 2, which is not text. Write it in quotes.",

@@ -113,7 +113,8 @@ class CsvFormat(Format):
         if len(values) != self._width:
             if len(values) == 1 and not text:
                 values = []
-            raise Malformed(f"it has {len(values)} values, not {self._width}")
+            number = f"{len(values)} value{'s' * (len(values) != 1)}"
+            raise Malformed(f"it has {number}, not {self._width}")
         quoted = self._quoted(text, values) if self._nulls and '"' in text else ()
         if self._at is not None:
             values = [values[i] for i in self._at]

@@ -20,7 +20,9 @@ def cure_of_absence(first: str, create: Mapping[str, str] | None) -> str:
         first: What else may be done.
         create: The option. Empty: the table was there before, so it is not made anew.
     """
-    return f"{first}, or let the sink make it: write create." if create is None else "Restore it."
+    if create is None:
+        return f"{first}, or let the sink make it: write create."
+    return "It was there before. Restore it, or, to go on with an empty one, make the table."
 
 
 def check_columns(

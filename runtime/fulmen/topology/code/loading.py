@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
@@ -300,7 +301,8 @@ def _refuse_shadowed(module: ModuleType, top: str, folder: Path | None) -> None:
 def _refuse_attribute(owner: Any, path: str, attribute: str) -> NoReturn:
     classes = {name: value for name, value in vars(owner).items() if inspect.isclass(value)}
     own = [name for name, value in classes.items() if value.__module__ == path]
-    cure = did_you_mean(attribute, classes) or (there_are(own) if own else "")
+    modules = [module.name for module in iter_modules(getattr(owner, "__path__", ()))]
+    cure = did_you_mean(attribute, [*classes, *modules]) or (there_are(own) if own else "")
     raise CodeError(f"{path!r} has no class {attribute!r}", cure)
 
 

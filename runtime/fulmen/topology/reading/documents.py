@@ -172,7 +172,9 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
         return Problem(place, f"{NOT_YAML}: a tab where only spaces are allowed", "Use spaces.")
     if isinstance(error, NotAllowed):
         return Problem(place, what, error.cure)
-    return Problem(place, f"{NOT_YAML}: {what}")
+    begun = mark.buffer[: mark.pointer + 1] if mark and mark.buffer else ""
+    cure = "Write what has ${…} in quotes." if begun.endswith("${") else ""
+    return Problem(place, f"{NOT_YAML}: {what}", cure)
 
 
 def to_document(topology: Topology) -> dict[str, Any]:

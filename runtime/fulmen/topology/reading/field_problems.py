@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from fulmen.api.event_time import DURATION
 from fulmen.errors import ValidationFailed
-from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
+from fulmen.topology.problems import Problem, did_you_mean, key_mistake, shown, there_are
 from fulmen.topology.reading.flux import flux_problems, is_flux
 from fulmen.topology.resource import base
 from fulmen.topology.resource.autoscale import CLOCK_TIME
@@ -150,11 +150,7 @@ def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[P
         label = who(document, loc)
         if kind == "invalid_key" or loc[-1] == "[key]":
             loc = loc[:-1] if kind == "invalid_key" else loc[:-2]
-            hint = (
-                ": YAML reads on, off, yes, no, y and n as that" if isinstance(value, bool) else ""
-            )
-            message = f"{_field(loc)} has the key {shown(value)}, which is not text{hint}"
-            statement = message, "Write it in quotes."
+            statement = f"{_field(loc)} {key_mistake(value)}", "Write it in quotes."
         elif kind == "extra_forbidden":
             statement = _unknown(loc)
         else:

@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from fulmen.topology.problems import shown
+from fulmen.topology.problems import key_mistake, shown
 from fulmen.topology.resource.quantity import amount
 
 OWN = "fulmen"
@@ -82,8 +82,7 @@ def _json(value: Any, path: str, depth: int) -> Any:
         _refuse(path, f"a value of the type {type(value).__name__}")
     for key in value:
         if not isinstance(key, str):
-            hint = ": YAML reads on, off, yes, no, y and n as that" if isinstance(key, bool) else ""
-            refuse(f"has the key {shown(key)}, which is not text{hint}. Write it in quotes", path)
+            refuse(f"{key_mistake(key)}. Write it in quotes", path)
         if not is_text(key):
             _refuse(path, f"the key {shown(key)}, with half a character (a surrogate)")
     return {key: _json(item, f"{path}.{key}", depth + 1) for key, item in value.items()}

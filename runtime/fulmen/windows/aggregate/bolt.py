@@ -164,6 +164,7 @@ class Aggregate(ChunkBolt):
         is_by_columns = isinstance(windows, PlainCounts | FixedWindows)
         self._by_columns = windows if is_by_columns else None
         self._open_windows = open_windows_gauge(context)
+        self._open_windows.set(len(self.state))
         self._forget_origin()
 
     def _note_what_is_kept(self) -> None:

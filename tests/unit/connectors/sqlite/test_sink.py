@@ -189,6 +189,20 @@ def test_a_file_is_made_with_its_table(tmp_path):
     assert written(sink, [[1, "a", 1]], mark(1)) == {}
 
 
+def test_a_table_that_is_gone_is_not_made_again_and_the_cures_are_told(tmp_path):
+    """It may have been renamed, or its database was not restored yet."""
+    create = {"id": "integer", "word": "text", "n": "integer"}
+    options = {"path": str(tmp_path / "new.db"), "table": "t", "create": create}
+    sink = prepared(SqliteSink(), **options)
+    cure = "It was there before. Restore it, or, to go on with an empty one, make the table."
+    with closing(sqlite3.connect(options["path"])) as db:
+        db.execute("DROP TABLE t")
+        with pytest.raises(StoreRefused, match=f"there is no such table. {cure}"):
+            prepared(sink, **options)
+        db.execute("CREATE TABLE t (id integer, word text, n integer)")
+    assert written(prepared(sink, **options), [[1, "a", 1]]) == {}
+
+
 # ---- values --------------------------------------------------------------------------------------
 
 

@@ -305,7 +305,7 @@ def latency_of_report(report: Report) -> Iterator[Finding]:
     latency = report.latency_ms
     if latency.p50 is not None:
         p50, p99 = milliseconds(latency.p50), milliseconds(latency.p99)
-        seconds = age(int(report.seconds))
+        seconds = age(report.seconds)
         yield Finding(f"complete latency was {p50} (p50) and {p99} (p99), in {seconds}")
     if report.transactions is not None and report.transactions.lag:
         text = f"{_of(report.transactions.lag, 'message')} of the source"
