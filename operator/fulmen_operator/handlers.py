@@ -166,8 +166,7 @@ def resource_of(kind: str) -> tuple[str, str, str]:
 
 async def changed(kind: str, event: Mapping[str, Any], memo: Running, **_: Any) -> None:
     """Have the topology looked at that an object is of, unless the object is known already."""
-    key = take_in(memo.store, kind, event["type"], event["object"])
-    if key is not None:
+    for key in take_in(memo.store, kind, event["type"], event["object"]):
         memo.queue.add(key)
 
 

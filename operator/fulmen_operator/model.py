@@ -96,6 +96,7 @@ class Observed:
         revision: The ConfigMap with the revision, if there is one.
         pods: All pods of the topology.
         children: Its other objects by (kind, name); of ConfigMaps only the metadata.
+        mends: What gives its pods the labels back that somebody has changed.
         sources: The ConfigMaps that `spec.code` names.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
@@ -109,6 +110,7 @@ class Observed:
     revision: Object | None = None
     pods: Sequence[Object] = ()
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
+    mends: Sequence["Mend"] = ()
     sources: Sources = Sources()
     trial: tuple[str, str] | None = None
     missing: str = ""
@@ -179,7 +181,16 @@ class Adopt:
     owner: Manifest
 
 
-Action = Apply | StartDriver | Delete | Adopt
+@dataclass(frozen=True)
+class Mend:
+    """Give one of the topology's own pods its labels back, if it still is the one with that uid."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+
+
+Action = Apply | StartDriver | Delete | Adopt | Mend
 
 
 @dataclass(frozen=True)

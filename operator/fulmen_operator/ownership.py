@@ -3,28 +3,34 @@
 An object belongs to a topology if it is owned by it, by uid: a name or a label says nothing, since
 others may give the same, and a topology made again under the same name is another one. Workers are
 owned by their driver's pod, and say the topology's uid besides. A claim that is kept when its
-topology goes has no owner: it bears Fulmen's labels, for the next topology of that name. Whatever
-else bears them without an owner, such as after `kubectl delete --cascade=orphan`, belongs to a
-topology whose user says so by an annotation.
+topology goes has no owner: it bears Fulmen's labels, for the next topology of that name, and the
+revision of the topology that has it notes its uid, as anybody may change labels. Whatever else
+bears them without an owner, such as after `kubectl delete --cascade=orphan`, belongs to a topology
+whose user says so by an annotation.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import KIND
 from fulmen_operator.model import (
     UID_ANNOTATION,
+    Mend,
     Object,
+    Observed,
+    Refusal,
     annotation,
-    component_of,
     label,
     name_of,
     uid_of,
 )
+from fulmen_operator.reasons import Reason
 
 CLAIM: Final = "PersistentVolumeClaim"
+CLAIM_KEY: Final = "claim"
+"""Of the revision's ConfigMap: the uid of the claim that the operator made for the topology."""
 
 
 class InTheWay(Exception):
@@ -73,21 +79,101 @@ def is_left_by(thing: Object, topology: str) -> bool:
     return made and label(thing, contract.TOPOLOGY_LABEL) == topology
 
 
+def noted_claim(revision: Object | None) -> str:
+    """The uid of the claim that a topology has, by its revision; empty: it notes none."""
+    return str(((revision or {}).get("data") or {}).get(CLAIM_KEY, ""))
+
+
+def has_claim(claim: Object, topology: Object, revision: Object | None) -> bool:
+    """Whether a claim is the one that the operator made for a topology, whatever its labels are."""
+    return belongs(claim, topology, CLAIM) or uid_of(claim) == noted_claim(revision)
+
+
 def own_pods(pods: Iterable[Object], topology: Object) -> list[Object]:
-    """Those of the pods that are the topology's, workers included."""
+    """Those of the pods that are the topology's, workers included, with the labels of their making.
+
+    Which those are follows from a pod's name.
+    """
     found = list(pods)
     owned = [pod for pod in found if belongs(pod, topology)]
     drivers = {uid_of(pod) for pod in owned}
     workers = [
         pod
         for pod in found
-        if component_of(pod) == contract.WORKER
+        if _made_as(pod, topology)[contract.COMPONENT_LABEL] == contract.WORKER
         and (
             annotation(pod, UID_ANNOTATION) == uid_of(topology)
             or any(o.get("uid") in drivers for o in pod["metadata"].get("ownerReferences") or ())
         )
     ]
-    return [*owned, *(pod for pod in workers if pod not in owned)]
+    own = [*owned, *(pod for pod in workers if pod not in owned)]
+    return [_labelled(pod, _made_as(pod, topology)) for pod in own]
+
+
+def changed_labels(pods: Iterable[Object], topology: Object) -> list[Mend]:
+    """What gives a topology's own pods the labels back that somebody has changed."""
+    return [
+        Mend(name_of(pod), uid_of(pod), made)
+        for pod in pods
+        if not is_terminating(pod)
+        and not (pod["metadata"].get("labels") or {}).items()
+        >= (made := _made_as(pod, topology)).items()
+    ]
+
+
+def is_terminating(thing: Object) -> bool:
+    """Whether an object was told to end."""
+    return thing["metadata"].get("deletionTimestamp") is not None
+
+
+def _made_as(pod: Object, topology: Object) -> dict[str, str]:
+    """The labels that a pod was made with, as far as its name says which."""
+    name = name_of(topology)
+    component, attempt = names.role_of_pod(name, name_of(pod))
+    if not component:
+        component = label(pod, contract.COMPONENT_LABEL)
+    made = {
+        contract.NAME_LABEL: contract.APP_NAME,
+        contract.INSTANCE_LABEL: name,
+        contract.MANAGED_BY_LABEL: contract.MANAGER,
+        contract.TOPOLOGY_LABEL: name,
+        contract.COMPONENT_LABEL: component,
+    }
+    return made | ({contract.ATTEMPT_LABEL: attempt} if attempt else {})
+
+
+def _labelled(pod: Object, labels: Mapping[str, str]) -> Object:
+    meta = pod["metadata"]
+    return {**pod, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **labels}}}
+
+
+def endangered(seen: Observed) -> Refusal | None:
+    """What of all that a topology stands on is being deleted while it is in use, if anything is.
+
+    A claim that is mounted stays as it is for so long, and is gone with the last pod.
+    """
+    going = {kind: name for (kind, name), one in seen.children.items() if is_terminating(one)}
+    if not going:
+        return None
+    if CLAIM not in going:
+        kind, name = next(iter(going.items()))
+        text = f"{kind} {name!r} is being deleted: it is made anew when it is gone"
+        return Refusal(Reason.BEING_DELETED, text, lasting=True)
+    name = going[CLAIM]
+    volume = (seen.children[CLAIM, name].get("spec") or {}).get("volumeName") or "VOLUME"
+    keep = '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+    text = (
+        f"{CLAIM} {name!r} is being deleted: as soon as no pod mounts it, it goes with all that is"
+        f" on it. Nothing is lost yet. Keep its volume first: `kubectl patch pv {volume} -p"
+        f" '{keep}'`; then give the volume to another claim, as 'A claim that is being deleted' in"
+        " docs/moving.md says. Until then no change of the spec replaces the driver"
+    )
+    return Refusal(Reason.BEING_DELETED, text, lasting=True)
+
+
+def is_claim_going(seen: Observed) -> bool:
+    """Whether a claim is being deleted while the topology has it."""
+    return any(kind == CLAIM and is_terminating(one) for (kind, _), one in seen.children.items())
 
 
 def obstacle(kind: str, name: str, found: Object | None, topology: Object) -> InTheWay:
@@ -131,15 +217,23 @@ def sentence(obstacles: Sequence[InTheWay], namespace: str, topology: str) -> st
     places = " ".join(f"{one.kind.lower()}/{one.name}" for one in shown)
     owner = next((one.owner for one in shown if one.owner), "")
     whose = f"of {owner}" if len(shown) == 1 and owner else "not this topology's"
+    claims = [one for one in shown if one.kind == CLAIM]
     cures = [f"Delete {them} (`delete` instead of `get`)"]
-    if any(one.kind == CLAIM for one in shown):
-        cures.append("name another claim in spec.checkpoint.persistentVolumeClaim")
+    if claims:  # there may be a checkpoint on it
+        cures = ["Delete what is no claim"] if len(claims) < len(shown) else []
+        marks = f"{contract.TOPOLOGY_LABEL}={topology} {contract.MANAGED_BY_LABEL}"
+        cures.append(
+            "if the claim has this topology's checkpoint, give it its labels: `kubectl -n"
+            f" {namespace} label pvc {claims[0].name} --overwrite {marks}={contract.MANAGER}`; if"
+            " not, name another claim in spec.checkpoint.persistentVolumeClaim"
+        )
     if all(one.is_left for one in shown):
         command = f"annotate topology {topology} {contract.ADOPT_ANNOTATION}=true"
         cures.append(f"or make {them} this topology's own: `kubectl -n {namespace} {command}`")
     else:
         cures.append("or give the topology another name")
+    advice = ", ".join(cures)
     return (
         f"{what} {are} in the way: {they} {are} {whose}, and left alone. `kubectl -n {namespace}"
-        f" get {places}` shows {them}. {', '.join(cures)}"
+        f" get {places}` shows {them}. {advice[0].upper()}{advice[1:]}"
     )

@@ -74,6 +74,8 @@ class Reason(StrEnum):
     """There is no first batch in time."""
     REFUSED = "Refused", News.TROUBLE
     """The API server does not let the operator make something."""
+    BEING_DELETED = "BeingDeleted", News.TROUBLE
+    """Something that the topology stands on is being deleted while it is in use."""
     OBJECT_IN_THE_WAY = "ObjectInTheWay", News.TROUBLE
     """Somebody else's object has the name of one that the topology needs."""
     PROBE_FAILED = "ProbeFailed", News.TROUBLE

@@ -104,10 +104,13 @@ class FakeApi:
         return body if "dryRun" in query else self._store(place, body)
 
     def _merge(self, path, body, query, what):
-        """Takes the gates of a pod away, or gives an object an owner."""
+        """Takes the gates of a pod away, or gives an object an owner or labels."""
         old = self._existing(path, what)
         if body["metadata"]["uid"] != old["metadata"]["uid"]:
             raise CallFailed(409, "another uid", what)
+        if "labels" in body["metadata"]:
+            labels = {**(old["metadata"].get("labels") or {}), **body["metadata"].pop("labels")}
+            return self._store(path, {**old, "metadata": {**old["metadata"], "labels": labels}})
         if "ownerReferences" in body["metadata"]:
             return self._store(path, {**old, "metadata": {**old["metadata"], **body["metadata"]}})
         assert body["spec"] == {"schedulingGates": None}

@@ -1,6 +1,6 @@
 """Reads all that belongs to a topology, and carries out what was decided about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from fulmen.kube import contract, names
@@ -30,6 +30,7 @@ from fulmen_operator.model import (
     Event,
     Key,
     Manifest,
+    Mend,
     Object,
     Observed,
     StartDriver,
@@ -39,7 +40,15 @@ from fulmen_operator.model import (
     name_of,
     uid_of,
 )
-from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
+from fulmen_operator.ownership import (
+    CLAIM,
+    belongs,
+    changed_labels,
+    has_claim,
+    noted_claim,
+    obstacle,
+    own_pods,
+)
 from fulmen_operator.room import older_waiting
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
@@ -74,35 +83,56 @@ class Access:
         if topology is None:
             self._unwatched.forget(key)
             return None
-        checkpoint = (topology.get("spec") or {}).get("checkpoint") or {}
-        named = checkpoint.get("persistentVolumeClaim")
         children = {
             (kind, name_of(item)): item
             for kind in LISTED
             for item in self._store.of(key, kind)
             if belongs(item, topology)
         }
-        await self._look_for_driver(key, topology)
-        own = self._store.get(CLAIM, key.namespace, names.claim(key.name))
-        claims = [own, await self._unwatched.claim(key, topology, named)]
-        children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
+        revision = await self._revision(key, topology)
+        known = self._store.of(key, "Pod")
+        known += [pod for pod in await self._look_for_driver(key, topology) if pod not in known]
+        pods = own_pods(known, topology)
+        own = {uid_of(pod) for pod in pods}
+        claims = await self._claims(key, topology, revision, pods)
+        children |= {(CLAIM, name_of(claim)): claim for claim in claims}
         return Observed(
             topology=topology,
             now=self._clock(),
-            revision=await self._revision(key, topology),
-            pods=own_pods(self._store.of(key, "Pod"), topology),
+            revision=revision,
+            pods=pods,
             children=children,
+            mends=changed_labels([one for one in known if uid_of(one) in own], topology),
             sources=await self._unwatched.sources(key, topology, children),
             older_waits=older_waiting(topology, self._store.all_of),
         )
 
-    async def _look_for_driver(self, key: Key, topology: Object) -> None:
-        """Ask for a driver's pod that the watch has nothing of, before it is said to be gone."""
+    async def _look_for_driver(self, key: Key, topology: Object) -> list[Object]:
+        """A driver's pod that the watch has nothing of: it may have lost its labels."""
         status = topology.get("status") or {}
         name = str(status.get("driverPod") or "")
-        is_wanted = name != "" and status.get("state") not in ("Suspended", "Failed")
-        if is_wanted and self._store.get("Pod", key.namespace, name) is None:
-            await self._look("Pod", key.namespace, name)
+        if name == "" or status.get("state") in ("Suspended", "Failed"):
+            return []
+        found = self._store.get("Pod", key.namespace, name)
+        found = found or await self._look("Pod", key.namespace, name)
+        return [found] if found is not None else []
+
+    async def _claims(
+        self, key: Key, topology: Object, revision: Object | None, pods: Sequence[Object]
+    ) -> list[Object]:
+        """The claim that is made for the topology, that of its spec, and those that pods mount."""
+        own = names.claim(key.name)
+        found = self._store.get(CLAIM, key.namespace, own)
+        if found is None and noted_claim(revision):
+            found = await self._look(CLAIM, key.namespace, own)
+        checkpoint = (topology.get("spec") or {}).get("checkpoint") or {}
+        volumes = [v for pod in pods for v in (pod.get("spec") or {}).get("volumes") or ()]
+        mounted = [(v.get("persistentVolumeClaim") or {}).get("claimName") for v in volumes]
+        named = {name for name in (*mounted, checkpoint.get("persistentVolumeClaim")) if name}
+        if found is not None:
+            named.discard(own)
+        others = await self._unwatched.claims(key, topology, named)
+        return [*others, found] if found is not None else [*others]
 
     async def _revision(self, key: Key, topology: Object) -> Object | None:
         """The revision. It is asked for if the watch told only that it exists, or nothing yet."""
@@ -151,10 +181,9 @@ class Access:
             case Delete(kind, name, uid):
                 await self._delete(seen, kind, name, uid)
             case Adopt(name, uid, owner):
-                path = KINDS["ConfigMap"].path(seen.namespace, name)
-                change = {"metadata": {"uid": uid, "ownerReferences": [owner]}}
-                made = await self._api.call("PATCH", path, change, MERGE, merge=True)
-                self._store.put("ConfigMap", made)
+                await self._merge(seen, "ConfigMap", name, {"uid": uid, "ownerReferences": [owner]})
+            case Mend(name, uid, labels):
+                await self._merge(seen, "Pod", name, {"uid": uid, "labels": dict(labels)})
 
     async def try_out(self, seen: Observed, trial: Trial, in_quotas: bool = False) -> str:
         """Ask the server about pods without making them.
@@ -204,13 +233,13 @@ class Access:
         """Create an object, or change the topology's own: by uid and resourceVersion."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         found = self._store.get(kind, seen.namespace, name)
-        if found is not None and not belongs(found, seen.topology, kind):
+        if found is not None and not _is_own(kind, found, seen):
             found = await self._look(kind, seen.namespace, name)  # it may be gone: watches lag
         if found is None:
             found = await self._create(seen, manifest)
             if found is None:
                 return
-        if not belongs(found, seen.topology, kind):
+        if not _is_own(kind, found, seen):
             raise obstacle(kind, name, found, seen.topology)
         if kind == "Pod":
             return  # pods are made once
@@ -246,6 +275,12 @@ class Access:
             return found
         self._store.put(kind, made)
         return made if kind == CLAIM and owned else None
+
+    async def _merge(self, seen: Observed, kind: str, name: str, meta: Manifest) -> None:
+        """Change metadata of an object, if it still is the one with that uid."""
+        path = KINDS[kind].path(seen.namespace, name)
+        made = await self._api.call("PATCH", path, {"metadata": meta}, MERGE, merge=True)
+        self._store.put(kind, made)
 
     async def _start(self, seen: Observed, pod: Manifest, secret: Manifest, key: str) -> None:
         """Make a driver's pod, then the secret that goes with it, then let the pod run.
@@ -314,3 +349,9 @@ class Access:
         elif known is not None:
             self._store.remove(kind, namespace, name, uid_of(known))
         return found
+
+
+def _is_own(kind: str, found: Object, seen: Observed) -> bool:
+    if kind == CLAIM:
+        return has_claim(found, seen.topology, seen.revision)
+    return belongs(found, seen.topology, kind)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fulmen.kube import contract, names
+from fulmen.topology.resource.spec import KIND
 from fulmen_operator.model import Key, Object, label, name_of, uid_of
 
 DROPPED: Final = "managedFields"
@@ -24,6 +25,11 @@ class WatchCache:
     def __init__(self) -> None:
         self._things: dict[Place, Object] = {}
         self._of: dict[Key, set[Place]] = {}
+
+    def keys(self, kind: str, thing: Object) -> set[Key]:
+        """The topologies that an object is of, by what it says, and by what is known of it."""
+        known = self.get(kind, str(thing["metadata"]["namespace"]), name_of(thing))
+        return {key_of(kind, one) for one in (thing, known) if one is not None}
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         """An object, if it is known of."""
@@ -110,10 +116,12 @@ def version_of(thing: Object) -> int:
 
 
 def _is_revision(config_map: Object) -> bool:
-    return name_of(config_map) == names.revision(label(config_map, contract.TOPOLOGY_LABEL))
+    return name_of(config_map) == names.revision(key_of("ConfigMap", config_map).name)
 
 
 def key_of(kind: str, thing: Object) -> Key:
-    """The topology that an object is of, by its label."""
-    name = name_of(thing) if kind == "Topology" else label(thing, contract.TOPOLOGY_LABEL)
-    return Key(str(thing["metadata"]["namespace"]), name)
+    """The topology that an object is of: by its owner, or by its label, which may be changed."""
+    meta = thing["metadata"]
+    owners = [o["name"] for o in meta.get("ownerReferences") or () if o.get("kind") == KIND]
+    name = name_of(thing) if kind == KIND else [*owners, label(thing, contract.TOPOLOGY_LABEL)][0]
+    return Key(str(meta["namespace"]), name)

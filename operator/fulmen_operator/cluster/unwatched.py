@@ -45,7 +45,7 @@ class Unwatched:
     def __init__(self, api: ApiServer, clock: Callable[[], datetime]) -> None:
         self._api = api
         self._clock = clock
-        self._claims: dict[Key, tuple[datetime, int, Object]] = {}
+        self._claims: dict[Key, tuple[datetime, int, dict[str, Object]]] = {}
         self._code: dict[Key, _Read] = {}
 
     def forget(self, key: Key) -> None:
@@ -53,19 +53,19 @@ class Unwatched:
         self._claims.pop(key, None)
         self._code.pop(key, None)
 
-    async def claim(self, key: Key, topology: Object, name: str | None) -> Object | None:
-        """A claim that the user names. Its like are not watched: there may be many."""
+    async def claims(self, key: Key, topology: Object, names: Collection[str]) -> Sequence[Object]:
+        """Claims that the user names. Their like are not watched: there may be many."""
         known, now = self._claims.pop(key, None), self._clock()
-        if name is None:
-            return None
         generation = int(topology["metadata"]["generation"])
         if known is None or known[1] != generation or _is_old(known[0], now):
+            known = now, generation, {}
+        for name in sorted(set(names) - known[2].keys()):
             found = await listed(self._api, CLAIM, key.namespace, name)
-            if found is None:
-                return None
-            known = now, generation, found
-        self._claims[key] = known
-        return known[2]
+            if found is not None:
+                known[2][name] = found
+        if names:
+            self._claims[key] = known
+        return [found for name, found in known[2].items() if name in names]
 
     async def sources(
         self, key: Key, topology: Object, children: Collection[tuple[str, str]]

@@ -95,7 +95,7 @@ async def keep_fresh(
         await asyncio.sleep(REFRESH_SECONDS)
 
 
-def take_in(store: WatchCache, kind: str, event: str | None, thing: Object) -> Key | None:
+def take_in(store: WatchCache, kind: str, event: str | None, thing: Object) -> set[Key]:
     """Take in what a watch tells.
 
     Args:
@@ -105,12 +105,12 @@ def take_in(store: WatchCache, kind: str, event: str | None, thing: Object) -> K
         thing: The object.
 
     Returns:
-        The topology that has to be looked at; None if it was known, such as by the operator's own
-        writing.
+        The topologies that have to be looked at: two, if somebody has changed the object's label.
+        None if it was known, such as by the operator's own writing.
     """
-    namespace = str(thing["metadata"]["namespace"])
+    namespace, keys = str(thing["metadata"]["namespace"]), store.keys(kind, thing)
     if event == "DELETED":
         is_news = store.remove(kind, namespace, name_of(thing), uid_of(thing))
     else:
         is_news = store.put(kind, thing)
-    return key_of(kind, thing) if is_news else None
+    return keys if is_news else set()

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests.common import CODE, metadata
-from fulmen_operator.model import Manifest, Object, Observed
+from fulmen_operator.model import Manifest, Object, Observed, uid_of
+from fulmen_operator.ownership import CLAIM, CLAIM_KEY, has_claim, noted_claim
 from fulmen_operator.settings import Settings
 
 
@@ -15,8 +16,18 @@ def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(seen, names.revision(seen.name)),
-        "data": {contract.REVISION_KEY: revision.to_json()},
+        "data": {contract.REVISION_KEY: revision.to_json()} | _claim(seen),
     }
+
+
+def _claim(seen: Observed) -> dict[str, str]:
+    """Which claim the topology has: by that it is known, whatever becomes of its labels."""
+    found = claim_named(seen, names.claim(seen.name))
+    if found is None or not has_claim(found, seen.topology, seen.revision):
+        uid = noted_claim(seen.revision)
+    else:
+        uid = uid_of(found)
+    return {CLAIM_KEY: uid} if uid else {}
 
 
 def code_maps(seen: Observed, name: str, files: CodeFiles) -> list[Manifest]:
@@ -77,7 +88,7 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
     kept = accepted.topology.spec.checkpoint.deletion_policy == "Retain"
     return {
         "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
+        "kind": CLAIM,
         "metadata": metadata(seen, accepted.claim, owned=not kept),
         "spec": spec,
     }
@@ -85,7 +96,7 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
 
 def claim_named(seen: Observed, name: str) -> Object | None:
     """A claim, if it exists."""
-    return seen.children.get(("PersistentVolumeClaim", name))
+    return seen.children.get((CLAIM, name))
 
 
 def is_shared(claim: Object | None, settings: Settings) -> bool:

@@ -42,7 +42,8 @@ from fulmen_operator.model import (
     component_of,
     uid_of,
 )
-from fulmen_operator.reasons import News, news_of
+from fulmen_operator.ownership import CLAIM, endangered
+from fulmen_operator.reasons import News, Reason, news_of
 from fulmen_operator.reconcile.garbage import leftovers
 from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
@@ -65,6 +66,8 @@ from fulmen_operator.settings import Settings
 
 WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
 """States in which there should be workers."""
+CLAIMS_SECONDS: Final = 60
+"""How often to look at claims that are not watched."""
 LOOK_AGAIN: Final = 10
 """Seconds after which to look again while workers are missing."""
 
@@ -73,6 +76,8 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     """What to do about a topology."""
     if seen.topology["metadata"].get("deletionTimestamp"):
         return Decision()  # the garbage collector ends everything, and nothing may be made anew
+    if (danger := endangered(seen)) is not None:
+        seen = replace(seen, refusal=danger)
     held = revision_of(seen.revision)
     before = recovered(read_status(seen.topology.get("status")), seen, held)
     if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
@@ -131,6 +136,7 @@ def _with_revision(
     if isinstance(step.does, Start):
         revision = begun(for_attempt(revision, seen.name, step.attempt, status.last_batch), seen)
     actions = (
+        *seen.mends,
         *_objects(seen, accepted, revision, verdict, settings),
         *_driver(seen, accepted, revision, step, settings),
         *leftovers(seen, step, verdict, accepted, settings),
@@ -140,6 +146,7 @@ def _with_revision(
         *(step.again_in, verdict.again_in, seconds_left(revision, seen)),
         LOOK_AGAIN if probe is not None else None,
         *_until_mounted(seen),
+        CLAIMS_SECONDS if _has_unwatched(seen) else None,
         seconds_to_decision(scaling, spec.autoscale, seen.now)
         if scaling and spec.autoscale
         else None,
@@ -173,6 +180,12 @@ def _until_mounted(seen: Observed) -> list[float]:
     """After how many seconds to see whether pods have their volumes: of which nobody tells."""
     waits = [mounting_for(pod, seen.now) for pod in seen.pods]
     return [wait + 1 for wait in waits if wait is not None and wait > 0]
+
+
+def _has_unwatched(seen: Observed) -> bool:
+    """Whether there are claims of which nobody tells that they are deleted."""
+    own = names.claim(seen.name)
+    return any(kind == CLAIM and name != own for kind, name in seen.children)
 
 
 def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int) -> Trial | None:
@@ -320,7 +333,9 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
         if old and same_words and (condition.status, condition.reason) == (old.status, old.reason):
             continue
         match condition.type, condition.status:
-            case "SpecAccepted", "False":
+            case ("SpecAccepted", "False") | ("Stalled", "True") if (
+                condition.type != "Stalled" or condition.reason == Reason.BEING_DELETED
+            ):
                 events.append(Event("Warning", condition.reason, condition.message))
             case "Placed", "False" if condition.reason == _reason(status, "Ready"):
                 pass  # Ready tells it
@@ -331,7 +346,10 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
             case "Ready", "False" if news_of(condition.reason) is News.PASSING:
                 if old is not None and old.status == "True":
                     events.append(Event("Normal", condition.reason, condition.message))
-            case "Ready", "False" if condition.reason != _reason(status, "SpecAccepted"):
+            case "Ready", "False" if condition.reason not in (
+                _reason(status, "SpecAccepted"),
+                Reason.BEING_DELETED,  # Stalled tells it
+            ):
                 events.append(Event("Warning", condition.reason, condition.message))
             case _:
                 pass

@@ -16,7 +16,8 @@ from fulmen_operator.model import (
     name_of,
     uid_of,
 )
-from fulmen_operator.reconcile.pod_states import ending_of, is_terminating
+from fulmen_operator.ownership import is_terminating
+from fulmen_operator.reconcile.pod_states import ending_of
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Clear, Step
 from fulmen_operator.settings import Settings

@@ -25,6 +25,7 @@ from fulmen_operator.model import (
     text_of,
     time_of,
 )
+from fulmen_operator.ownership import is_claim_going, is_terminating
 from fulmen_operator.reasons import AnyReason, Foreign, Reason
 from fulmen_operator.reconcile.pod_states import (
     Ending,
@@ -32,7 +33,6 @@ from fulmen_operator.reconcile.pod_states import (
     ending_of,
     has_committed,
     is_ready,
-    is_terminating,
     report_of,
     waiting_for,
 )
@@ -156,7 +156,8 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
     if ending is not None:
         return _after(now, driver, ending)
     is_adopted = not driver["metadata"].get("ownerReferences")  # it would outlive the topology
-    if is_adopted or annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash:
+    is_other = is_adopted or annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash
+    if is_other and not is_claim_going(now.seen):
         message = f"{name_of(driver)} drains, to be replaced"
         return _drain(now, driver, Reason.REPLACING, message)
     if is_terminating(driver):
@@ -251,7 +252,8 @@ def _failures_that_count(status: TopologyStatus, ended: datetime) -> int:
 def _is_outdated(now: Situation, driver: Object) -> bool:
     """Whether a driver has ended that ran something else than what was accepted last."""
     report = report_of(driver)
-    made_from = int(annotation(driver, GENERATION_ANNOTATION) or 0)
+    text = annotation(driver, GENERATION_ANNOTATION)
+    made_from = int(text) if text.isdecimal() else 0
     applied = max(made_from, report.generation if report else 0)
     other = annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash
     return other or now.revision.generation > applied

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from fulmen.kube import contract
 from fulmen_operator.model import Object, name_of, seconds_since, time_of
+from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reasons import AnyReason, Foreign, Reason
 
 GONE_AFTER: Final = 30
@@ -212,11 +213,6 @@ def _last_words(terminated: Object) -> str:
 
 
 # ---- what has not ended
-
-
-def is_terminating(pod: Object) -> bool:
-    """Whether a pod was told to end."""
-    return pod["metadata"].get("deletionTimestamp") is not None
 
 
 def is_ready(pod: Object) -> bool:

@@ -32,6 +32,7 @@ from fulmen_operator.model import (
     seconds_since,
     uid_of,
 )
+from fulmen_operator.ownership import is_claim_going
 from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.pod_states import Next, preflight_ending_of, waiting_for
 from fulmen_operator.settings import Settings
@@ -96,6 +97,9 @@ def consider(
         return _accepted(seen, judged, revision)
     if before is not None and before.rolled_back and was_given_up(before, judged, seen.generation):
         return Verdict(before, "False", Reason.ROLLED_BACK, _told(before.rolled_back))
+    if before is not None and is_claim_going(seen):
+        words = "the change waits: its driver would be replaced, and a claim that it has mounted is"
+        return Verdict(before, "False", Reason.BEING_DELETED, f"{words} being deleted")
     candidate = new_revision(seen, judged, before, settings)
     if before is not None:
         candidate = on_trial(candidate, before)

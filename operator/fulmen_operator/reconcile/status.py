@@ -30,10 +30,11 @@ from fulmen_operator.model import (
     name_of,
     text_of,
 )
+from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.conditions import Facts, conditions
 from fulmen_operator.reconcile.next_step import driver_of, refused_worker
-from fulmen_operator.reconcile.pod_states import is_ready, is_terminating, report_of, waiting_for
+from fulmen_operator.reconcile.pod_states import is_ready, report_of, waiting_for
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import StartEmpty, Step
 

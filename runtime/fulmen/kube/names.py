@@ -4,9 +4,16 @@ Objects on clusters bear these names: under another name, an upgrade would leave
 restart a driver that finds none of its own.
 """
 
+import re
 from typing import Final
 
 _CODE: Final = "code"
+_PODS: Final = {
+    "driver": "-driver-(?P<attempt>[0-9]+)",
+    "worker": "-(?P<attempt>[0-9]+)-exec-[0-9]+",
+    "preflight": "-preflight-[0-9a-z]+",
+}
+"""How the names of pods go on, by what they are. Spark names workers."""
 
 
 def revision(topology: str) -> str:
@@ -89,6 +96,14 @@ def worker_probe(topology: str) -> str:
 def preflight_pod(topology: str, trial: str) -> str:
     """The pod that validates a candidate with its own image and code."""
     return f"{topology}-preflight-{trial[:10]}"
+
+
+def role_of_pod(topology: str, pod: str) -> tuple[str, str]:
+    """What a pod of a topology's is by its name, and of which attempt; empty: that is not known."""
+    for role, pattern in _PODS.items():
+        if found := re.fullmatch(re.escape(topology) + pattern, pod):
+            return role, found["attempt"] if "attempt" in found.groupdict() else ""
+    return "", ""
 
 
 def for_dry_run(name: str) -> str:

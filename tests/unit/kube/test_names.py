@@ -24,6 +24,10 @@ EXPECTED = [
     ("shop-preflight-0123456789", names.preflight_pod("shop", "0123456789ab")),
     ("shop-driver-2-trial", names.for_dry_run("shop-driver-2")),
     ("shop-2", names.app_id("shop", 2)),
+    (("driver", "2"), names.role_of_pod("shop", names.driver_pod("shop", 2))),
+    (("worker", "2"), names.role_of_pod("shop", f"{names.app_id('shop', 2)}-exec-11")),
+    (("preflight", ""), names.role_of_pod("shop", names.preflight_pod("shop", "0123456789ab"))),
+    (("", ""), names.role_of_pod("shop", "shop-cart-driver-2")),
 ]
 
 

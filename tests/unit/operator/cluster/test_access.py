@@ -43,9 +43,7 @@ def test_of_claims_that_are_named_no_more_nothing_is_held(cluster):
         topology["metadata"] |= {"resourceVersion": str(number), "generation": number}
         access._store.put("Topology", topology)
         asyncio.run(access.observe(KEY))
-        held.append(
-            [claim["metadata"]["name"] for _, _, claim in access._unwatched._claims.values()]
-        )
+        held.append([name for *_, found in access._unwatched._claims.values() for name in found])
     assert held == [["mine"], [], ["mine"], []]
 
 

@@ -102,6 +102,15 @@ EXPLANATIONS: Final = (
         "the message says what; it is tried again",
     ),
     Explanation(
+        ("BeingDeleted",),
+        ("Stalled", "Ready", "SpecAccepted", "Placed"),
+        "a claim that the topology has mounted, or another of its objects, is being deleted. What"
+        " is on a claim is whole as long as a pod mounts it, and gone after that. Meanwhile a"
+        " change of the spec replaces no driver",
+        "[keep the claim's volume](moving.md#a-claim-that-is-being-deleted) before anything ends"
+        " the driver",
+    ),
+    Explanation(
         ("ObjectInTheWay",),
         ("Ready", "Stalled", "Placed"),
         "somebody else's object has the name of an object that the topology needs. The operator"
@@ -109,7 +118,8 @@ EXPLANATIONS: Final = (
         "the message names the objects, and has the command that shows them: delete them, give"
         " the topology another name, or annotate it with"
         " [`fulmen.dev/adopt`](crd.md#annotations), if they are what an earlier topology of its"
-        " name has left; the operator looks again every 30 s",
+        " name has left; the operator looks again every 30 s. Delete no claim that may have a"
+        " checkpoint: the message says which labels make it the topology's again",
     ),
     Explanation(
         ("EarlierTopologyEnds",),
