@@ -219,6 +219,7 @@ def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topo
     checkpoint = Checkpoint(
         uri=given.spec.checkpoint.uri or CHECKPOINT_URI,
         deletion_policy=given.spec.checkpoint.deletion_policy,
+        take_over=given.spec.checkpoint.take_over,
     )
     spec = given.spec.model_copy(
         update={

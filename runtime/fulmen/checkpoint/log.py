@@ -63,9 +63,11 @@ class CommitLog:
         clock: Callable[[], float],
         tags: Callable[[], str],
         limits: LogLimits,
+        takes_over: str | None,
     ) -> None:
         self._store = store
         self._topology = topology
+        self._takes_over = takes_over
         self._driver = driver
         self._clock = clock
         self._tags = tags
@@ -88,23 +90,25 @@ class CommitLog:
         clock: Callable[[], float] = uptime,
         tags: Callable[[], str] = new_tag,
         limits: LogLimits = LIMITS,
+        takes_over: str | None = None,
     ) -> CommitLog:
         """Find the newest commit. Nothing is written until `claim`.
 
         Args:
             store: The checkpoint of this topology and no other.
-            topology: The topology's name.
+            topology: Whose checkpoint it is: the topology's namespace and name.
             driver: Who this is, for the messages of others: host, process id, when it started.
             clock: Seconds that go on while the machine sleeps.
             tags: Makes the tags of claims.
             limits: How often it does what is not needed for each commit.
+            takes_over: Another topology whose checkpoint this one may take over.
 
         Raises:
             CheckpointMismatch: The checkpoint is another topology's.
             CheckpointError: It is damaged, or of a newer format.
             Unreachable: The store does not answer.
         """
-        log = cls(store, topology, driver, clock, tags, limits)
+        log = cls(store, topology, driver, clock, tags, limits, takes_over)
         log._reload()
         return log
 
@@ -325,9 +329,11 @@ class CommitLog:
         self._check_topology()
 
     def _check_topology(self) -> None:
-        if self._manifest.number and self._manifest.topology != self._topology:
+        found = self._manifest.topology
+        if self._manifest.number and found not in (self._topology, self._takes_over):
             raise CheckpointMismatch(
-                f"checkpoint {self._store.uri} is that of topology {self._manifest.topology!r}, not"
-                f" of {self._topology!r}. Give each topology a checkpoint of its own"
-                " (spec.checkpoint)."
+                f"checkpoint {self._store.uri} is that of topology {found!r}, not of"
+                f" {self._topology!r}. Give each topology a checkpoint of its own"
+                " (spec.checkpoint); or, to go on from the state of that one, which then has none"
+                f" any more, set spec.checkpoint.takeOver to {found!r}."
             )

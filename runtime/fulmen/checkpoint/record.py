@@ -100,7 +100,8 @@ class Manifest:
         epoch: The epoch of the driver that made it.
         driver: Who that was, as text.
         clock: The batch clock, in seconds.
-        topology: The name of the topology that the checkpoint belongs to.
+        topology: The topology that the checkpoint belongs to: its namespace and name, or only its
+            name if it has no namespace.
         base: The newest commit that holds a manifest.
         sections: Name -> bytes, each as last set.
         transient: The sections that are valid for commit `number` only.
@@ -221,7 +222,8 @@ class Commit:
         epoch: The epoch of the driver.
         driver: Who made it, as text: host, process id, when it was started.
         clock: The batch clock, in seconds.
-        topology: The name of the topology that the checkpoint belongs to.
+        topology: The topology that the checkpoint belongs to: its namespace and name, or only its
+            name if it has no namespace.
         base: The newest commit, up to this one, that holds a manifest.
         claim: A driver takes over with it.
         updates: The changes of each journal of each task.

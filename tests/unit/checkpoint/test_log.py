@@ -418,8 +418,29 @@ def test_the_checkpoint_of_another_topology_is_refused(open_log, store):
         CommitLog.open(store, "other", "one")
     assert str(caught.value) == (
         "checkpoint memory://test is that of topology 'wc', not of 'other'. Give each topology a"
-        " checkpoint of its own (spec.checkpoint)."
+        " checkpoint of its own (spec.checkpoint); or, to go on from the state of that one, which"
+        " then has none any more, set spec.checkpoint.takeOver to 'wc'."
     )
+
+
+def test_a_checkpoint_is_taken_over_by_whom_it_is_given_to_and_is_lost_to_its_owner(store):
+    """Both have one name, in two namespaces; the first one is still running."""
+    first = CommitLog.open(store, "staging/wc", "one")
+    first.claim()
+    commit(first)
+    with pytest.raises(CheckpointError, match="is that of topology 'staging/wc', not of 'prod/wc'"):
+        CommitLog.open(store, "prod/wc", "two")
+    second = CommitLog.open(store, "prod/wc", "two", takes_over="staging/wc")
+    second.claim()
+    assert second.manifest.topology == "prod/wc"
+    with pytest.raises(CheckpointError, match="is that of topology 'prod/wc', not of 'staging/wc'"):
+        CommitLog.open(store, "staging/wc", "three")
+    with pytest.raises(Fenced):
+        commit(first)
+    commit(second)
+    again = CommitLog.open(store, "prod/wc", "four", takes_over="staging/wc")  # the word may stay
+    again.claim()
+    commit(again)
 
 
 def test_two_topologies_that_start_at_once_in_one_place(open_log, store):

@@ -99,8 +99,18 @@ def test_the_checkpoint_of_another_topology(run, uri):
     assert (result.exit_code, result.stderr) == (
         2,
         f"Error: checkpoint {uri} is that of topology 'letters', not of 'words'. Give each "
-        "topology a checkpoint of its own (spec.checkpoint).\n",
+        "topology a checkpoint of its own (spec.checkpoint); or, to go on from the state of that"
+        " one, which then has none any more, set spec.checkpoint.takeOver to 'letters'.\n",
     )
+
+
+def test_the_checkpoint_of_another_topology_is_taken_over(run, uri):
+    """Into a namespace, and under another name; then it is refused to the one that it was of."""
+    assert run().exit_code == 0
+    moved = ("--set", "metadata.name=words", "--set", "metadata.namespace=prod")
+    assert run(None, *moved, "--set", "spec.checkpoint.takeOver=letters").exit_code == 0
+    assert run(None, *moved).exit_code == 0
+    assert "is that of topology 'prod/words', not of 'letters'" in run().stderr
 
 
 def test_mistakes_of_the_topology_come_before_those_of_the_checkpoint(run):

@@ -22,6 +22,7 @@ from fulmen.errors import (
 from fulmen.kube.container.preparation import code_folder, known_tasks, prepare, topology_of
 from fulmen.kube.contract import DRIVER, WORKER, Candidate, Revision
 from fulmen.kube.preflight import preflight
+from fulmen.topology.reading.field_problems import parse
 from support.pages import ROOT
 
 CODE = """
@@ -225,7 +226,7 @@ def test_a_checkpoint_that_can_t_be_read_any_more_is_an_outage(
 
     monkeypatch.setattr(os, "scandir", fail)
     with pytest.raises(kind, match="permission denied"):
-        known_tasks((tmp_path / "checkpoint").as_uri(), "bakery", last_batch)
+        known_tasks((tmp_path / "checkpoint").as_uri(), parse(document(tmp_path)), last_batch)
 
 
 def test_the_checkpoint_of_another_topology(tmp_path, code):
@@ -235,8 +236,9 @@ def test_the_checkpoint_of_another_topology(tmp_path, code):
     with pytest.raises(CheckpointMismatch) as caught:
         prepare(revision(tmp_path), code)
     assert str(caught.value) == (
-        f"checkpoint {uri} is that of topology 'bakery', not of 'shop'. Give each topology a"
-        " checkpoint of its own (spec.checkpoint)."
+        f"checkpoint {uri} is that of topology 'bakery', not of 'blue/shop'. Give each topology a"
+        " checkpoint of its own (spec.checkpoint); or, to go on from the state of that one, which"
+        " then has none any more, set spec.checkpoint.takeOver to 'bakery'."
     )
 
 

@@ -65,10 +65,10 @@ def _unused_state(topology: Topology, checkpoint: str | None) -> Sequence[Proble
     if uri is None or not (checkpoint or uri.startswith("file:")):
         return ()
     # Without a checkpoint, a topology is validated where nothing that runs one is installed.
-    from fulmen.cli.local.run_checkpoint import as_uri, look_at_newest
+    from fulmen.cli.local.run_checkpoint import as_uri, look_at_any
     from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences, lost_source
 
-    manifest = look_at_newest(as_uri(uri) if checkpoint else uri, topology.name)
+    manifest = look_at_any(as_uri(uri) if checkpoint else uri, topology.name)
     kept = kept_sentences(kept_beside(manifest, topology))
     problems = [Problem("", sentence, CURE, "warning") for sentence in kept]
     return [*problems, *(Problem("", s, "", "warning") for s in lost_source(manifest, topology))]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fulmen.checkpoint import CommitLog, Manifest, Store, tasks_in
+from fulmen.checkpoint import CommitLog, Manifest, Store, read_newest, tasks_in
 from fulmen.cli.bad_input import BadInput
 from fulmen.errors import CheckpointError, Unreachable
 from fulmen.own_files import PrivateFolder
@@ -57,17 +57,30 @@ def look_at(uri: str, document: Any) -> Known:
         BadInput: It is another topology's, or can't be understood.
         Unreachable: The store does not answer.
     """
-    name = _at(document, "metadata", "name")
+    name, namespace = _at(document, "metadata", "name"), _at(document, "metadata", "namespace")
+    taken = _at(document, "spec", "checkpoint", "takeOver")
     if not isinstance(name, str):
         return Known()
-    manifest = look_at_newest(uri, name)
+    whose = f"{namespace}/{name}" if namespace else name
+    manifest = _newest(uri, whose, taken if isinstance(taken, str) else None)
     return Known(manifest.number, {k: n for k, n in tasks_in(manifest).items() if k != ACKER})
 
 
-def look_at_newest(uri: str, name: str) -> Manifest:
-    """The newest commit of a topology's checkpoint. Raises what `look_at` does."""
+def look_at_any(uri: str, name: str) -> Manifest:
+    """The newest commit of the checkpoint of a topology of that name, of whatever namespace.
+
+    Raises what `look_at` does.
+    """
+    whose = _newest(uri, None).topology
+    return _newest(uri, whose if whose.endswith(f"/{name}") else name)
+
+
+def _newest(uri: str, whose: str | None, takes_over: str | None = None) -> Manifest:
+    """The newest commit of a checkpoint; None: of whomever it is."""
     try:
-        return CommitLog.open(Store.open(uri), name, driver="").manifest
+        if whose is None:
+            return read_newest(Store.open(uri))
+        return CommitLog.open(Store.open(uri), whose, driver="", takes_over=takes_over).manifest
     except Unreachable:
         raise
     except CheckpointError as error:

@@ -99,8 +99,9 @@ class Driver:
         store = self.store or Store.open(self.checkpoint)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
-        name, limits, note = self.runnable.topology.metadata.name, self.limits, self.observer.note
-        log = CommitLog.open(store, name, who, limits=limits.log)
+        topology, limits, note = self.runnable.topology, self.limits, self.observer.note
+        taken = topology.spec.checkpoint.take_over
+        log = CommitLog.open(store, topology.whole_name, who, limits=limits.log, takes_over=taken)
         log.claim()
         committer = Committer(log, note, self.steady, self.sleep, self.wall, limits.check_seconds)
         planner = Planner(

@@ -53,7 +53,7 @@ def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
     if uri is None:
         problem = Problem("spec.checkpoint", "the revision names no uri")
         raise ValidationFailed([problem])
-    tasks = known_tasks(uri, runnable.topology.name, revision.last_batch)
+    tasks = known_tasks(uri, runnable.topology, revision.last_batch)
     runnable = checked(document, code, tasks) if tasks else runnable
     return replace(runnable, topology=scaled(runnable.topology, revision.workers))
 
@@ -72,12 +72,12 @@ def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Runna
     return check(document, code, tasks, for_kubernetes=True).runnable(code, tasks)
 
 
-def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
+def known_tasks(uri: str, topology: Topology, last_batch: int) -> dict[str, int]:
     """The number of tasks of each component in a checkpoint. Writes nothing.
 
     Args:
         uri: The URI of the checkpoint.
-        topology: The name of the topology that the checkpoint must belong to.
+        topology: Whose checkpoint it must be, or who takes it over.
         last_batch: A commit that was made there; 0: none is known of.
 
     Raises:
@@ -85,7 +85,8 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
         CheckpointError: The checkpoint can't be used, or does not answer.
     """
     try:
-        manifest = CommitLog.open(Store.open(uri), topology, driver="").manifest
+        whose, taken = topology.whole_name, topology.spec.checkpoint.take_over
+        manifest = CommitLog.open(Store.open(uri), whose, driver="", takes_over=taken).manifest
     except Denied as error:
         if last_batch > 0:  # a driver before could read there
             raise error.as_outage() from error

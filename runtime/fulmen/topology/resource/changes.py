@@ -124,6 +124,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "bolts[].inputs[].grouping.config": _REPLACE,
     "checkpoint.uri": _REPLACE,
     "checkpoint.persistentVolumeClaim": _REPLACE,
+    "checkpoint.takeOver": _REPLACE,
     "checkpoint.deletionPolicy": _LIVE,
     **{f"driver.{name}": effect for name, effect in _POD.items()},
     **{f"worker.{name}": effect for name, effect in _POD.items()},

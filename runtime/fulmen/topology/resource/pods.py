@@ -139,6 +139,14 @@ class Checkpoint(Model):
     topology. Unless many nodes can mount the claim (ReadWriteMany), all pods run on the driver's
     node."""
 
+    take_over: (
+        Annotated[str, Field(pattern=r"^[a-z0-9.-]+(/[a-z0-9.-]+)?$", max_length=128)] | None
+    ) = None
+    """Another topology whose checkpoint this is, and from whose state this one goes on:
+    `NAMESPACE/NAME`, or `NAME` for one that has no namespace, as with `fulmen run`. From its first
+    commit on, the checkpoint is this topology's. Without this, the checkpoint of another topology
+    is refused."""
+
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
     """What happens to the claim that the operator made, when the topology is deleted. `Retain`: a
     topology that is made again under the same name continues where this one stopped."""

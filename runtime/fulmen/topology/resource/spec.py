@@ -358,6 +358,12 @@ class Topology(Model):
         """The topology's name."""
         return self.metadata.name
 
+    @property
+    def whole_name(self) -> str:
+        """Whose a checkpoint is: its namespace and name, or its name if it has no namespace."""
+        namespace = (self.metadata.__pydantic_extra__ or {}).get("namespace")
+        return f"{namespace}/{self.name}" if namespace else self.name
+
     def component(self, name: str) -> SpoutSpec | TransactionalSpoutSpec | BoltSpec:
         """The spout or bolt of that name.
 
