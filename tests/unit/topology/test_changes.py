@@ -126,6 +126,7 @@ CHANGES = [
     ("spec.bolts.1.inputs.0.grouping.config", {"a": 1}),
     ("spec.checkpoint.uri", "s3://a/b"),
     ("spec.checkpoint.persistentVolumeClaim", "mine"),
+    ("spec.checkpoint.takeOver", "blue/shop"),
     ("spec.checkpoint.deletionPolicy", "Delete"),
     *(
         (f"spec.{pod}.{field}", value)
