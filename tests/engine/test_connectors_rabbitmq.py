@@ -13,6 +13,7 @@ from fulmen.api import Rows, ServiceUnavailable, TopologyContext
 from fulmen.api.context import Batch
 from fulmen.api.declarer import Stream
 from fulmen.connectors.rabbitmq import RabbitSink, RabbitSpout
+from fulmen.errors import FulmenError
 from fulmen.testing import ListSpout, run
 from support.cut_proxy import cut_proxy
 from support.rabbitmq_server import PASSWORD, USER
@@ -704,5 +705,5 @@ def test_fifty_faults_and_no_row_is_lost(rabbit_server, queue, proxy, seed):
 
 
 def test_a_field_that_there_is_not_is_told_at_the_start(rabbit_server):
-    with pytest.raises(ValueError, match="there is no field 'wrod'"):
+    with pytest.raises(FulmenError, match="there is no field 'wrod'"):
         sink_of(rabbit_server, routingKey="{wrod}")

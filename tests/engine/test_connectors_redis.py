@@ -669,7 +669,7 @@ def test_a_row_that_is_deleted_goes_and_may_come_again(
 
 
 def test_a_field_that_there_is_not_is_told_at_the_start(redis_server):
-    with pytest.raises(ValueError, match="there is no field 'wrod'"):
+    with pytest.raises(FulmenError, match="there is no field 'wrod'"):
         sink_of(redis_server.url, key="{wrod}", type="hash")
 
 

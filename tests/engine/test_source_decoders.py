@@ -213,7 +213,9 @@ def test_rows_of_postgresql(postgres, monkeypatch, texts, kind):
     finally:
         close_all()
     words = {values[0] for values in one.acked if len(values) == 2}
-    told = {json.loads(values[0])["word"] for values in one.acked if len(values) == 3}
+    told = {
+        json.loads(values[0], parse_int=str)["word"] for values in one.acked if len(values) == 3
+    }
     assert words | told == set(texts)
     assert told >= {text for text in texts if is_marked(text)}
     assert told <= {text for text in texts if is_marked(text)} | set(texts[:2])

@@ -80,7 +80,7 @@ class RabbitSink(Sink):
         Raises:
             ServiceUnavailable: The broker is away, or what is to be declared is there already and
                 differs.
-            ValueError: The options name a field that the sink does not receive.
+            FulmenError: The options name a field that the sink does not receive.
         """
         self._context = context
         if not self.identity:  # the instance after this one has it too, if no batch counts before

@@ -58,7 +58,7 @@ class RedisSink(Sink):
 
         Raises:
             ServiceUnavailable: Redis is away, or does not let us in.
-            ValueError: The options name a field that the sink does not receive, or exactly-once is
+            FulmenError: The options name a field that the sink does not receive, or exactly-once is
                 wanted of a cluster.
         """
         self._options: RedisSinkOptions = context.options
