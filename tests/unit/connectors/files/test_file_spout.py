@@ -402,6 +402,15 @@ def test_a_file_that_is_named_and_missing_is_a_mistake_unless_it_may_come(tmp_pa
         lives(tmp_path / "a.log", follow=False)
 
 
+def test_a_folder_of_a_pattern_that_is_missing_is_a_mistake_unless_it_may_come(tmp_path):
+    """Such as that of a relative path, of a job that cron starts in another folder."""
+    lives(tmp_path / "in" / "2026-*" / "*.log")
+    with pytest.raises(BadPlace, match=r"there is no folder '.*/in'\. Check the path"):
+        lives(tmp_path / "in" / "2026-*" / "*.log", follow=False)
+    (tmp_path / "in").mkdir()
+    assert lives(tmp_path / "in" / "2026-*" / "*.log", follow=False).batch() == []
+
+
 @pytest.mark.parametrize("follow", [True, False])
 def test_a_folder_that_is_named_as_a_file_is_told_with_what_to_write(tmp_path, follow):
     (tmp_path / "a.log").write_text("a line\n")

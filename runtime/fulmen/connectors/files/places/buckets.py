@@ -302,7 +302,7 @@ class BucketFiles:
         for bucket in self._patterns:
             with suppress(Unreadable):  # it is there, and told when it is to be read
                 if not glob.has_magic(bucket.path) and bucket.head(bucket.path) is None:
-                    return f"{bucket.uri}/{bucket.path}"
+                    return f"file '{bucket.uri}/{bucket.path}'"
         return None
 
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:  # noqa: ARG002 (objects keep their names)

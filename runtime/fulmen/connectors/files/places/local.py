@@ -180,10 +180,17 @@ class LocalFiles:
         """Nothing can be said before files are looked for."""
 
     def missing(self) -> str | None:
-        """A file that is named without `*` and is not there."""
+        """A file that is named without `*`, or the folder of a pattern, that is not there."""
         for pattern in self._patterns:
-            if not glob.has_magic(pattern) and not os.path.isfile(pattern):
-                return pattern
+            if not glob.has_magic(pattern):
+                if not os.path.isfile(pattern):
+                    return f"file '{pattern}'"
+                continue
+            folder = pattern
+            while glob.has_magic(folder):
+                folder = os.path.dirname(folder)
+            if not os.path.isdir(folder):
+                return f"folder '{folder}'"
         return None
 
     def folder(self) -> str | None:

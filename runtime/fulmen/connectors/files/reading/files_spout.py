@@ -146,7 +146,7 @@ class FilesSpout(Spout):
             )
         if is_new and not self.options.follow and (missing := self.source.missing()):
             raise BadPlace(
-                f"config.path: there is no file '{missing}'. Check the path, or set follow: true to"
+                f"config.path: there is no {missing}. Check the path, or set follow: true to"
                 " wait for it"
             )
 
