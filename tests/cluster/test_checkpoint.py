@@ -167,7 +167,7 @@ def test_the_checkpoint_of_another_topology(topology, s3):
     before = counts(s3)
     apply(topology, s3, "other")
     message = wait_for(topology, "other", "Stalled", "CheckpointMismatch")
-    assert f"is that of topology '{NAME}', not of 'other'" in message
+    assert f"is that of topology '{topology.namespace}/{NAME}'" in message
     ready = condition(topology.get("topology", "other"), "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "CheckpointMismatch")
     topology.delete("topology", "other")

@@ -92,16 +92,72 @@ def policy(namespace):
     ]
 
 
-def refusal_of(kube, pod):
+def refusal_of(kube, pod, *options):
     """What the API server says against a pod; empty if it would take it. Nothing is made."""
     content = {key: pod[key] for key in ("apiVersion", "kind", "metadata", "spec")}
     spec = {key: value for key, value in content["spec"].items() if key != "nodeName"}
     try:
         content = json.dumps({**content, "spec": spec})
-        kube.run("create", "--dry-run=server", "-f", "-", content=content)
+        kube.run("create", "--dry-run=server", "-f", "-", *options, content=content)
     except AssertionError as refused:
         return str(refused)
     return ""
+
+
+AS_DRIVER = ("--as", f"system:serviceaccount:test-in-the-way:{RUNNING}-driver")
+CONTAINER = ("spec", "containers", 0)
+
+
+def changed(pod, path, value):
+    """The pod with another value at a place."""
+    made = json.loads(json.dumps(pod))
+    place = made
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return made
+
+
+NOT_WORKERS = [
+    (("metadata", "name"), "web"),
+    (("metadata", "ownerReferences"), []),
+    (("spec", "automountServiceAccountToken"), True),
+    (("spec", "hostPID"), True),
+    (("spec", "volumes", 0), {"name": "node", "hostPath": {"path": "/"}}),
+    (("spec", "securityContext"), {"runAsNonRoot": True}),
+    ((*CONTAINER, "securityContext", "privileged"), True),
+    ((*CONTAINER, "securityContext", "capabilities"), {"drop": ["ALL"], "add": ["SYS_PTRACE"]}),
+    ((*CONTAINER, "lifecycle"), {"preStop": {"httpGet": {"host": "10.0.0.1", "port": 1}}}),
+]
+"""What makes a worker's pod another one, or lets it reach the node."""
+
+
+def test_a_driver_may_make_no_pods_but_its_workers(kube, running):
+    """Nothing is made: the API server is asked, in a namespace that enforces no pod security."""
+    worker = kube.list("pods", WORKERS)[0]
+    meta = {field: worker["metadata"][field] for field in ("labels", "ownerReferences")}
+    again = {**worker, "metadata": {**meta, "name": f"{RUNNING}-1-exec-99"}}
+    spec = {**worker["spec"], "volumes": [{"name": "first", "emptyDir": {}}]}
+    again["spec"] = {**spec, "containers": [{**spec["containers"][0], "volumeMounts": []}]}
+    kube.run("label", "namespace", kube.namespace, "pod-security.kubernetes.io/enforce-")
+    try:
+        assert refusal_of(kube, again, *AS_DRIVER) == ""
+        others = [changed(again, path, value) for path, value in NOT_WORKERS]
+        assert [text for other in others if (text := refusal_of(kube, other))] == []
+        said = [refusal_of(kube, other, *AS_DRIVER) for other in others]
+        assert [text for text in said if "denied request" not in text] == []
+    finally:
+        restricted = "pod-security.kubernetes.io/enforce=restricted"
+        kube.run("label", "namespace", kube.namespace, restricted)
+
+
+def test_a_driver_may_label_pods_and_not_change_what_they_run(kube, running):
+    name = kube.list("pods", WORKERS)[0]["metadata"]["name"]
+    kube.run("label", "pod", name, "example.com/seen=yes", *AS_DRIVER)
+    images = [{"name": "worker", "image": "other"}]
+    change = json.dumps({"spec": {"containers": images}})
+    with pytest.raises(AssertionError, match="not change what runs in them"):
+        kube.run("patch", "pod", name, "-p", change, *AS_DRIVER)
 
 
 # ---- objects of others

@@ -95,3 +95,20 @@ podAntiAffinity:
   resources: [topologies/scale]
   verbs: [get, update, patch]
 {{- end }}
+
+{{- /* Of the pod security standards, as the operator has them for podTemplate. */}}
+{{- define "fulmen.sysctls" -}}
+['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.ip_local_reserved_ports',
+'net.ipv4.ip_unprivileged_port_start', 'net.ipv4.ping_group_range', 'net.ipv4.tcp_fin_timeout',
+'net.ipv4.tcp_keepalive_intvl', 'net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_keepalive_time',
+'net.ipv4.tcp_rmem', 'net.ipv4.tcp_syncookies', 'net.ipv4.tcp_wmem']
+{{- end }}
+
+{{- define "fulmen.capabilities" -}}
+{{- if eq .Values.podTemplate.allow "restricted" -}}
+['NET_BIND_SERVICE']
+{{- else -}}
+['AUDIT_WRITE', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'MKNOD', 'NET_BIND_SERVICE',
+'SETFCAP', 'SETGID', 'SETPCAP', 'SETUID', 'SYS_CHROOT']
+{{- end -}}
+{{- end }}

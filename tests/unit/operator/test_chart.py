@@ -7,6 +7,12 @@ import pytest
 import yaml
 
 from fulmen.topology.validation.check import validate
+from fulmen_operator.acceptance.pod_security import (
+    BASELINE_CAPABILITIES,
+    SELINUX_TYPES,
+    SYSCTLS,
+    VOLUMES,
+)
 from fulmen_operator.check_installation import TIMEOUT_ENV, TOPOLOGY_ENV
 from fulmen_operator.settings import NetworkPolicies, Settings
 from support.charts import CHART, HELM, helm, template
@@ -14,6 +20,12 @@ from support.dashboards import ALERTS, dashboard
 from support.pages import ROOT
 
 pytestmark = pytest.mark.skipif(HELM is None, reason="needs helm")
+
+
+POLICY = [
+    ("ValidatingAdmissionPolicy", "", "tools-fulmen-operator-drivers"),
+    ("ValidatingAdmissionPolicyBinding", "", "tools-fulmen-operator-drivers"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +52,39 @@ def test_what_is_installed_for_all_namespaces(everywhere):
         ("Role", "tools", "fulmen-operator-leader"),
         ("RoleBinding", "tools", "fulmen-operator-leader"),
         ("ServiceAccount", "tools", "fulmen-operator"),
+        *POLICY,
     ]
+
+
+def admission(*values):
+    """What the policy about drivers' pods says."""
+    return template(*values).get(POLICY[0])
+
+
+def test_drivers_make_pods_that_keep_to_what_templates_may_ask_for():
+    said = {
+        level: str(admission(f"podTemplate.allow={level}")["spec"]["validations"])
+        for level in ("restricted", "baseline", "privileged")
+    }
+    names = {level: [n in text for n in (*SYSCTLS, "hostPID")] for level, text in said.items()}
+    assert (set(names["restricted"]), set(names["privileged"])) == ({True}, {False})
+    assert names["baseline"] == names["restricted"]
+    capabilities = {
+        level: [f"'{c}'" in said[level] for c in BASELINE_CAPABILITIES] for level in said
+    }
+    assert (sum(capabilities["restricted"]), all(capabilities["baseline"])) == (1, True)
+    kinds = sorted(VOLUMES)
+    assert all(f"has(v.{kind})" in said["restricted"] for kind in kinds)
+    assert not any(f"has(v.{kind})" in said["baseline"] for kind in kinds)
+    assert all(f"'{kind}'" in said["baseline"] for kind in SELINUX_TYPES if kind)
+
+
+def test_the_policy_is_where_the_operator_looks_or_not_at_all():
+    constraints = admission("namespaces={blue,green}")["spec"]["matchConstraints"]
+    (where,) = constraints["namespaceSelector"]["matchExpressions"]
+    assert where["values"] == ["blue", "green"]
+    assert "namespaceSelector" not in admission()["spec"]["matchConstraints"]
+    assert admission("admissionPolicy.enabled=false") is None
 
 
 def of_test(*values):
@@ -120,6 +164,7 @@ def test_a_list_of_namespaces_needs_no_rights_elsewhere():
         ("RoleBinding", "green", "fulmen-operator"),
         ("RoleBinding", "tools", "fulmen-operator-leader"),
         ("ServiceAccount", "tools", "fulmen-operator"),
+        *POLICY,
     ]
 
 
