@@ -71,7 +71,14 @@ def test_numbers(number, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "-"), (0.234, "0.2 ms"), (9.9, "9.9 ms"), (43.4, "43 ms"), (12345, "12.3 s")],
+    [
+        (None, "-"),
+        (0.0252, "25.2 µs"),
+        (0.234, "0.2 ms"),
+        (9.9, "9.9 ms"),
+        (43.4, "43 ms"),
+        (12345, "12.3 s"),
+    ],
 )
 def test_latencies(value, text):
     assert milliseconds(value) == text

@@ -1,6 +1,7 @@
 """`fulmen top`: figures that a driver serves, and the topologies of a namespace."""
 
 import json
+import re
 import socket
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -49,7 +50,8 @@ def answer(server):
 def cells(lines, name):
     """The line of the table that begins with `name`, by its columns."""
     (titles,) = (line.split() for line in lines if line.startswith("component"))
-    (values,) = (line.replace(" ms", "ms").split() for line in lines if line.split()[:1] == [name])
+    joined = [re.sub(r" (ms|µs)\b", r"\1", line).split() for line in lines]
+    (values,) = (words for words in joined if words[:1] == [name])
     return dict(zip(titles, values, strict=True))
 
 

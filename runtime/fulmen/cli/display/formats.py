@@ -16,6 +16,8 @@ def milliseconds(value: float | None) -> str:
         return "-"
     if value >= 10_000:
         return f"{value / 1000:.1f} s"
+    if 0 < value < 0.1:
+        return f"{1000 * value:.1f} µs"
     return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
 
 
