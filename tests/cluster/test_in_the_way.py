@@ -125,7 +125,7 @@ NOT_WORKERS = [
     (("spec", "hostPID"), True),
     (("spec", "volumes", 0), {"name": "node", "hostPath": {"path": "/"}}),
     (("spec", "securityContext"), {"runAsNonRoot": True}),
-    ((*CONTAINER, "securityContext", "privileged"), True),
+    ((*CONTAINER, "securityContext"), {"privileged": True}),
     ((*CONTAINER, "securityContext", "capabilities"), {"drop": ["ALL"], "add": ["SYS_PTRACE"]}),
     ((*CONTAINER, "lifecycle"), {"preStop": {"httpGet": {"host": "10.0.0.1", "port": 1}}}),
 ]

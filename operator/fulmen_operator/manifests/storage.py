@@ -1,13 +1,25 @@
 """ConfigMaps, the secret and the claim."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests.common import CODE, metadata
-from fulmen_operator.model import Manifest, Object, Observed, uid_of
+from fulmen_operator.model import (
+    INPUT_ANNOTATION,
+    Manifest,
+    Object,
+    Observed,
+    annotation,
+    text_of,
+    uid_of,
+)
 from fulmen_operator.ownership import CLAIM, CLAIM_KEY, has_claim, noted_claim
 from fulmen_operator.settings import Settings
+
+SINCE_ANNOTATION: Final = "fulmen.dev/since"
+"""On the ConfigMap with a candidate: when its preflight was first to be made."""
 
 
 def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
@@ -52,9 +64,24 @@ def candidate_map(seen: Observed, accepted: Accepted, tasks: Mapping[str, int]) 
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(seen, names.candidate(seen.name)),
+        "metadata": metadata(
+            seen,
+            names.candidate(seen.name),
+            annotations={
+                INPUT_ANNOTATION: accepted.trial,
+                SINCE_ANNOTATION: tried_since(seen, accepted),
+            },
+        ),
         "data": {contract.CANDIDATE_KEY: candidate.to_json()},
     }
+
+
+def tried_since(seen: Observed, accepted: Accepted) -> str:
+    """When a preflight of a candidate was first to be made: whatever has become of its pod."""
+    found = seen.children.get(("ConfigMap", names.candidate(seen.name)))
+    if found is None or annotation(found, INPUT_ANNOTATION) != accepted.trial:
+        return text_of(seen.now)
+    return annotation(found, SINCE_ANNOTATION)
 
 
 def auth_secret(seen: Observed, attempt: int) -> Manifest:

@@ -26,6 +26,8 @@ ONE_NODE: Final = (
 NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
 MOUNT_SECONDS: Final = 10
 """Within which volumes are mounted, if nothing is wrong; then it is told."""
+PULL_FAILED: Final = "ErrImagePull"
+PULL_WAITS: Final = "ImagePullBackOff"
 NAMED_BY_VOLUMES: Final = {
     "secret": "Secret",
     "configMap": "ConfigMap",
@@ -239,8 +241,10 @@ def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
     for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            words = waiting.get("message") or waiting["reason"]
-            return Foreign(str(waiting["reason"])), f"{name_of(pod)}: {words}"
+            reason, words = waiting["reason"], str(waiting.get("message") or waiting["reason"])
+            if reason == PULL_FAILED:  # the kubelet says one and the other in turn
+                reason = PULL_WAITS
+            return Foreign(str(reason)), f"{name_of(pod)}: {words.split(f'{PULL_FAILED}: ')[-1]}"
     left = mounting_for(pod, now)
     if left is None or left > 0:
         return None

@@ -19,7 +19,7 @@ from fulmen_operator.manifests.revisions import (
     on_trial,
     was_given_up,
 )
-from fulmen_operator.manifests.storage import candidate_map, code_maps
+from fulmen_operator.manifests.storage import candidate_map, code_maps, tried_since
 from fulmen_operator.model import (
     Action,
     Apply,
@@ -160,7 +160,7 @@ def _try(
     if dry_run is not None:
         return dry_run
     actions = (*_code(seen, judged), Apply(candidate_map(seen, judged, tasks)), Apply(preflight))
-    return Verdict(
+    verdict = Verdict(
         before,
         "Unknown",
         Reason.CHECKING,
@@ -169,6 +169,21 @@ def _try(
         preflight=name,
         code_name=judged.code_name,
     )
+    if seen.refusal is None or seen.refusal.reason != Reason.REFUSED:
+        return verdict
+    words = f"{name} can't be made, and is tried again: {seen.refusal.message}"
+    return _within(seen, judged, replace(verdict, message=words), Reason.PREFLIGHT_TIMEOUT, words)
+
+
+def _within(
+    seen: Observed, judged: Accepted, verdict: Verdict, reason: AnyReason, words: str
+) -> Verdict:
+    """The verdict, and after the time that a preflight may take, counted from its first try, no."""
+    limit = judged.topology.spec.start_timeout_seconds
+    waited = seconds_since(tried_since(seen, judged), seen.now)
+    if waited > limit:
+        return replace(verdict, status="False", reason=reason, message=f"{words} (after {limit} s)")
+    return replace(verdict, again_in=limit - waited + 1)
 
 
 def _dry_run(
@@ -242,14 +257,9 @@ def _after_preflight(
 
 def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Verdict) -> Verdict:
     trouble = waiting_for(pod, seen.now)
-    limit = judged.topology.spec.start_timeout_seconds
-    waited = seconds_since(str(pod["metadata"]["creationTimestamp"]), seen.now)
-    if waited > limit:
-        reason, words = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name_of(pod)} has not ended")
-        message = f"{words} (after {limit} s)"
-        return replace(verdict, status="False", reason=reason, message=message)
-    message = trouble[1] if trouble else verdict.message
-    return replace(verdict, message=message, again_in=limit - waited + 1)
+    verdict = replace(verdict, message=trouble[1] if trouble else verdict.message)
+    said = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name_of(pod)} has not ended")
+    return _within(seen, judged, verdict, *said)
 
 
 def _mistake(mistake: contract.Mistake) -> str:

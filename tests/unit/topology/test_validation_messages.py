@@ -437,6 +437,16 @@ FIELDS = {
         {"spec.worker": {"podTemplate": {"spec": {"containers": [{"name": ["a"]}]}}}},
         "spec.worker.podTemplate.spec.containers[0].name: podTemplate must have text here.",
     ),
+    "pod-template-container-without-a-name": (
+        {"spec.driver": {"podTemplate": {"spec": {"initContainers": [{"image": "proxy:1"}]}}}},
+        "spec.driver.podTemplate.spec.initContainers[0]: podTemplate must have a name here, as "
+        "Kubernetes tells entries apart by it.",
+    ),
+    "pod-template-volume-without-a-name": (
+        {"spec.worker": {"podTemplate": {"spec": {"volumes": [{"emptyDir": {}}]}}}},
+        "spec.worker.podTemplate.spec.volumes[0]: podTemplate must have a name here, as "
+        "Kubernetes tells entries apart by it.",
+    ),
     "memory-that-is-too-little": (
         {"spec.worker": {"resources": {"limits": {"memory": "1Gi"}}}},
         "spec.worker.resources.limits: 1Gi of memory are too little for Spark, whose JVM gets 40 % "

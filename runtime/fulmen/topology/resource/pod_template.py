@@ -6,6 +6,7 @@ from typing import Any, Final
 from fulmen.topology.resource.base import refuse
 
 TEXT: Final = "text"
+NEEDED: Final = "needed text"
 _HOOK: Final = {"httpGet": {"host": TEXT}, "tcpSocket": {"host": TEXT}}
 _SECURITY: Final = {
     "capabilities": {"add": [TEXT], "drop": [TEXT]},
@@ -16,10 +17,10 @@ _SECURITY: Final = {
     "sysctls": [{"name": TEXT}],
 }
 _CONTAINER: Final = {
-    "name": TEXT,
-    "env": [{"name": TEXT}],
+    "name": NEEDED,
+    "env": [{"name": NEEDED}],
     "ports": [{"name": TEXT}],
-    "volumeMounts": [{"mountPath": TEXT}],
+    "volumeMounts": [{"name": NEEDED, "mountPath": NEEDED}],
     "securityContext": _SECURITY,
     "livenessProbe": _HOOK,
     "readinessProbe": _HOOK,
@@ -32,12 +33,16 @@ _SHAPE: Final = {
         "containers": [_CONTAINER],
         "initContainers": [_CONTAINER],
         "ephemeralContainers": [_CONTAINER],
-        "volumes": [{"name": TEXT}],
+        "volumes": [{"name": NEEDED}],
         "imagePullSecrets": [{"name": TEXT}],
         "securityContext": _SECURITY,
     },
 }
-"""A mapping's fields, the one kind of entry that a list has, or text. Null is none of it."""
+"""A mapping's fields, the one kind of entry that a list has, or text. Null is none of it.
+
+What is needed is what Kubernetes merges entries by: without it, the API server's refusal is about
+another entry, or about a patch of all.
+"""
 
 
 def shaped(template: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def shaped(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(value: Any, shape: Any, path: str) -> None:
-    if shape == TEXT:
+    if shape in (TEXT, NEEDED):
         if not isinstance(value, str):
             refuse("must have text here", path)
     elif isinstance(shape, list):
@@ -61,3 +66,5 @@ def _check(value: Any, shape: Any, path: str) -> None:
         for field in shape:
             if value.get(field) is not None:
                 _check(value[field], shape[field], f"{path}.{field}")
+            elif shape[field] == NEEDED:
+                refuse(f"must have a {field} here, as Kubernetes tells entries apart by it", path)

@@ -142,7 +142,7 @@ def test_the_last_line_of_the_log_stands_in_for_a_message():
                     }
                 ],
             },
-            ("ErrImagePull", "p: no"),
+            ("ImagePullBackOff", "p: no"),
             id="pull",
         ),
         pytest.param(
@@ -155,7 +155,7 @@ def test_the_last_line_of_the_log_stands_in_for_a_message():
                     {"name": "driver", "state": {"waiting": {"reason": "PodInitializing"}}}
                 ],
             },
-            ("ErrImagePull", "p: ErrImagePull"),
+            ("ImagePullBackOff", "p: ErrImagePull"),
             id="pull-init",
         ),
         pytest.param(

@@ -418,9 +418,9 @@ def test_what_a_drivers_pod_waits_for_is_in_placed_too(cluster):
     )
     cluster.reconcile()
     placed = cluster.condition("Placed")
-    assert (placed["status"], placed["reason"]) == ("False", "ErrImagePull")
+    assert (placed["status"], placed["reason"]) == ("False", "ImagePullBackOff")
     assert "not authorized" in placed["message"]
-    assert "ErrImagePull" in cluster.events()
+    assert "ImagePullBackOff" in cluster.events()
 
 
 def test_a_pod_that_waits_for_its_secret_waits_for_nothing_that_is_told(cluster):

@@ -12,7 +12,7 @@ from support.reasons import PAGE, explained
 
 NEVER_A_REASON = {"Drained", "Finished", "Valid", "Terminated", "Failed"}
 """Ends of a driver, and a state, that no condition gives: another reason says more."""
-OF_KUBERNETES = {"Unschedulable", "ImagePullBackOff", "ErrImagePull"}
+OF_KUBERNETES = {"Unschedulable", "ImagePullBackOff"}
 """Examples that the page gives of reasons in Kubernetes' own words."""
 
 

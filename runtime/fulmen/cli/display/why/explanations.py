@@ -72,7 +72,7 @@ EXPLANATIONS: Final = (
         "wait",
     ),
     Explanation(
-        ("Unschedulable", "ImagePullBackOff", "ErrImagePull"),
+        ("Unschedulable", "ImagePullBackOff"),
         ("Ready", "Placed", "SpecAccepted"),
         "a pod can't start, in Kubernetes' words. Ready and SpecAccepted get this reason after"
         " `startTimeoutSeconds`",
@@ -224,8 +224,9 @@ EXPLANATIONS: Final = (
     Explanation(
         ("PreflightFailed", "PreflightTimeout"),
         ("SpecAccepted", "Stalled"),
-        "the pod that validates the new image and code failed, or does not end",
-        "look at the pod `NAME-preflight-…`",
+        "the pod that validates the new image and code failed, or has not ended within"
+        " `startTimeoutSeconds` after it was first to be made, as a quota may refuse it",
+        "the message says what the API server refuses; else look at the pod `NAME-preflight-…`",
     ),
     Explanation(
         ("Checking",),
