@@ -426,7 +426,11 @@ FIELDS = {
         "spec.driver.podTemplate.spec.initContainers[0]: podTemplate must have a mapping here.",
     ),
     "pod-template-env": (
-        {"spec.driver": {"podTemplate": {"spec": {"containers": [{"env": {"A": "b"}}]}}}},
+        {
+            "spec.driver": {
+                "podTemplate": {"spec": {"containers": [{"name": "a", "env": {"A": "b"}}]}}
+            }
+        },
         "spec.driver.podTemplate.spec.containers[0].env: podTemplate must have a list here.",
     ),
     "pod-template-null": (
