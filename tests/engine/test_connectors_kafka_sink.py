@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from fulmen.api.marks import StoreMismatch
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.sinks import Rows, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
 from fulmen.connectors.kafka.writing import producing
@@ -71,6 +71,20 @@ def test_with_text_null_makes_a_message_without_a_value(kafka, topic, sink):
     sink().write(("a", "1"), ("a", None), (3, 2))
     found = [(message.key(), message.value()) for message in kafka.read(topic)]
     assert found == [(b"a", b"1"), (b"a", None), (b"3", b"2")]
+
+
+@pytest.mark.parametrize(("policy", "key"), [("compact", ["key", "to"]), ("delete", [])])
+def test_what_a_row_has_written_can_be_deleted_from_a_compacted_topic(
+    kafka, topic, sink, policy, key
+):
+    kafka.make_topic(topic, 2, cleanup_policy=policy)
+    life = sink(fields=("key", "value", "to"), partitionField="to")
+    assert life.write(("a", "1", 1)) == {}
+    [item], _ = life.encoded(("a", "1", 1))
+    assert life.sink.key_fields == key
+    life.sink.write(Rows(("key", "value", "to"), [life.sink.deletion(item)]), None)
+    found = [(m.key(), m.value(), m.partition()) for m in kafka.read(topic)]
+    assert found == [(b"a", b"1", 1), (b"a", None, 1)]
 
 
 def test_rows_that_can_be_no_message_are_refused_before_anything_is_written(kafka, topic, sink):

@@ -668,6 +668,38 @@ def test_a_row_that_is_deleted_goes_and_may_come_again(
     assert value("a") == second
 
 
+@pytest.mark.parametrize(
+    ("options", "key", "left"),
+    [
+        ({"type": "string", "format": {"type": "json"}}, ["word"], None),
+        ({"type": "hash"}, ["word"], {"by others": "1"}),
+        (
+            {"type": "hash", "field": "n{count}", "format": {"type": "json"}},
+            ["word", "count"],
+            {"by others": "1"},
+        ),
+    ],
+    ids=["string", "hash", "field"],
+)
+def test_what_a_row_has_written_can_be_deleted(redis_server, client, name, options, key, left):
+    sink = sink_of(redis_server.url, key=name + ":{word}", **options)
+    assert sink.key_fields == key
+    assert write(sink, [["a", 1], ["b", 2]]) == {}
+    if left is not None:
+        client.hset(f"{name}:a", "by others", 1)
+    gone = [sink.deletion(item) for item in sink.encode(Rows(RECEIVED, [["a", 1]]))]
+    sink.write(Rows(RECEIVED, gone), None)
+    assert (client.get if left is None else client.hgetall)(f"{name}:a") == left
+    assert client.exists(f"{name}:b")
+
+
+@pytest.mark.parametrize("rights", [("~*", "+@all", "-del"), ("~{}:*", "+@all", "-@scripting")])
+def test_what_a_user_may_not_delete_has_no_key(redis_server, client, name, rights):
+    address = limited(redis_server, client, name, *(right.format(name) for right in rights))
+    sink = sink_of(address, key=name + ":{word}", type="string", format={"type": "json"})
+    assert sink.key_fields == ()
+
+
 def test_a_field_that_there_is_not_is_told_at_the_start(redis_server):
     with pytest.raises(FulmenError, match="there is no field 'wrod'"):
         sink_of(redis_server.url, key="{wrod}", type="hash")

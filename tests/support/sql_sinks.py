@@ -218,6 +218,24 @@ def a_row_that_is_deleted_goes_and_may_come_again(target):
         assert all_rows(target) == [(2, "again", 7), (3, "w3", 3), (5, "b", 5)]
 
 
+def what_a_row_has_written_can_be_deleted(target):
+    """Also where the key has a null, which only the row itself is like."""
+    target.run("CREATE TABLE t (id integer, word text, n integer, UNIQUE (id, word))")
+    sink = target.sink(table="t", mode="upsert", key=["word", "id"])
+    assert sink.key_fields == ["id", "word"]
+    values = [[1, "a", 1], [1, None, 2], [2, None, 3], [2, "a", 4]]
+    assert written(sink, values) == {}
+    items = [sink.deletion(item) for item in sink.encode(Rows(FIELDS, values[:2]))]
+    later = Rows(
+        FIELDS, [*pickle.loads(pickle.dumps(items)), *sink.encode(Rows(FIELDS, [[3, "c", 5]]))]
+    )
+    sink.write(later, None)
+    assert later.failed == {}
+    found = {tuple(row) for row in target.run("SELECT id, word, n FROM t")}
+    assert found == {(2, None, 3), (2, "a", 4), (3, "c", 5)}
+    assert target.sink(table="t").key_fields == ()
+
+
 def a_deletion_that_is_refused_fails_alone(target):
     target.run(
         TABLE,
@@ -317,6 +335,7 @@ CASES = [
     keys_that_are_null_equal_nothing,
     a_row_that_is_deleted_goes_and_may_come_again,
     a_deletion_that_is_refused_fails_alone,
+    what_a_row_has_written_can_be_deleted,
     fields_go_to_the_columns_that_options_name,
     a_table_is_made_if_that_is_asked_for,
     mistakes_are_told_when_the_sink_is_prepared,

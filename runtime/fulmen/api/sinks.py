@@ -226,6 +226,24 @@ class Sink(Component):
         """
         return False
 
+    @property
+    def key_fields(self) -> Sequence[str]:
+        """The fields of whose values a row's key is made: asked after `prepare`.
+
+        A row takes the place of the one with the same key, and `deletion` deletes it. Then an early
+        result that is taken back, and whose key no other row has, is deleted. Default: none, and it
+        stays.
+        """
+        return ()
+
+    def deletion(self, item: Any) -> Any:
+        """For a sink with `key_fields`: what `write` is given to delete a row's key.
+
+        Args:
+            item: What `encode` returned for the row.
+        """
+        raise NotImplementedError
+
     def describe(self, item: Any) -> Any:
         """What the stream `errors` has as `row` of a row that `write` refused. Default: the item.
 

@@ -26,6 +26,11 @@ class Statements(Protocol):
         ...
 
     @property
+    def delete_null(self) -> Composed:
+        """The same for keys that have nulls."""
+        ...
+
+    @property
     def ranks(self) -> Composed | None:
         """Numbers keys, given the same arrays. None: it does not matter which rows are equal."""
         ...

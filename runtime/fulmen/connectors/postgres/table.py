@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
@@ -58,6 +58,8 @@ class PostgresTable:
 
     Attributes:
         columns: Those that are written, in the order of an item's values.
+        may_delete: Whether its rows may be deleted: nobody must have that right if no field says
+            that some are.
     """
 
     def __init__(
@@ -98,11 +100,21 @@ class PostgresTable:
             db.execute(SQL("EXPLAIN ") + made.first_mark, ["", ""])
             db.execute(SQL("EXPLAIN ") + made.move_mark, [0, "", "", "", ""])
         db.execute(SQL("EXPLAIN ") + made.insert, ["{}"] * len(self.columns))
-        if options.deleted_field is not None:
-            db.execute(SQL("EXPLAIN ") + made.delete, ["{}"] * len(options.key))
+        self.may_delete = options.mode == "upsert" and self._tried_to_delete(db, options)
         if options.mode == "copy":
             with db.cursor().copy(made.copy):
                 pass
+
+    def _tried_to_delete(self, db: psycopg.Connection[Any], options: TableSinkOptions) -> bool:
+        explain = SQL("EXPLAIN ") + self.statements.delete
+        try:
+            with db.transaction():  # a savepoint
+                db.execute(explain, ["{}"] * len(options.key))
+        except psycopg.ProgrammingError:  # a right is missing, or it is a view that has no deletes
+            if options.deleted_field is not None:
+                raise
+            return False
+        return True
 
     def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Text]]:
         """The text of each value."""
@@ -161,10 +173,16 @@ class PostgresTransaction:
         return write_but_refused(range(len(keys)), lambda at: self._delete([keys[i] for i in at]))
 
     def _delete(self, keys: Sequence[Sequence[Text]]) -> None:
-        columns = [array(column) for column in zip(*keys, strict=True)]
+        full, some = [k for k in keys if None not in k], [k for k in keys if None in k]
         try:
             with self._db.transaction():  # a savepoint
-                self._db.execute(self._statements.delete, columns)
+                for found, statement in (
+                    (full, self._statements.delete),
+                    (some, self._statements.delete_null),
+                ):
+                    if found:
+                        columns = [array(column) for column in zip(*found, strict=True)]
+                        self._db.execute(statement, columns)
         except psycopg.Error as error:
             if not is_of_rows(error):
                 raise
@@ -178,6 +196,7 @@ class Statements:
     insert: Composed
     copy: Composed
     delete: Composed
+    delete_null: Composed
     ranks: Composed | None
     lock_mark: Composed
     first_mark: Composed
@@ -217,7 +236,9 @@ class Statements:
         copy = SQL("COPY {} ({}) FROM STDIN").format(qualified(options.table), names)
         object.__setattr__(self, "copy", copy)
         object.__setattr__(self, "replaces", options.mode == "upsert")
-        object.__setattr__(self, "delete", _delete(options, columns))
+        object.__setattr__(self, "delete", _delete(options, columns, "="))
+        null = _delete(options, columns, "IS NOT DISTINCT FROM")  # it uses no index
+        object.__setattr__(self, "delete_null", null)
         replaces = options.mode == "upsert" and len(columns) > len(options.key)
         object.__setattr__(self, "ranks", _ranks(options, columns) if replaces else None)
 
@@ -250,12 +271,14 @@ def _ranks(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
     ).format(**parts)
 
 
-def _delete(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
+def _delete(
+    options: TableSinkOptions, columns: Sequence[Column], is_equal: LiteralString
+) -> Composed:
     """A statement that deletes rows, given an array for each column of the key."""
     by_name = {column.name: column for column in columns}
     key = [by_name[name] for name in options.key if name in by_name]
     equal = [
-        SQL(f"t.{{}} = u.c{i}::{c.type if c.kind == 'text' else c.exact}").format(
+        SQL(f"t.{{}} {is_equal} u.c{i}::{c.type if c.kind == 'text' else c.exact}").format(
             Identifier(escaped(c.name))
         )
         for i, c in enumerate(key)

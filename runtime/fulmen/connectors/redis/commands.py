@@ -45,6 +45,23 @@ def commands(
     return command
 
 
+def deletion(options: RedisSinkOptions, fields: Sequence[str], command: Command) -> Command:
+    """What deletes what a row's command has written to a string or hash.
+
+    Args:
+        options: What the topology's file says.
+        fields: The names of the row's values.
+        command: The row's, or what deletes it already.
+    """
+    key, _, *rest = command
+    if options.type == "string":
+        return (key, b"DEL")
+    if options.field:
+        return (key, b"HDEL", rest[0])
+    names = [name for name in options.fields or fields if name != options.deleted_field]
+    return (key, b"HDEL", *(name.encode() for name in names))
+
+
 def _rest(options: RedisSinkOptions, fields: Sequence[str]) -> Callable[[Sequence[Any]], Command]:
     if options.type in OF_VALUES:
         name, value = OF_VALUES[options.type], options.format.make().encoder(fields)

@@ -106,6 +106,13 @@ MAY_USE = """
 return 0
 """
 
+MAY_RUN = """
+-- Whether the user may run a command with this key. Before Redis 7 that is not known, and it is so.
+-- KEYS: the key. ARGV: the command, the first of its arguments
+local check = redis.acl_check_cmd
+return (not check or check(ARGV[1], KEYS[1], ARGV[2])) and 1 or 0
+"""
+
 WRITE = """
 -- Write rows, and keep the mark. What may fail for all rows fails before anything is written, since
 -- a script is not undone: the mark is written first.

@@ -18,11 +18,11 @@ from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.formats import Malformed, encode_each, readable
 from fulmen.connectors.formats.base import refused
 from fulmen.connectors.options import Options
-from fulmen.connectors.redis.commands import Command, commands
+from fulmen.connectors.redis.commands import Command, commands, deletion
 from fulmen.connectors.redis.connection import Server
 from fulmen.connectors.redis.options import RedisSinkOptions
-from fulmen.connectors.redis.scripts import MAY_USE, WRITE
-from fulmen.connectors.templates import has_fields
+from fulmen.connectors.redis.scripts import MAY_RUN, MAY_USE, WRITE
+from fulmen.connectors.templates import has_fields, parts_of
 from fulmen.errors import FulmenError
 
 AT_ONCE = 500
@@ -41,7 +41,9 @@ class RedisSink(Sink):
     config_model: ClassVar[type[Options]] = RedisSinkOptions
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_server", "_script", "_may_use", "_fields", "_command", "_is_cluster"),
+        *("_may_run", "_deletes"),
     )
+    _deletes: bool | None
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
@@ -51,6 +53,30 @@ class RedisSink(Sink):
     @override
     def appends(self) -> bool:
         return self._options.type in ("list", "stream")
+
+    @property
+    @override
+    def key_fields(self) -> Sequence[str]:
+        of = self._options
+        if of.type not in ("string", "hash") or not self._may_delete():
+            return ()
+        return [name for _, name in parts_of(of.key) + parts_of(of.field) if name is not None]
+
+    def _may_delete(self) -> bool:
+        """Whether the user may delete what rows have written."""
+        if self._deletes is None:
+            command = "HDEL" if self._options.type == "hash" else "DEL"
+            key = "".join(text for text, _ in parts_of(self._options.key))
+            with self._server.told():
+                try:
+                    self._deletes = bool(self._may_run(keys=[key], args=[command, key]))
+                except NoPermissionError:
+                    self._deletes = False
+        return self._deletes
+
+    @override
+    def deletion(self, item: Command) -> Command:
+        return deletion(self._options, self._fields or (), item)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -65,6 +91,8 @@ class RedisSink(Sink):
         self._server = Server(context, self._options.url)
         self._script = self._server.client.register_script(WRITE)
         self._may_use = self._server.client.register_script(MAY_USE)
+        self._may_run = self._server.client.register_script(MAY_RUN)
+        self._deletes = None  # it is asked for when it matters
         self._fields: tuple[str, ...] | None = None
         for (component, _), stream in context.inputs.items():
             try:

@@ -55,11 +55,17 @@ class Transaction(Protocol):
 
 
 class Deletion(tuple[Any, ...]):
-    """A row whose key is deleted. All but the key is null."""
+    """A row whose key is deleted."""
 
 
 class Table(Protocol):
-    """A sink's table, which was looked at."""
+    """A sink's table, which was looked at.
+
+    Attributes:
+        may_delete: Whether rows may be deleted.
+    """
+
+    may_delete: bool
 
     def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Any]]:
         """What is written of each row.
@@ -208,6 +214,18 @@ class SqlSink(Sink):
     def appends(self) -> bool:
         """Whether no row replaces another one."""
         return self._mode != "upsert"
+
+    @property
+    def key_fields(self) -> Sequence[str]:
+        """Those that go to the columns of the key, if the table's rows may be deleted."""
+        if self.appends or not self._table.may_delete:
+            return ()
+        columns = zip(self._fields, self._names, strict=True)
+        return [field for field, name in columns if name in self._key]
+
+    def deletion(self, item: Any) -> Any:
+        """The row, as one to be deleted."""
+        return Deletion(item)
 
     def describe(self, item: Any) -> Any:
         """The value of each column."""

@@ -27,6 +27,8 @@ from fulmen.transactional.errors import StoreRefused
 class SqliteTable:
     """A table that was looked at."""
 
+    may_delete = True
+
     def __init__(self, database: Database, options: TableSinkOptions, names: Sequence[str]) -> None:
         """Look at the table, and at the table of marks if there is to be one.
 
@@ -37,7 +39,7 @@ class SqliteTable:
         self._database, self._names = database, names
         self._insert = _insert(options, names)
         self._key = [names.index(column) for column in options.key]
-        where = " AND ".join(f"{quoted(column)} = ?" for column in options.key)
+        where = " AND ".join(f"{quoted(column)} IS ?" for column in options.key)
         self._delete = f"DELETE FROM {quoted(options.table)} WHERE {where}"
         if not options.create:
             database.refuse_absent(cure_of_absence("Correct the path", options.create))

@@ -33,7 +33,7 @@ from fulmen.engine.batches.size.batch_size import BatchSize
 from fulmen.engine.batches.size.permits import is_full
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import (
-    WantsBatch,
+    PartsThat,
     holds_after,
     restore_seconds,
     seconds_with_processors,
@@ -126,7 +126,8 @@ class Coordinator:
         self._is_retry = False
         self._unfinished = Unfinished()
         self._run = self.placed.run
-        self._wants_batch = WantsBatch()
+        self._wants_batch = PartsThat("wants_batch")
+        self._has_early_rows = PartsThat("has_early_rows")
         self._rests = Rests()
         self._did_nothing = False
         self._end_of_input = EndOfInput(self.clock)
@@ -322,6 +323,7 @@ class Coordinator:
         self.stand_still(restore_seconds(done.summaries))
         self._unfinished.committed(done.summaries)
         self._wants_batch.committed(self.placed.run, done.summaries)
+        self._has_early_rows.committed(self.placed.run, done.summaries)
         self.pending = self._unfinished.trees
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
@@ -577,10 +579,12 @@ class Coordinator:
         """
         self.looks_ahead = (
             self.is_at_end
-            and self.more_may_come
             and not self.has_looked
             and self._looks < MOST_LOOKS
-            and self._rests.awaits_event_time
+            and (
+                (self.more_may_come and self._rests.awaits_event_time)
+                or self._has_early_rows.any(self.placed.run)  # some may be no more
+            )
         )
         return self.looks_ahead
 

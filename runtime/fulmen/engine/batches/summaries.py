@@ -105,11 +105,12 @@ def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:
     return next((e for s in summaries for e in s.errors if e.fatal), None)
 
 
-class WantsBatch:
-    """Which parts of the topology have something to do in the next batch, whatever spouts have."""
+class PartsThat:
+    """Which parts of the topology have said something of themselves, as far as is known."""
 
-    def __init__(self) -> None:
-        self._run = ""
+    def __init__(self, what: str) -> None:
+        """Which attribute of a summary says it."""
+        self._what, self._run = what, ""
         self._parts: dict[tuple[int, int], bool] = {}  # by stage and worker
 
     def committed(self, run: str, summaries: Sequence[Summary]) -> None:
@@ -124,7 +125,7 @@ class WantsBatch:
         said: dict[tuple[int, int], bool] = {}
         for summary in summaries:
             key = summary.stage, summary.partition
-            said[key] = said.get(key, False) or summary.wants_batch
+            said[key] = said.get(key, False) or getattr(summary, self._what)
         self._parts |= said
 
     def any(self, run: str) -> bool:

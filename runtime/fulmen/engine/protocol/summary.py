@@ -134,6 +134,7 @@ class Summary:
         failed_attempts: Attempts of transactions that a component failed.
         wants_batch: Whether a task here has something to do in the next batch, whatever spouts
             have: a commit to hear of, or rows to write that are committed now.
+        has_early_rows: Whether a sink's task here knows of rows that were given before their time.
         samples: Task -> what it has counted and measured by metrics of the author's.
         lags: Spout task -> how far it is behind its source, of those that have said so.
         holds: Task -> why spouts are to emit nothing. Tasks of this stage and worker that are not
@@ -185,6 +186,7 @@ class Summary:
     failures: list[FailureCount] = field(default_factory=list)
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
     wants_batch: bool = False
+    has_early_rows: bool = False
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
     holds: dict[int, str] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """The rows that a sink's task was given before their time, at the end of a run that looked ahead.
 
 They say what windows and timers would emit if nothing more came. Bolts are then as they were before
-it, and know nothing of these rows. So a sink's task knows them, and of what comes later:
+it, and know nothing of these rows. So a sink's task knows them, and of what comes later. Those of a
+sink with keys are in `early_table`. Of others:
 
 - The next end of a run gives the sink only what it does not have yet.
 - A row that may be taken back, as it has the field `is_retraction`, is taken back before anything
@@ -20,7 +21,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.state.journals import EARLY
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON
 from fulmen.windows.options import RETRACTION
@@ -50,16 +50,11 @@ class Given(NamedTuple):
 class EarlyRows:
     """Those of one task."""
 
-    def __init__(self, journals: Mapping[str, Sequence[bytes]]) -> None:
-        """As the checkpoint has them."""
-        self._state = KeyedState.restore(journals, name=EARLY)
-
-    def __bool__(self) -> bool:
-        return bool(self._state)
-
-    def updates(self, number: int) -> dict[str, tuple[bytes | None, int]]:
-        """What commit `number` has to write."""
-        return self._state.updates(number)
+    def __init__(self, state: KeyedState) -> None:
+        """As the checkpoint has them. The state is changed."""
+        self.state = state
+        if state and not isinstance(state.get(STREAMS), list):  # the sink had keys
+            state.clear()
 
     # When a run looks ahead
 
@@ -68,7 +63,7 @@ class EarlyRows:
         left = {key: entry[0] for key, entry in self._entries()}
         new: list[Chunk] = []
         for chunk in chunks:
-            keys = _keys(chunk)
+            keys = keys_of(chunk)
             if at := [i for i, key in enumerate(keys) if not _takes(left, key)]:
                 new.append(chunk.take(at))
         back = [
@@ -87,19 +82,19 @@ class EarlyRows:
         Args:
             written: What was new, and why rows of it failed.
         """
-        streams = set(self._state.get(STREAMS, ()))
+        streams = set(self.state.get(STREAMS, ()))
         for chunk, failed in written:
             may_be_taken_back = RETRACTION in chunk.fields
-            for i, key in enumerate(_keys(chunk)):
+            for i, key in enumerate(keys_of(chunk)):
                 if i in failed or key is None:
                     continue
-                count, row = self._state.get(key, (0, None))
+                count, row = self.state.get(key, (0, None))
                 if may_be_taken_back:
                     row = (chunk.component, chunk.stream, chunk.fields, list(chunk.rows[i]))
-                self._state[key] = (count + 1, row)
+                self.state[key] = (count + 1, row)
                 streams.add((chunk.component, chunk.stream))
-        if streams and self._state.get(STREAMS) != sorted(streams):
-            self._state[STREAMS] = sorted(streams)
+        if streams and self.state.get(STREAMS) != sorted(streams):
+            self.state[STREAMS] = sorted(streams)
 
     # What comes in time
 
@@ -118,35 +113,35 @@ class EarlyRows:
             elif not appends:
                 self._forget(key, count)
         if not appends:
-            self._state.clear()
+            self.state.clear()
             return Given(back, [*chunks], [])
         given: list[Chunk] = []
         known: list[Chunk] = []
-        streams = set(self._state.get(STREAMS, ()))
+        streams = set(self.state.get(STREAMS, ()))
         for chunk in chunks:
             if (chunk.component, chunk.stream) not in streams:
                 given.append(chunk)
                 continue
-            is_known = [self._forget(key, 1) for key in _keys(chunk)]
+            is_known = [self._forget(key, 1) for key in keys_of(chunk)]
             for some, wanted in ((given, False), (known, True)):
                 if at := [i for i, known_one in enumerate(is_known) if known_one is wanted]:
                     some.append(chunk if len(at) == len(chunk) else chunk.take(at))
-        if len(self._state) == 1:
-            self._state.clear()
+        if len(self.state) == 1:
+            self.state.clear()
         return Given(back, given, known)
 
     def _entries(self) -> Iterator[tuple[bytes, Entry]]:
-        return ((key, entry) for key, entry in self._state.items() if key != STREAMS)
+        return ((key, entry) for key, entry in self.state.items() if key != STREAMS)
 
     def _forget(self, key: bytes | None, count: int) -> bool:
         """A row is not known so many times any more. False: it was not known."""
-        if key is None or not count or key not in self._state:
+        if key is None or not count or key not in self.state:
             return False
-        known, row = self._state[key]
+        known, row = self.state[key]
         if known > count:
-            self._state[key] = (known - count, row)
+            self.state[key] = (known - count, row)
         else:
-            del self._state[key]
+            del self.state[key]
         return True
 
 
@@ -158,13 +153,13 @@ def _takes(left: dict[bytes, int], key: bytes | None) -> bool:
     return True
 
 
-def _keys(chunk: Chunk) -> list[bytes | None]:
+def keys_of(chunk: Chunk) -> list[bytes | None]:
     """What each row is known by; None: it can't be known again."""
     of = chunk.component, chunk.stream, chunk.fields
-    return [_key((of, list(row))) for row in chunk.rows]
+    return [key_of((of, list(row))) for row in chunk.rows]
 
 
-def _key(value: Any) -> bytes | None:
+def key_of(value: Any) -> bytes | None:
     """Bytes that are equal if, and only if, values and their types are.
 
     Without a memo the bytes don't depend on which of the values are one object.

@@ -5,7 +5,7 @@ import pytest
 from fulmen.engine.batches.summaries import (
     BYTES_PER_SECOND,
     ENGINE_SHARE,
-    WantsBatch,
+    PartsThat,
     seconds_with_processors,
     work_seconds,
 )
@@ -93,7 +93,7 @@ def test_a_batch_lasts_as_long_as_it_would_if_it_always_had_a_processor(summarie
 
 
 def test_a_part_that_ran_twice_wants_a_batch_if_it_said_so_once():
-    wants = WantsBatch()
+    wants = PartsThat("wants_batch")
     wants.committed("run", [Summary(0, 0, wants_batch=True), Summary(0, 0)])
     assert wants.any("run")
     wants.committed("run", [Summary(1, 0)])

@@ -1,11 +1,15 @@
 """The end of a run that others may follow: early results, and bolts that are as they were."""
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from datetime import datetime
 
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.api.sinks import Sink
+from fulmen.connectors.sqlite import SqliteSink
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate, ExpiringState, IntervalJoin, WindowedBolt
 from support.aggregates import plain
@@ -215,3 +219,57 @@ def test_a_join_that_a_source_has_left_behind_takes_what_comes_of_it_in_the_next
         result = run(b, checkpoint=result, end_of_input=False)
     assert result.collected("late") == []
     assert sorted(map(tuple, result.collected("seen"))) == [(1, 3), (12, 15)]
+
+
+SESSIONS = {
+    "key": ["user"],
+    "window": {"type": "session", "gap": "10ms"},
+    "aggregates": {"n": "count"},
+}
+
+
+@pytest.mark.parametrize(("tasks", "grouping"), [(1, "shuffle"), (2, "fields"), (2, "shuffle")])
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_a_table_loses_the_row_of_a_session_that_begins_earlier(
+    tmp_path, guarantee, tasks, grouping
+):
+    """Unless any task may write any key: then another one may have written it meanwhile."""
+    path, result, found = str(tmp_path / "sessions.db"), None, []
+    events = [["a", 20], ["b", 20], ["a", 15], ["b", 40], ["a", 41], ["b", 60], ["a", 60]]
+    for end in (2, 3, 5, None):
+        b = TopologyBuilder()
+        spout = b.set_spout("clicks", ListSpout(events[:end], fields=FIELDS))
+        spout.set_event_time("at", unit="ms", lag="10ms")
+        b.set_bolt("bolt", Aggregate).set_config(SESSIONS).fields_grouping("clicks", ["user"])
+        sink = b.set_bolt("sink", SqliteSink).set_num_tasks(tasks)
+        columns = {"user": "TEXT", "window_start": "TEXT", "n": "INTEGER"}
+        sink.set_config(
+            {
+                "path": path,
+                "table": "t",
+                "mode": "upsert",
+                "key": ["user", "window_start"],
+                "create": columns,
+                "columns": {name: name for name in columns},
+                "guarantee": guarantee,
+            }
+        )
+        if grouping == "fields":
+            sink.fields_grouping("bolt", ["user"])
+        else:
+            sink.shuffle_grouping("bolt")
+        result = run(b, checkpoint=result, end_of_input=end is None)
+        assert result.errors == []
+        with closing(sqlite3.connect(path)) as db:
+            rows = db.execute("SELECT user, window_start, n FROM t").fetchall()
+        found.append(sorted((user, plain(datetime.fromisoformat(at)), n) for user, at, n in rows))
+    stays = [("a", 20, 1)] if (tasks, grouping) == (2, "shuffle") else []
+    ends = [
+        [("a", 20, 1), ("b", 20, 1)],
+        [("a", 15, 2), ("b", 20, 1), *stays],
+        [("a", 15, 2), ("a", 41, 1), ("b", 20, 1), ("b", 40, 1), *stays],
+        [("a", start, 1 + (start == 15)) for start in (15, 41, 60)]
+        + [("b", start, 1) for start in (20, 40, 60)]
+        + stays,
+    ]
+    assert found == [*map(sorted, ends)]

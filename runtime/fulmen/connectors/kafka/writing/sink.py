@@ -50,8 +50,9 @@ class KafkaSink(Sink):
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_deliveries", "_transactions", "_encoders"),
-        *("_format", "_key_format"),
+        *("_format", "_key_format", "_is_compacted"),
     )
+    _is_compacted: bool | None
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
@@ -63,7 +64,22 @@ class KafkaSink(Sink):
     @property
     @override
     def appends(self) -> bool:
-        return self._key_format is None  # else the topic may be compacted
+        return self._options.key_field is None  # else the topic may be compacted
+
+    @property
+    @override
+    def key_fields(self) -> Sequence[str]:
+        of = self._options
+        if of.key_field is None or of.topic_field is not None:
+            return ()
+        if self._is_compacted is None:
+            self._is_compacted = self._brokers.is_compacted(of.topic)
+        named = (of.key_field, of.partition_field) if self._is_compacted else ()
+        return [name for name in named if name is not None]
+
+    @override
+    def deletion(self, item: Row) -> Row:
+        return item._replace(value=None, headers=None)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -74,6 +90,7 @@ class KafkaSink(Sink):
         values, keys = options.formats()
         self._format = values.make()
         self._key_format = keys.make() if keys is not None else None
+        self._is_compacted = None  # it is asked for when it matters
         for stream in context.inputs.values():
             self._encoder_of(stream.fields)
         self._deliveries: dict[bool, Delivery] = {}

@@ -31,8 +31,17 @@ from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.state.early_rows import EarlyRows
-from fulmen.engine.state.journals import MARK, ROWS
+from fulmen.engine.state.early_table import EarlyTable, has_keys_alone
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.journals import EARLY, MARK, ROWS
+from fulmen.engine.state.messages.sink_rows import (
+    LONGEST_REASON,
+    by_chunk,
+    values_of,
+    with_streams,
+)
 from fulmen.engine.state.messages.unwritten_rows import (
     Unwritten,
     new_id,
@@ -47,8 +56,6 @@ from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of, with_causes
 from fulmen.topology.code.sinks import no_guarantee, takes_any_stream
-
-LONGEST_REASON = 500
 
 
 class SinkTask(BoltTask):
@@ -74,7 +81,7 @@ class SinkTask(BoltTask):
         self._packed = b""  # what is unwritten, until it is in the checkpoint
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[Rows] | None = None
-        self._early = EarlyRows(journals)
+        self._early = KeyedState.restore(journals, name=EARLY)
 
     def _restore_point(self, mark: Sequence[bytes] | None) -> None:
         """Know what the store has before what is unwritten. A mark of its own is the newer one."""
@@ -203,25 +210,52 @@ class SinkTask(BoltTask):
 
     def _write_of(self, held: list[Chunk]) -> list[tuple[Chunk, dict[int, str]]]:
         """Write what the store does not have yet as an early result. Gives what `_write` does."""
-        early = self._early
-        if self.context.batch.looks_ahead:
+        is_early = self.context.batch.looks_ahead
+        if not is_early and not (self._early and held):
+            return self._write(held)
+        if (table := self._early_table()) is not None:
+            gone, rows = table.ahead(held) if is_early else table.in_time(held)
+            written = self._write([*gone, *rows], deletes=sum(map(len, gone)))
+            table.wrote(written[: len(gone)], written[len(gone) :], early=is_early)
+            return written
+        early = EarlyRows(self._early)
+        if is_early:
             back, new, _ = early.ahead(held)
             written = self._write([*back, *new])
             early.gave(written[len(back) :])
             return written
-        if not early or not held:
-            return self._write(held)
         back, new, known = early.in_time(held, appends=self.instance.appends)
         return [*self._write([*back, *new]), *((chunk, {}) for chunk in known)]
 
-    def _write(self, chunks: Sequence[Chunk]) -> list[tuple[Chunk, dict[int, str]]]:
-        """Write the rows of a batch, or keep them for the commit. Returns which failed, and why."""
+    def _early_table(self) -> EarlyTable | None:
+        """What the store has of early results, if it has keys and no other task writes them."""
+        key = () if self._takes_any else tuple(self.instance.key_fields)
+        ways = {
+            (of.grouping.type, tuple(of.grouping.fields))
+            for of in self.placed.subscriptions
+            if of.target == self.component
+        }
+        tasks = len(self.context.tasks(self.component))
+        if not has_keys_alone(key, ways, tasks):
+            return None
+        fields = sorted(sorted(stream.fields) for stream in self.context.inputs.values())
+        return EarlyTable(self._early, key, (key, sorted(ways), tasks, fields))
+
+    def _write(
+        self, chunks: Sequence[Chunk], deletes: int = 0
+    ) -> list[tuple[Chunk, dict[int, str]]]:
+        """Write the rows of a batch, or keep them for the commit. Returns which failed, and why.
+
+        Args:
+            chunks: The rows.
+            deletes: Of how many, the first ones, what they have written is deleted.
+        """
         if not chunks:
             return []
         fields = ANY_STREAM.fields if self._takes_any else chunks[0].fields
-        values = _with_streams(chunks) if self._takes_any else _values(chunks)
+        values = with_streams(chunks) if self._takes_any else values_of(chunks)
         rows = Rows(fields, values, traceparents=self._traceparents(chunks))
-        items = self._encode(rows)
+        items = self._encode(rows, deletes)
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
         if len(kept) and self._is_exactly_once:
@@ -230,7 +264,7 @@ class SinkTask(BoltTask):
             refused = self._write_now(Rows(rows.fields, kept, _roots_of(chunks, left)))
             for position, reason in refused.items():
                 rows.failed[position if left is None else left[position]] = reason
-        return list(_by_chunk(chunks, rows.failed))
+        return list(by_chunk(chunks, rows.failed))
 
     def _traceparents(self, chunks: Sequence[Chunk]) -> Mapping[int, str]:
         sampling, found, first = self.placed.sampling, {}, 0
@@ -266,8 +300,18 @@ class SinkTask(BoltTask):
         self._unwritten, self._sink = unwritten, self._sink or new_id(self.rng)
         return ()
 
-    def _encode(self, rows: Rows) -> Sequence[Any]:
-        return self._called("encode", rows, lambda: _as_many(self.instance.encode(rows), rows))
+    def _encode(self, rows: Rows, deletes: int) -> Sequence[Any]:
+        def encode() -> Sequence[Any]:
+            items = _as_many(self.instance.encode(rows), rows)
+            if not deletes:
+                return items
+            deletion, failed = self.instance.deletion, rows.failed
+            gone = [
+                item if i in failed else deletion(item) for i, item in enumerate(items[:deletes])
+            ]
+            return [*gone, *items[deletes:]]
+
+        return self._called("encode", rows, encode)
 
     def _write_now(self, rows: Rows) -> Mapping[int, str]:
         def write() -> Sequence[Any]:
@@ -334,6 +378,11 @@ class SinkTask(BoltTask):
             self._is_kept, self._has_mark = False, True
         return found
 
+    @override
+    def tell(self, summary: Summary) -> None:
+        super().tell(summary)
+        summary.has_early_rows |= bool(self._early)
+
     @property
     @override
     def wants_batch(self) -> bool:
@@ -346,30 +395,6 @@ class SinkTask(BoltTask):
         if self._thread is not None:
             self._thread.shutdown()
         super().end()
-
-
-def _values(chunks: Sequence[Chunk]) -> Sequence[Any]:
-    """The values of all tuples, in the order of the first chunk's fields."""
-    fields = chunks[0].fields
-    if len(chunks) == 1:
-        return chunks[0].rows if isinstance(chunks[0].rows, list) else list(chunks[0].rows)
-    values: list[Any] = []
-    for chunk in chunks:
-        if chunk.fields == fields:
-            values.extend(chunk.rows)
-        else:
-            order = [chunk.fields.index(name) for name in fields]
-            values.extend([row[i] for i in order] for row in chunk.rows)
-    return values
-
-
-def _with_streams(chunks: Sequence[Chunk]) -> Sequence[Any]:
-    """What `ANY_STREAM` says of all tuples."""
-    return [
-        [chunk.component, chunk.stream, dict(zip(chunk.fields, row, strict=True))]
-        for chunk in chunks
-        for row in chunk.rows
-    ]
 
 
 def _roots_of(
@@ -390,15 +415,3 @@ def _as_many(items: Sequence[Any], rows: Rows) -> Sequence[Any]:
     if len(items) != len(rows):
         raise ValueError(f"encode returned {len(items)} items for {len(rows)} rows")
     return items
-
-
-def _by_chunk(
-    chunks: Sequence[Chunk], failed: Mapping[int, str]
-) -> Sequence[tuple[Chunk, dict[int, str]]]:
-    """Each chunk with the reasons of its rows that failed."""
-    firsts = [0, *accumulate(len(chunk) for chunk in chunks)]
-    found: list[tuple[Chunk, dict[int, str]]] = [(chunk, {}) for chunk in chunks]
-    for i, reason in failed.items():
-        at = bisect_right(firsts, i) - 1
-        found[at][1][i - firsts[at]] = reason[:LONGEST_REASON]
-    return found
