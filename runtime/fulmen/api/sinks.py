@@ -236,13 +236,14 @@ class Sink(Component):
         """
         return ()
 
-    def deletion(self, item: Any) -> Any:
+    def deletion(self, item: Any) -> Any:  # noqa: ARG002 (for those below)
         """For a sink with `key_fields`: what `write` is given to delete a row's key.
 
         Args:
             item: What `encode` returned for the row.
         """
-        raise NotImplementedError
+        name = type(self).__name__
+        raise TypeError(f"{name} has key_fields, but no deletion(item): add that method")
 
     def describe(self, item: Any) -> Any:
         """What the stream `errors` has as `row` of a row that `write` refused. Default: the item.
