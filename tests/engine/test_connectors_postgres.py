@@ -607,6 +607,11 @@ def test_rights_that_are_missing_are_told(target):
         target.run("GRANT SELECT, INSERT, UPDATE ON fulmen_sink_marks TO reader")
         sink = prepared(PostgresSink(), dsn=dsn, table="t", guarantee=EXACTLY)
         assert written(sink, [[1, "a", 1]], mark(1)) == {}
+        target.run("GRANT UPDATE ON t TO reader")
+        upserts = {"dsn": dsn, "table": "t", "mode": "upsert", "key": ["id"]}
+        assert prepared(PostgresSink(), **upserts).key_fields == ()
+        target.run("GRANT DELETE ON t TO reader")
+        assert prepared(PostgresSink(), **upserts).key_fields == ["id"]
     finally:
         target.run("DROP OWNED BY reader", "DROP ROLE reader")
 

@@ -179,7 +179,7 @@ class Coordinator:
             emit_seconds=self.size.seconds_to_emit(self.target_seconds),
             is_retry=self._is_retry,
             bases=self.skipping.bases,
-            drains=self.drains or self.looks_ahead,
+            drains=self.drains or (self.looks_ahead and self.more_may_come),
             transactions=self._transaction_work(now),
             watermarks=watermarks_of(self.watermarks, self.placed),
             ends_time=self.drains and self.is_at_end and not self.more_may_come,

@@ -91,6 +91,18 @@ class Total(BasicBolt):
         collector.emit([user, self.state[user]])
 
 
+class Last(BasicBolt):
+    """Says at its end how many rows have come."""
+
+    outputs = ("rows",)
+
+    def execute(self, tup, collector):
+        self.state["rows"] = self.state.get("rows", 0) + 1
+
+    def drain(self, collector):
+        collector.emit([self.state.get("rows", 0)])
+
+
 TEN = {"type": "tumbling", "size": "10ms"}
 COUNTS = {"key": ["user"], "window": TEN, "aggregates": {"n": "count"}}
 LAST = {"id": ["user"], "fields": FIELDS, "time": "at", "unit": "ms", "horizon": "10ms"}
@@ -195,6 +207,19 @@ def test_a_bolt_that_adds_up_what_windows_emit_adds_each_window_once():
         result = run(b, checkpoint=result, end_of_input=end is None)
         totals.append(result.state("total"))
     assert totals == [{}, {}, {"a": 2, "b": 1}, {"a": 5, "b": 3}]
+
+
+def test_the_end_of_all_input_is_told_to_bolts_once_though_sinks_have_early_rows():
+    WRITTEN.clear()
+    result = None
+    for end in (2, None):
+        b = topology(*BOLTS["updates"], EVENTS[:end])
+        b.set_bolt("last", Last).global_grouping("clicks")
+        b.set_bolt("told", Rows).global_grouping("last")
+        b.set_bolt("all", CollectBolt).global_grouping("last")
+        before = Counter(WRITTEN)
+        result = run(b, checkpoint=result, end_of_input=end is None)
+    assert [row for row in (WRITTEN - before).elements() if len(row) == 1] == [(8,)]
 
 
 def test_a_join_that_a_source_has_left_behind_takes_what_comes_of_it_in_the_next_run():
