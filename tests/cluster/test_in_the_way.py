@@ -160,6 +160,20 @@ def test_a_driver_may_label_pods_and_not_change_what_they_run(kube, running):
         kube.run("patch", "pod", name, "-p", change, *AS_DRIVER)
 
 
+def test_a_driver_that_its_node_ends_says_so_and_another_one_follows(kube, running):
+    """As the kubelet ends one whose probes get no answer: by a signal, and no deletion."""
+    topology = kube.wait("topology", RUNNING, is_ready, 300, "Ready")
+    kube.exec(f"{RUNNING}-driver-{topology['status']['attempt']}", "sh", "-c", "kill 1")
+    assert "startup or liveness probe" in wait_for(kube, RUNNING, "Ready", "ProbeFailed")
+    kube.wait("topology", RUNNING, is_ready, 300, "Ready again")
+
+
+def test_a_claim_that_is_being_deleted_is_told_while_it_can_be_saved(kube, running):
+    kube.delete("persistentvolumeclaim", f"{RUNNING}-checkpoint", "--wait=false")
+    assert f"{RUNNING}-checkpoint" in wait_for(kube, RUNNING, "Stalled", "BeingDeleted")
+    assert is_ready(kube.get("topology", RUNNING))
+
+
 # ---- objects of others
 
 
