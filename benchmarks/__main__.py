@@ -1,7 +1,7 @@
 """`python -m benchmarks [NAME ...]`: measures Fulmen on this machine, on real Spark.
 
 Every figure comes with what it is to be compared with, measured in the same run: what one core does
-in a bare Python loop (`bare`). docs/performance.md keeps the results.
+in a bare Python loop (`bare`). docs/measurements.md keeps the results.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each query runs on real Spark with one worker until all events are dealt with. What it finds is
 compared with what DuckDB finds in the same events. Beside it the same in Bytewax, where that can
-say it, with one thread. docs/performance.md keeps the results.
+say it, with one thread. docs/measurements.md keeps the results.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ keep the processors busy, and be smaller. No longer than up to the target: a bat
 is not small because it came early. Nor is one whose spouts were not allowed to emit more."""
 LIGHT_REST_OF_ONE_STAGE = 0.25
 """The same for batches of one stage. They are short, so that a longer rest costs more latency than
-it saves: see docs/performance.md."""
+it saves: see docs/measurements.md."""
 
 
 @dataclass
