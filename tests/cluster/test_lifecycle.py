@@ -250,10 +250,10 @@ def test_paused_it_runs_on_as_it_was(topology):
         60,
         "paused",
     )
-    plan = topology.get("configmap", f"{NAME}-plan")
+    plan = topology.get("configmap", f"{NAME}-revision")
     topology.run("scale", "topology", NAME, "--replicas=1")
     goes_on(topology, topology.report(pod)["batch"])
-    assert topology.get("configmap", f"{NAME}-plan") == plan
+    assert topology.get("configmap", f"{NAME}-revision") == plan
     topology.run("scale", "topology", NAME, "--replicas=2")
     topology.run("annotate", "topology", NAME, "fulmen.dev/paused-")
     wait_for_state(topology, "Active")

@@ -204,7 +204,7 @@ async def change(api, namespace, name, code, policy):
 
 def test_with_all_of_them_nothing_is_refused(accounts, kube):
     assert asyncio.run(refusals(kube.namespace, "lacks-nothing")) == []
-    assert kube.get("configmap", "lacks-nothing-plan") is not None
+    assert kube.get("configmap", "lacks-nothing-revision") is not None
 
 
 def test_without_any_of_them_something_is_refused(accounts, kube):

@@ -228,8 +228,8 @@ class FakeCluster:
 
     @property
     def revision(self):
-        found = self.api.objects[self._place("ConfigMap", f"{KEY.name}-plan")]
-        return Revision.from_json(found["data"]["plan.json"])
+        found = self.api.objects[self._place("ConfigMap", f"{KEY.name}-revision")]
+        return Revision.from_json(found["data"]["revision.json"])
 
     @property
     def running(self):
@@ -365,6 +365,7 @@ class FakeCluster:
             generation=revision.generation,
             epoch=1,
             batch=7,
+            committed=True,
             workers=tuple(hosted),
             load=self.load(topology.spec.workers),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fulmen.kube import names
-from fulmen.kube.contract import CHECKPOINT_URI
+from fulmen.kube.contract import CHECKPOINT_URI, Mounts
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.changes import digest, input_hash
 from fulmen.topology.resource.pods import (
@@ -32,7 +32,7 @@ class CodeFiles:
     """An author's code: what ConfigMaps have of it, or where it is in a store.
 
     Attributes:
-        content: Another one for other files; empty if there are none.
+        content: A digest: another one for other code; empty if there is none.
         parts: How many ConfigMaps have a part each of a packed project; 0: one has all of it.
         contents: What each of the ConfigMaps is to have. Empty if they are there already.
         uri: Where a packed project is in a store; empty if it is not.
@@ -45,11 +45,6 @@ class CodeFiles:
     uri: str = ""
     sha256: str = ""
 
-    @property
-    def digest(self) -> str:
-        """Another one for other code; empty if there is none."""
-        return digest([self.uri, self.sha256]) if self.uri else self.content
-
 
 @dataclass(frozen=True)
 class Accepted:
@@ -59,21 +54,15 @@ class Accepted:
         topology: With the numbers of tasks that are known, without `code`, with a URI of the
             checkpoint.
         hash: Of the input: a running driver with another one has to be replaced.
-        code: The code's files, or where it is.
-        code_name: The ConfigMap for them; empty if there are none.
-        code_parts: How many ConfigMaps have a part of them each; 0: one has all of them.
-        claim: The claim that the checkpoint is on; empty if it is at a URI.
-        owns_claim: Whether the operator makes that claim.
+        mounts: What its pods mount.
+        contents: What each ConfigMap with the code is to have. Empty if they are there already.
         warnings: What to think about.
     """
 
     topology: Topology
     hash: str
-    code: CodeFiles = CodeFiles()
-    code_name: str = ""
-    code_parts: int = 0
-    claim: str = ""
-    owns_claim: bool = False
+    mounts: Mounts
+    contents: Sequence[Manifest] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -118,14 +107,23 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
     named = checkpoint.persistent_volume_claim
     return Accepted(
         topology=_resolved(given, seen, tasks),
-        hash=input_hash(given, code.digest),
-        code=code,
-        code_name=names.code(given.name, code.content) if code.content else "",
-        code_parts=code.parts,
-        claim="" if checkpoint.uri else named or names.claim(given.name),
-        owns_claim=not checkpoint.uri and named is None,
+        hash=input_hash(given, code.content),
+        mounts=Mounts(
+            code=names.code(given.name, code.content) if code.content and not code.uri else "",
+            code_parts=code.parts,
+            code_uri=code.uri,
+            code_sha256=code.sha256,
+            claim="" if checkpoint.uri else named or names.claim(given.name),
+            owns_claim=not checkpoint.uri and named is None,
+        ),
+        contents=code.contents,
         warnings=tuple(str(problem) for problem in checked.warnings),
     )
+
+
+def code_digest(uri: str, sha256: str) -> str:
+    """The digest of code that is in a store; empty if it is in none."""
+    return digest([uri, sha256]) if uri else ""
 
 
 def listed(problems: Iterable[Problem | str]) -> str:
@@ -155,7 +153,8 @@ def _code_of(code: Code | None, sources: Sources) -> CodeFiles | Refused:
         )
         return Refused(Reason.INVALID_SPEC, message)
     if code.uri is not None:
-        return CodeFiles(uri=code.uri, sha256=code.sha256 or "")
+        sha256 = code.sha256 or ""
+        return CodeFiles(code_digest(code.uri, sha256), uri=code.uri, sha256=sha256)
     if code.config_maps:
         return _parts_of(code, sources)
     if code.config_map is None:

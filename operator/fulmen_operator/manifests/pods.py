@@ -7,7 +7,7 @@ from fulmen.kube import contract, names
 from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Pod
 from fulmen.topology.resource.quantity import times
 from fulmen.topology.resource.spec import TopologySpec
-from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
+from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.manifests.merge import merged
@@ -121,6 +121,7 @@ def worker_pod(
     uid = {UID_ANNOTATION: seen.topology["metadata"]["uid"]}
     name = names.worker_template(seen.name)
     meta = metadata(seen, name, contract.WORKER, annotations=uid, owned=False)
+    meta["labels"][contract.ATTEMPT_LABEL] = str(attempt)
     container = {
         **_container(
             contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy, topology.slots
@@ -145,18 +146,7 @@ def worker_pod(
         }
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}
         spec["affinity"] = {"podAffinity": required}
-    return of_attempt(whole_pod(meta, spec, pod, contract.WORKER_CONTAINER), seen.name, attempt)
-
-
-def of_attempt(worker: Manifest, topology: str, attempt: int) -> Manifest:
-    """The same worker pod for another driver: with its number and its secret."""
-    meta, spec = worker["metadata"], worker["spec"]
-    labels = {**meta["labels"], contract.ATTEMPT_LABEL: str(attempt)}
-    return {
-        **worker,
-        "metadata": {**meta, "labels": labels},
-        "spec": {**spec, "volumes": volumes.of_attempt(spec["volumes"], topology, attempt)},
-    }
+    return whole_pod(meta, spec, pod, contract.WORKER_CONTAINER)
 
 
 def preflight_pod(
@@ -201,7 +191,7 @@ def preflight_pod(
         name = contract.WORKER_PREFLIGHT_CONTAINER
         first = container(name, images.worker, as_big, contract.WORKER)
         spec["initContainers"] = [{**first, "securityContext": CONTAINER_SECURITY}]
-    if "initContainers" in spec and (opens or accepted.code.uri):
+    if "initContainers" in spec and (opens or accepted.mounts.code_uri):
         spec = merged(_mounted_by(worker), spec)
     return whole_pod(meta, spec, _pulling_both(driver, worker), contract.PREFLIGHT_CONTAINER)
 
@@ -265,17 +255,18 @@ def _resources(pod: Pod, defaults: dict[str, str], slots: int) -> Manifest:
 
 def _env(accepted: Accepted, pod: Pod, own: list[Manifest]) -> list[Manifest]:
     """Fulmen's variables, then the user's, which may refer to them; of equal names the pod's."""
-    own = [*own, *_code_env(accepted.code)]
-    reserved = {variable["name"] for variable in own}
     wanted = {variable.name: variable for variable in (*accepted.topology.spec.env, *pod.env)}
     users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in wanted.values())
-    return [*own, *(variable for variable in users if variable["name"] not in reserved)]
+    return [*own, *_code_env(accepted.mounts), *users]
 
 
-def _code_env(code: CodeFiles) -> list[Manifest]:
+def _code_env(mounts: contract.Mounts) -> list[Manifest]:
     """Where a container fetches code that is in a store."""
-    told = {contract.CODE_URI_ENV: code.uri, contract.CODE_SHA256_ENV: code.sha256}
-    return [{"name": name, "value": value} for name, value in told.items() if code.uri]
+    told = {
+        contract.CODE_URI_ENV: mounts.code_uri,
+        contract.CODE_SHA256_ENV: mounts.code_sha256,
+    }
+    return [{"name": name, "value": value} for name, value in told.items() if mounts.code_uri]
 
 
 def _own_env(seen: Observed, attempt: int) -> list[Manifest]:
@@ -318,4 +309,4 @@ def _probes(spec: TopologySpec) -> Manifest:
 
 
 def _code_annotation(accepted: Accepted) -> dict[str, str]:
-    return {CODE_ANNOTATION: accepted.code_name} if accepted.code_name else {}
+    return {CODE_ANNOTATION: accepted.mounts.code} if accepted.mounts.code else {}

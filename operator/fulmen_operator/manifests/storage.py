@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
+from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import CODE, metadata
 from fulmen_operator.model import (
     INPUT_ANNOTATION,
@@ -42,8 +42,9 @@ def _claim(seen: Observed) -> dict[str, str]:
     return {CLAIM_KEY: uid} if uid else {}
 
 
-def code_maps(seen: Observed, name: str, files: CodeFiles) -> list[Manifest]:
+def code_maps(seen: Observed, accepted: Accepted) -> list[Manifest]:
     """The author's code. Their names have its digest, so that old and new code never mix."""
+    maps = names.code_maps(accepted.mounts.code, accepted.mounts.code_parts)
     return [
         {
             "apiVersion": "v1",
@@ -52,7 +53,7 @@ def code_maps(seen: Observed, name: str, files: CodeFiles) -> list[Manifest]:
             "immutable": True,
             **{key: found for key, found in content.items() if found},
         }
-        for each, content in zip(names.code_maps(name, files.parts), files.contents, strict=True)
+        for each, content in zip(maps, accepted.contents, strict=True)
     ]
 
 
@@ -109,14 +110,14 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
     }
     if settings.claim_storage_class:
         spec["storageClassName"] = settings.claim_storage_class
-    found = claim_named(seen, accepted.claim)
+    found = claim_named(seen, accepted.mounts.claim)
     if found is not None:
         spec = {key: found["spec"][key] for key in spec if key in found["spec"]}
     kept = accepted.topology.spec.checkpoint.deletion_policy == "Retain"
     return {
         "apiVersion": "v1",
         "kind": CLAIM,
-        "metadata": metadata(seen, accepted.claim, owned=not kept),
+        "metadata": metadata(seen, accepted.mounts.claim, owned=not kept),
         "spec": spec,
     }
 

@@ -23,7 +23,7 @@ def mounts(accepted: Accepted, spark_volume: str = "") -> list[Manifest]:
         found.append(_mount(spark_volume, contract.SPARK_FOLDER))
     found.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], read_only=True))
     found += _code_mount(accepted)
-    if accepted.claim:
+    if accepted.mounts.claim:
         found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER))
     return found
 
@@ -31,16 +31,10 @@ def mounts(accepted: Accepted, spark_volume: str = "") -> list[Manifest]:
 def of_pod(accepted: Accepted, topology: str, attempt: int) -> list[Manifest]:
     """The volumes of a driver's or a worker's pod."""
     found = [*_scratch(), _secret(topology, attempt), *_code(accepted)]
-    if accepted.claim:
-        claim = {"claimName": accepted.claim}
+    if accepted.mounts.claim:
+        claim = {"claimName": accepted.mounts.claim}
         found.append({"name": CHECKPOINT_VOLUME, "persistentVolumeClaim": claim})
     return found
-
-
-def of_attempt(made: list[Manifest], topology: str, attempt: int) -> list[Manifest]:
-    """The same volumes for another driver: with its secret."""
-    secret = _secret(topology, attempt)
-    return [{**volume, **secret} if volume["name"] == SECRET_VOLUME else volume for volume in made]
 
 
 def preflight_mounts(accepted: Accepted) -> list[Manifest]:
@@ -69,7 +63,7 @@ def _scratch_mounts() -> list[Manifest]:
 
 
 def _code_mount(accepted: Accepted) -> list[Manifest]:
-    if not accepted.code_name:
+    if not accepted.mounts.code:
         return []
     return [_mount(CODE_VOLUME, contract.CODE_FOLDER, read_only=True)]
 
@@ -87,10 +81,10 @@ def _secret(topology: str, attempt: int) -> Manifest:
 
 
 def _code(accepted: Accepted) -> list[Manifest]:
-    if not accepted.code_name:
+    if not accepted.mounts.code:
         return []
-    if not accepted.code_parts:
-        return [{"name": CODE_VOLUME, "configMap": {"name": accepted.code_name}}]
-    maps = names.code_maps(accepted.code_name, accepted.code_parts)
+    if not accepted.mounts.code_parts:
+        return [{"name": CODE_VOLUME, "configMap": {"name": accepted.mounts.code}}]
+    maps = names.code_maps(accepted.mounts.code, accepted.mounts.code_parts)
     sources = [{"configMap": {"name": name}} for name in maps]
     return [{"name": CODE_VOLUME, "projected": {"sources": sources}}]

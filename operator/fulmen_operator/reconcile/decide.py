@@ -11,12 +11,10 @@ from pydantic import ValidationError
 
 from fulmen.kube import contract, names
 from fulmen.kube.load import Load
-from fulmen.topology.resource.autoscale import ScalingReason
-from fulmen.topology.resource.status import AutoscaleStatus, TopologyStatus
+from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked, owner
 from fulmen_operator.manifests.network import network_policies
-from fulmen_operator.manifests.pods import driver_pod
 from fulmen_operator.manifests.revisions import accepted_in, for_attempt
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
@@ -101,8 +99,8 @@ def revision_of(revision: Object | None) -> contract.Revision | None:
     text = (revision.get("data") or {}).get(contract.REVISION_KEY, "")
     try:
         found = contract.Revision.from_json(text)
-        accepted_in(found)
-    except (ValidationError, KeyError):
+        found.resolved  # noqa: B018 (a topology that can't be read is found here)
+    except ValidationError:
         return None
     return found
 
@@ -114,7 +112,7 @@ def _with_revision(
     revision: contract.Revision,
     settings: Settings,
 ) -> Decision:
-    spec = accepted_in(revision.model_copy(update={"workers": None})).topology.spec
+    spec = revision.resolved.spec
     step = next_step(
         Situation(
             seen=seen,
@@ -125,20 +123,22 @@ def _with_revision(
             message_timeout=spec.message_timeout_seconds,
         )
     )
-    is_too_old = _is_too_old(step, before.autoscale)
-    scaling = autoscaled(spec, before.autoscale, *_load_of(step), seen.now, is_too_old=is_too_old)
-    chosen = scaling.workers if scaling and not is_too_old else None
+    scaling = autoscaled(spec, before.autoscale, *_load_of(step), seen.now)
+    chosen = scaling.workers if scaling else None
     update = {"directive": step.directive, "workers": chosen}
     revision = revision.model_copy(update=update)
     accepted = accepted_in(revision)
     status = new_status(seen, before, verdict, step, accepted.topology)
     status = status.model_copy(update={"autoscale": scaling})
+    driver: list[Action] = _stopped(seen, step)
     if isinstance(step.does, Start):
-        revision = begun(for_attempt(revision, seen.name, step.attempt, status.last_batch), seen)
+        revision, pod = for_attempt(seen, accepted, revision, step.attempt, settings)
+        revision = begun(revision, seen, status.last_batch)
+        driver = [StartDriver(pod, auth_secret(seen, step.attempt), contract.SECRET_KEY)]
     actions = (
         *seen.mends,
         *_objects(seen, accepted, revision, verdict, settings),
-        *_driver(seen, accepted, revision, step, settings),
+        *driver,
         *leftovers(seen, step, verdict, accepted, settings),
     )
     probe = _probe(seen, revision, step, accepted.topology.spec.pods)
@@ -164,16 +164,6 @@ def _load_of(step: Step) -> tuple[Load | None, int]:
     if report is None or step.state != "Active" or report.outage is not None:
         return None, 0
     return report.load, sum(hosted.worker >= 0 for hosted in report.workers)
-
-
-def _is_too_old(step: Step, before: AutoscaleStatus | None) -> bool:
-    """Whether the driver is older than `autoscale`.
-
-    One that has said nothing yet is taken for what the last one was.
-    """
-    if step.report is None:
-        return before is not None and before.reason == ScalingReason.IMAGE_TOO_OLD
-    return not step.report.knows_load
 
 
 def _until_mounted(seen: Observed) -> list[float]:
@@ -218,7 +208,7 @@ def _objects(
 ) -> list[Action]:
     """What has to be there before the driver, and what is not as it should be; not the rest."""
     wanted = rights(seen, accepted)
-    if accepted.owns_claim and _named_claim(seen) != accepted.claim:
+    if accepted.mounts.owns_claim and _named_claim(seen) != accepted.mounts.claim:
         wanted.append(checkpoint_claim(seen, accepted, settings))
     wanted += network_policies(seen, accepted, settings.network_policies)
     return [
@@ -289,18 +279,12 @@ def _revision(seen: Observed, revision: contract.Revision) -> list[Action]:
     return [] if same else [Apply(manifest)]
 
 
-def _driver(
-    seen: Observed, accepted: Accepted, revision: contract.Revision, step: Step, settings: Settings
-) -> list[Action]:
-    if isinstance(step.does, Start):
-        policy = settings.image_pull_policy
-        pod = driver_pod(seen, accepted, revision, step.attempt, policy)
-        return [StartDriver(pod, auth_secret(seen, step.attempt), contract.SECRET_KEY)]
-    if isinstance(step.does, Stop):
-        name = names.driver_pod(seen.name, step.attempt)
-        found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
-        return [Delete("Pod", name, uid_of(found))]
-    return []
+def _stopped(seen: Observed, step: Step) -> list[Action]:
+    if not isinstance(step.does, Stop):
+        return []
+    name = names.driver_pod(seen.name, step.attempt)
+    found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
+    return [Delete("Pod", name, uid_of(found))]
 
 
 # ---- telling

@@ -3,7 +3,6 @@
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.network import network_policies, policy_names
-from fulmen_operator.manifests.revisions import accepted_in
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     Action,
@@ -87,8 +86,8 @@ def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[A
     """The candidate when there is none, and code that no pod has mounted and no revision names."""
     mounted = {annotation(pod, CODE_ANNOTATION) for pod in seen.pods}
     previous = verdict.revision.previous if verdict.revision else None
-    returning = accepted_in(previous).code_name if previous else ""
-    kept = {accepted.code_name, verdict.code_name, returning, *mounted}
+    returning = previous.mounts.code if previous else ""
+    kept = {accepted.mounts.code, verdict.code_name, returning, *mounted}
     found = [name for kind, name in seen.children if kind == "ConfigMap"]
     code = {name: names.code_digest(seen.name, name) for name in found}
     gone = [

@@ -309,6 +309,6 @@ def report_of(pod: Object) -> contract.Report | None:
 
 
 def has_committed(driver: Object) -> bool:
-    """Whether a driver has run a batch to its end. An older runtime says so by being ready only."""
+    """Whether a driver has run a batch to its end."""
     report = report_of(driver)
-    return (report is not None and report.committed) or is_ready(driver)
+    return report is not None and report.committed

@@ -11,7 +11,7 @@ from typing import Literal
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
 from fulmen_operator.manifests.permission import permitted
-from fulmen_operator.manifests.pods import driver_pod, preflight_pod
+from fulmen_operator.manifests.pods import preflight_pod
 from fulmen_operator.manifests.revisions import (
     for_attempt,
     hash_in,
@@ -124,18 +124,18 @@ def _accepted(seen: Observed, judged: Accepted, revision: contract.Revision) -> 
         Reason.ACCEPTED_WITH_WARNINGS if judged.warnings else Reason.ACCEPTED,
         " ".join(judged.warnings),
         actions=_code(seen, judged),
-        code_name=judged.code_name,
+        code_name=judged.mounts.code,
     )
 
 
 def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
     """The ConfigMaps for the code that are not there: they never change."""
-    if not judged.code_name:
+    if not judged.mounts.code:
         return ()
-    maps = names.code_maps(judged.code_name, judged.code_parts)
+    maps = names.code_maps(judged.mounts.code, judged.mounts.code_parts)
     if all(("ConfigMap", name) in seen.children for name in maps):
         return ()
-    wanted = code_maps(seen, judged.code_name, judged.code)
+    wanted = code_maps(seen, judged)
     return tuple(
         Apply(made) for made in wanted if ("ConfigMap", name_of(made)) not in seen.children
     )
@@ -167,7 +167,7 @@ def _try(
         f"{name} validates it with its own image and code; meanwhile the last good one runs",
         actions=actions,
         preflight=name,
-        code_name=judged.code_name,
+        code_name=judged.mounts.code,
     )
     if seen.refusal is None or seen.refusal.reason != Reason.REFUSED:
         return verdict
@@ -197,9 +197,7 @@ def _dry_run(
 ) -> Verdict | None:
     """What the API server says of the candidate's pods, and of others; None: it would take them."""
     if seen.trial is None or seen.trial[0] != judged.hash:
-        final = for_attempt(candidate, seen.name, attempt + 1, 0)
-        policy = settings.image_pull_policy
-        driver = driver_pod(seen, judged, final, attempt + 1, policy)
+        final, driver = for_attempt(seen, judged, candidate, attempt + 1, settings)
         workers = [final.worker_pod] if judged.topology.spec.pods else []
         pods = [_for_trial(seen, pod) for pod in (driver, *workers)]
         trial = Trial(judged.hash, (*pods, *others))
@@ -240,7 +238,7 @@ def _after_preflight(
         Reason.CHECKING,
         f"{name} validates it; meanwhile the last good one runs",
         preflight=name,
-        code_name=judged.code_name,
+        code_name=judged.mounts.code,
     )
     if ending is None:
         return _during_preflight(seen, judged, pod, verdict)

@@ -226,10 +226,9 @@ def _rows(
     driver has said it of what was accepted last.
     """
     observed = {hosted.worker: hosted for hosted in report.workers} if report else {}
-    if report is not None and report.planned is not None and report.generation >= generation:
-        plan = report.planned or report.workers
-    else:
-        plan = planned(topology, _pinned(topology, observed))
+    said = (report.planned or report.workers) if report else ()
+    is_new = report is not None and report.generation >= generation
+    plan = said if said and is_new else planned(topology, _pinned(topology, observed))
     wanted = {hosted.worker: hosted for hosted in plan}
     nobody = contract.Hosted(worker=0)
     return tuple(

@@ -8,7 +8,6 @@ from typing import Final
 
 from fulmen.kube import contract
 from fulmen.topology.resource.status import TopologyStatus
-from fulmen_operator.manifests.revisions import accepted_in
 from fulmen_operator.model import (
     INPUT_ANNOTATION,
     Object,
@@ -56,7 +55,7 @@ def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> co
     rolled_back = contract.RolledBack(
         generation=held.generation,
         input_hash=held.input_hash,
-        code=accepted_in(held).code_name,
+        code=held.mounts.code,
         message=reason,
     )
     return held.previous.model_copy(
@@ -64,8 +63,9 @@ def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> co
     )
 
 
-def begun(revision: contract.Revision, seen: Observed) -> contract.Revision:
+def begun(revision: contract.Revision, seen: Observed, last_batch: int) -> contract.Revision:
     """The revision when a driver is started with it: its time begins with the first."""
+    revision = revision.model_copy(update={"last_batch": last_batch})
     if revision.previous is None or revision.tried_since:
         return revision
     return revision.model_copy(update={"tried_since": text_of(seen.now)})
@@ -80,7 +80,7 @@ def seconds_left(revision: contract.Revision, seen: Observed) -> float | None:
 
 
 def _limit(revision: contract.Revision) -> int:
-    return accepted_in(revision).topology.spec.start_timeout_seconds
+    return revision.resolved.spec.start_timeout_seconds
 
 
 def _why_given_up(
@@ -107,9 +107,9 @@ def _is_outage(held: contract.Revision, ending: Ending) -> bool:
     """Whether the store is away which the version before needs as well."""
     if ending.reason != OF_THE_STORE or held.previous is None:
         return False
-    now, last = accepted_in(held), accepted_in(held.previous)
-    uris = now.topology.spec.checkpoint.uri, last.topology.spec.checkpoint.uri
-    return uris[0] == uris[1] and now.claim == last.claim
+    both = (held, held.previous)
+    stores = {(one.topology["spec"]["checkpoint"]["uri"], one.mounts.claim) for one in both}
+    return len(stores) == 1
 
 
 def _words(seen: Observed, before: TopologyStatus, driver: Object | None) -> str:

@@ -6,12 +6,14 @@ the operator. So both ignore fields that they don't know, and what is here is on
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
+from functools import cached_property
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field
 
 from fulmen.kube.load import Load
 from fulmen.kube.message import ContractModel
+from fulmen.topology.resource.spec import Topology
 
 SCHEMA_VERSION: Final = 1
 
@@ -93,8 +95,7 @@ SPARK_VOLUME: Final = "spark-local-dir-1"
 """The volume at SPARK_FOLDER in worker pods: Spark takes volumes of that name for its own."""
 LOG_FILE: Final = "/var/fulmen/spark.log"
 TERMINATION_FILE: Final = "/dev/termination-log"
-REVISION_KEY: Final = "plan.json"
-"""What older operators and drivers know it by: it stays."""
+REVISION_KEY: Final = "revision.json"
 
 GRACE_SECONDS: Final = 30
 """What a driver's pod gets on top of messageTimeoutSeconds, to end in."""
@@ -186,9 +187,10 @@ class Revision(ContractModel):
         directive: What the driver is to do.
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
-        worker_pod: A pod manifest, Spark's template for worker pods.
+        worker_pod: A pod manifest, Spark's template for worker pods, made with the driver's pod.
+            Empty until there was one.
         images: The images of driver and workers.
-        mounts: What its pods mount. None: an older operator has accepted it.
+        mounts: What its pods mount.
         input_hash: The hash of the user's accepted input.
         last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
             an empty checkpoint is a lost one. 0: the user has accepted the loss.
@@ -206,7 +208,7 @@ class Revision(ContractModel):
     topology: dict[str, Any]
     worker_pod: dict[str, Any] = Field(default_factory=dict)
     images: Images = Images()
-    mounts: Mounts | None = None
+    mounts: Mounts = Mounts()
     input_hash: str = ""
     last_batch: int = 0
     worked: bool = False
@@ -214,6 +216,11 @@ class Revision(ContractModel):
     tried_since: str = ""
     rolled_back: RolledBack | None = None
     workers: int | None = None
+
+    @cached_property
+    def resolved(self) -> Topology:
+        """The topology, validated once: a copy with other fields of the revision has it, too."""
+        return Topology.model_validate(self.topology, by_alias=True, by_name=False)
 
 
 class Candidate(ContractModel):
@@ -286,7 +293,7 @@ class Report(ContractModel):
         committed: Whether this driver itself has run a batch to its end.
         workers: Observed placement.
         planned: Which worker would host what if all of them were there, by the driver's own plan;
-            empty: what `workers` says. None: it says nothing about it, as older runtimes do.
+            empty: what `workers` says.
         tasks: The number of tasks of each component, `__acker` included.
         errors: The newest ones.
         message: What a person should know now; may be empty.
@@ -302,20 +309,12 @@ class Report(ContractModel):
     batch: int = 0
     committed: bool = False
     workers: tuple[Hosted, ...] = ()
-    planned: tuple[Hosted, ...] | None = None
+    planned: tuple[Hosted, ...] = ()
     tasks: Mapping[str, int] = Field(default_factory=dict)
     errors: tuple[ReportedError, ...] = ()
     message: str = ""
     outage: CheckpointOutage | None = None
     load: Load | None = None
-
-    @property
-    def knows_load(self) -> bool:
-        """Whether the driver says its load if it is asked to.
-
-        One older than `autoscale` has no such field, and runs as many workers as its spec says.
-        """
-        return "load" in self.model_fields_set
 
 
 class ExitCode(IntEnum):

@@ -17,12 +17,8 @@ _PODS: Final = {
 
 
 def revision(topology: str) -> str:
-    """The ConfigMap with what was accepted last, which the driver reads and watches.
-
-    It has been called `plan` from the beginning. Running drivers watch it by that name, with a
-    right for that name only, so it stays.
-    """
-    return f"{topology}-plan"
+    """The ConfigMap with what was accepted last, which the driver reads and watches."""
+    return f"{topology}-revision"
 
 
 def code(topology: str, digest: str) -> str:

@@ -129,10 +129,10 @@ def test_events_of_a_watch(api, server):
     ]
     first, second = (json.dumps(event) + "\n" for event in events)
     server.answers = [(200, [first + second[:9], second[9:], ""])]
-    found = list(api.watch_config_map("web-plan"))
+    found = list(api.watch_config_map("web-revision"))
     assert found == [("ADDED", {"n": 1}), ("MODIFIED", {"n": 2, "text": "é\n"})]
     query = server.requests[0]["query"]
-    assert query["fieldSelector"] == "metadata.name=web-plan"
+    assert query["fieldSelector"] == "metadata.name=web-revision"
     assert query["watch"] == "1"
     assert "resourceVersion" not in query  # so that the first event is how it is
 
@@ -141,13 +141,13 @@ def test_a_watch_that_is_too_old(api, server):
     event = {"type": "ERROR", "object": {"code": 410, "message": "too old"}}
     server.answers = [(200, [json.dumps(event) + "\n", ""])]
     with pytest.raises(ApiError, match="too old") as error:
-        list(api.watch_config_map("web-plan"))
+        list(api.watch_config_map("web-revision"))
     assert error.value.status == 410
 
 
 def test_a_watch_whose_connection_breaks(api, server):
     server.answers = [(200, ['{"type": "ADDED", "object": {}}\n', '{"type": "MO'])]
-    watch = api.watch_config_map("web-plan")
+    watch = api.watch_config_map("web-revision")
     assert next(watch) == ("ADDED", {})
     with pytest.raises(ApiError) as error:
         next(watch)

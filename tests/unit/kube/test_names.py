@@ -7,7 +7,7 @@ import pytest
 from fulmen.kube import names
 
 EXPECTED = [
-    ("shop-plan", names.revision("shop")),
+    ("shop-revision", names.revision("shop")),
     ("shop-code-0a1b", names.code("shop", "0a1b")),
     (["shop-code-0a1b"], names.code_maps("shop-code-0a1b", 0)),
     (["shop-code-0a1b-1", "shop-code-0a1b-2"], names.code_maps("shop-code-0a1b", 2)),

@@ -28,7 +28,7 @@ NAMES = [
     ("ServiceAccount", "word-count-worker"),
     ("Role", "word-count-driver"),
     ("RoleBinding", "word-count-driver"),
-    ("ConfigMap", "word-count-plan"),
+    ("ConfigMap", "word-count-revision"),
     ("ConfigMap", "code"),
     (CLAIM, "word-count-checkpoint"),
     ("Secret", "word-count-auth-1"),

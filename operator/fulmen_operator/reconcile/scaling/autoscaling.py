@@ -69,8 +69,6 @@ def autoscaled(
     load: Load | None,
     present: int,
     now: datetime,
-    *,
-    is_too_old: bool = False,
 ) -> AutoscaleStatus | None:
     """How many workers there are to be now, and why; None: as many as the spec says.
 
@@ -80,13 +78,10 @@ def autoscaled(
         load: What the driver says of it; None: it says nothing.
         present: How many workers there are.
         now: The time.
-        is_too_old: Whether the driver never says it, and knows no other number than the spec's.
     """
     scale = spec.autoscale
     if scale is None:
         return None
-    if is_too_old:
-        return _as_the_spec_says(spec, before, now)
     least, most = least_workers(scale, now), scale.max_workers
     if before is None or before.begun_with != spec.workers:
         return AutoscaleStatus(
@@ -107,23 +102,6 @@ def autoscaled(
         message = f"not all of {number} workers are there"
         return stays(before, ScalingReason.WORKERS_MISSING, message)
     return _by_load(Scene(spec, scale, load, now), before, least)
-
-
-def _as_the_spec_says(
-    spec: TopologySpec, before: AutoscaleStatus | None, now: datetime
-) -> AutoscaleStatus:
-    since, last_change = text_of(now), f"spec.workers is {spec.workers}"
-    if before is not None and before.workers == spec.workers:
-        since, last_change = before.since, before.last_change
-    return AutoscaleStatus(
-        workers=spec.workers,
-        since=since,
-        last_change=last_change,
-        reason=ScalingReason.IMAGE_TOO_OLD,
-        message="the Fulmen in the driver's image is older than autoscale, and runs as many"
-        " workers as spec.workers says",
-        begun_with=spec.workers,
-    )
 
 
 def _by_load(scene: Scene, before: AutoscaleStatus, least: int) -> AutoscaleStatus:

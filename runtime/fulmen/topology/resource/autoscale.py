@@ -100,7 +100,6 @@ class ScalingReason(StrEnum):
     NO_FASTER = "NoFaster"
     NODES_ARE_FULL = "NodesAreFull"
     WORKERS_ARE_NOT_THE_LIMIT = "WorkersAreNotTheLimit"
-    IMAGE_TOO_OLD = "ImageTooOld"
 
 
 LIMITED: Final = {
@@ -114,6 +113,5 @@ LIMITED: Final = {
     " A larger `batchIntervalMillis` makes all topologies of a node cheaper",
     ScalingReason.WORKERS_ARE_NOT_THE_LIMIT: "see what the source waits for. If batches hold few"
     " slow tuples each, raise `batchTargetMillis`",
-    ScalingReason.IMAGE_TOO_OLD: "build the image anew, on the image of a newer Fulmen",
 }
 """Reasons for which the number of workers does not follow the load, and the cures."""

@@ -80,11 +80,11 @@ def test_parts_of_an_archive_are_accepted_as_one():
     sources, changes = parts(b"one", b"two")
     accepted = judge(observed(changes, sources=sources), {})
     assert isinstance(accepted, Accepted), accepted
-    assert accepted.code_parts == 2
-    assert accepted.code_name == f"word-count-code-{accepted.code.digest}"
+    assert accepted.mounts.code_parts == 2
+    assert accepted.mounts.code.startswith("word-count-code-")
     others = [parts(b"on", b"etwo"), parts(b"one", b"twos")]
-    hashes = {judge(observed(c, sources=s), {}).code_name for s, c in others}
-    assert len({*hashes, accepted.code_name}) == 3
+    hashes = {judge(observed(c, sources=s), {}).mounts.code for s, c in others}
+    assert len({*hashes, accepted.mounts.code}) == 3
 
 
 @pytest.mark.parametrize(

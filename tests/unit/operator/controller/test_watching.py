@@ -146,7 +146,7 @@ def test_an_object_without_its_labels_is_the_topologys_nevertheless(cluster, kin
         ("ServiceAccount", "word-count-driver"),
         ("Role", "word-count-driver"),
         ("RoleBinding", "word-count-driver"),
-        ("ConfigMap", "word-count-plan"),
+        ("ConfigMap", "word-count-revision"),
         ("PersistentVolumeClaim", "word-count-checkpoint"),
         ("Pod", "word-count-driver-1"),
     ],
@@ -167,7 +167,7 @@ def test_an_object_of_others_that_is_gone_is_in_the_way_no_more_though_no_watch_
 def test_what_the_watch_does_not_know_to_be_gone_is_made_again(cluster):
     store = cluster.store()
     cluster.remove("RoleBinding", "word-count-driver")
-    cluster.remove("ConfigMap", "word-count-plan")
+    cluster.remove("ConfigMap", "word-count-revision")
     cluster.change(OTHER_CODE)
     asyncio.run(refresh(cluster.api, store, ()))
     look(cluster, store)
@@ -178,7 +178,7 @@ def test_what_the_watch_does_not_know_to_be_gone_is_made_again(cluster):
 def test_what_an_earlier_topology_has_left_is_looked_for_before_it_is_waited_for(kind):
     """Its deletion may have come before the store's list was told of it."""
     cluster = FakeCluster()
-    name = {"ServiceAccount": "word-count-driver", "ConfigMap": "word-count-plan"}[kind]
+    name = {"ServiceAccount": "word-count-driver", "ConfigMap": "word-count-revision"}[kind]
     owner = {"kind": "Topology", "name": KEY.name, "uid": "of-an-earlier-one"}
     labels = {"fulmen.dev/topology": KEY.name}
     meta = {"name": name, "namespace": NAMESPACE, "labels": labels, "ownerReferences": [owner]}

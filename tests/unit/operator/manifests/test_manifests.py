@@ -1,15 +1,12 @@
 """The objects that the operator makes: what is in them, who decides it, what they may do."""
 
-from dataclasses import replace
-
 import pytest
 
 from fulmen.kube import contract
-from fulmen.topology.resource.pods import EnvVar
 from fulmen_operator.acceptance.verdict import Accepted, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
-from fulmen_operator.manifests.pods import driver_pod, preflight_pod
+from fulmen_operator.manifests.pods import preflight_pod
 from fulmen_operator.manifests.revisions import for_attempt, new_revision
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim
@@ -26,8 +23,13 @@ def made(changes=None, **more):
     seen = observed(changes, **more)
     accepted = judge(seen, {})
     assert isinstance(accepted, Accepted), accepted
-    revision = for_attempt(new_revision(seen, accepted, None, Settings()), seen.name, 2, 7)
-    return driver_pod(seen, accepted, revision, 2, ""), revision.worker_pod
+    return started(seen, accepted, 2)
+
+
+def started(seen, accepted, attempt, settings=Settings()):  # noqa: B008
+    revision = new_revision(seen, accepted, None, settings)
+    revision, driver = for_attempt(seen, accepted, revision, attempt, settings)
+    return driver, revision.worker_pod
 
 
 def container(pod):
@@ -117,18 +119,6 @@ def test_code_in_a_store_is_fetched_by_each_container_with_what_it_has_for_the_c
         assert env["FULMEN_CODE_SHA256"]["value"] == place["sha256"]
         assert env["AWS_ACCESS_KEY_ID"]["valueFrom"] == secret
         assert "/opt/fulmen/code" not in {mount["mountPath"] for mount in one["volumeMounts"]}
-
-
-def test_variables_of_fulmen_that_an_earlier_version_has_accepted_change_nothing():
-    seen = observed(CODE)
-    accepted = judge(seen, {})
-    env = (EnvVar(name="FULMEN_ATTEMPT", value="99"), EnvVar(name="A", value="1"))
-    spec = accepted.topology.spec.model_copy(update={"env": env})
-    accepted = replace(accepted, topology=accepted.topology.model_copy(update={"spec": spec}))
-    revision = for_attempt(new_revision(seen, accepted, None, Settings()), seen.name, 2, 7)
-    found = container(driver_pod(seen, accepted, revision, 2, ""))["env"]
-    values = [v.get("value") for v in found if v["name"] in ("FULMEN_ATTEMPT", "A")]
-    assert sorted(values) == ["1", "2"]
 
 
 def test_the_worker():
@@ -340,11 +330,9 @@ def test_a_preflight_that_opens_is_another_one_than_one_that_does_not():
 def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():
     seen = observed({"spec.driver.imagePullPolicy": "Always"})
     accepted = judge(seen, {})
-    settings = Settings(image_pull_policy="Never")
-    revision = for_attempt(new_revision(seen, accepted, None, settings), seen.name, 1, 0)
-    driver = driver_pod(seen, accepted, revision, 1, settings.image_pull_policy)
+    driver, worker = started(seen, accepted, 1, Settings(image_pull_policy="Never"))
     assert container(driver)["imagePullPolicy"] == "Always"
-    assert container(revision.worker_pod)["imagePullPolicy"] == "Never"
+    assert container(worker)["imagePullPolicy"] == "Never"
 
 
 # ---- storage
@@ -396,7 +384,7 @@ def test_the_driver_may_do_what_it_needs_and_no_more():
     }
     assert allowed == {
         ("pods",): ["create", "delete", "deletecollection", "get", "list", "patch", "watch"],
-        ("configmaps", "word-count-plan"): ["get", "watch"],
+        ("configmaps", "word-count-revision"): ["get", "watch"],
         ("topologies", "word-count"): ["get"],
     }
 

@@ -1,10 +1,10 @@
-"""The revision: all that drivers are started from, also as older operators wrote it."""
+"""The revision: all that drivers are started from."""
 
 import pytest
 
 from fulmen.kube.contract import Mounts, Revision
 from fulmen_operator.acceptance.verdict import judge
-from fulmen_operator.manifests.revisions import accepted_in, hash_in, mounts_of, new_revision
+from fulmen_operator.manifests.revisions import accepted_in, hash_in, new_revision
 from fulmen_operator.settings import Settings
 from support.observed import observed
 
@@ -21,11 +21,6 @@ def written(changes, tasks=None):
     return accepted, Revision.from_json(new_revision(seen, accepted, None, Settings()).to_json())
 
 
-def as_older(revision):
-    """The same as an operator wrote it that knew no `mounts`."""
-    return Revision.from_json(revision.to_json().replace('"mounts":', '"unknown":'))
-
-
 def test_a_revision_says_all_that_drivers_are_started_from():
     deleted = {"spec.checkpoint": {"deletionPolicy": "Delete"}}
     accepted, revision = written({**CODE, **deleted}, {"split": 9})
@@ -38,52 +33,37 @@ def test_a_revision_says_all_that_drivers_are_started_from():
     assert revision.topology["metadata"] == metadata
     again = accepted_in(revision)
     assert (again.topology, again.hash) == (accepted.topology, accepted.hash)
-    assert (again.code_name, again.claim, again.owns_claim) == (
-        accepted.code_name,
-        "word-count-checkpoint",
-        True,
-    )
+    assert again.mounts == accepted.mounts
 
 
 @pytest.mark.parametrize(
     ("changes", "claim", "owns_claim"),
     [
-        pytest.param({}, "word-count-checkpoint", True, id="no-code"),
         pytest.param(CODE, "word-count-checkpoint", True, id="code"),
         pytest.param({**CODE, **URI}, "", False, id="uri"),
         pytest.param({**CODE, **CLAIM}, "mine", False, id="claim"),
     ],
 )
-def test_what_pods_mount_is_known_of_older_revisions_as_well(changes, claim, owns_claim):
+def test_a_revision_knows_what_pods_mount(changes, claim, owns_claim):
     accepted, revision = written(changes)
-    mounts = Mounts(code=accepted.code_name, claim=claim, owns_claim=owns_claim)
-    assert revision.mounts == mounts
-    older = as_older(revision)
-    assert older.mounts is None
-    assert mounts_of(older) == mounts
-    assert accepted_in(older) == accepted_in(revision)
-    assert hash_in(older) == accepted.hash
+    code = accepted.mounts.code
+    assert revision.mounts == Mounts(code=code, claim=claim, owns_claim=owns_claim)
+    assert code.startswith("word-count-code-")
 
 
 def test_where_code_is_in_a_store_is_known_of_a_revision():
-    accepted, revision = written(STORED)
-    again = accepted_in(revision)
-    assert (again.code, again.code_name) == (accepted.code, "")
-    assert (again.code.uri, again.code.sha256) == ("s3://a/code-1.tar.gz", "0" * 64)
+    _, revision = written(STORED)
+    mounts = revision.mounts
+    assert (mounts.code, mounts.code_uri) == ("", "s3://a/code-1.tar.gz")
+    assert mounts.code_sha256 == "0" * 64
 
 
-def test_what_was_accepted_is_not_read_from_the_pod_that_was_made_of_it():
+def test_a_topology_that_was_accepted_is_validated_once():
     _, revision = written(CODE)
-    other = revision.model_copy(update={"worker_pod": {"spec": {"volumes": []}}})
-    assert accepted_in(other) == accepted_in(revision)
-
-
-def test_a_live_change_keeps_what_an_older_operator_mounted():
-    _, revision = written(CODE)
-    seen = observed({**CODE, "spec.maxSpoutPending": 7})
-    newer = new_revision(seen, judge(seen, {}), as_older(revision), Settings())
-    assert newer.topology["spec"]["maxSpoutPending"] == 7
-    assert (newer.mounts, newer.worker_pod) == (revision.mounts, revision.worker_pod)
+    first = revision.resolved
+    later = revision.model_copy(update={"workers": 3, "last_batch": 7})
+    assert later.resolved is first
+    assert accepted_in(later).topology.spec.workers == 3
 
 
 @pytest.mark.parametrize(

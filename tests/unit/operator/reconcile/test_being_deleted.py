@@ -86,7 +86,7 @@ def test_a_claim_without_a_watch_is_looked_at_now_and_then():
     [
         ("ServiceAccount", "word-count-driver"),
         ("Role", "word-count-driver"),
-        ("ConfigMap", "word-count-plan"),
+        ("ConfigMap", "word-count-revision"),
     ],
 )
 def test_another_object_that_is_being_deleted_is_told_and_holds_no_change_up(cluster, kind, name):

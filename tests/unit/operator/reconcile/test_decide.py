@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from fulmen.kube import contract
-from fulmen.kube.contract import DriverPhase, Ended, Hosted, Mistake, Report
+from fulmen.kube.contract import Ended, Hosted, Mistake
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import Trial, text_of
 from fulmen_operator.reconcile.decide import decide, is_as_wanted
+from fulmen_operator.reconcile.pod_states import report_of
 from support.fake_cluster import KEY, FakeCluster
 from support.operated import CODE, OTHER_CODE, summary
 
@@ -101,8 +102,9 @@ def with_one_worker_less(cluster):
     """One of two workers is gone, and the driver says so."""
     cluster.remove("Pod", cluster.pods("worker")[0]["metadata"]["name"])
     hosted = (Hosted(worker=1, pod="word-count-1-exec-1", executors=()),)
-    said = Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=7, workers=hosted)
-    cluster.say(cluster.pod(DRIVER), said)
+    before = report_of(cluster.pod(DRIVER))
+    update = {"workers": hosted, "planned": before.workers, "committed": True}
+    cluster.say(cluster.pod(DRIVER), before.model_copy(update=update))
 
 
 def test_one_worker_that_is_missing_is_asked_for(cluster):

@@ -159,7 +159,7 @@ def test_an_operator_that_makes_other_digests_replaces_only_what_was_changed(
 ):
     """What an older one wrote down has its own digest, in the revision and in the driver's pod."""
     digest = cluster.revision.input_hash
-    for kind, name in (("ConfigMap", "word-count-plan"), ("Pod", "word-count-driver-1")):
+    for kind, name in (("ConfigMap", "word-count-revision"), ("Pod", "word-count-driver-1")):
         place = cluster._place(kind, name)
         written = json.dumps(cluster.api.objects[place])
         assert digest in written
@@ -173,29 +173,6 @@ def test_an_operator_that_makes_other_digests_replaces_only_what_was_changed(
     assert (cluster.revision.input_hash == "of-another") == (attempt == 1)
 
 
-def volumes(pod):
-    """What a pod mounts, but for its attempt's secret."""
-    return [volume for volume in pod["spec"]["volumes"] if "secret" not in volume]
-
-
-def test_an_upgrade_restarts_nothing_that_an_older_operator_accepted(cluster):
-    """It wrote down what was accepted, but not what its pods mount."""
-    place = cluster._place("ConfigMap", "word-count-plan")
-    older = json.loads(cluster.api.objects[place]["data"]["plan.json"])
-    del older["mounts"]
-    data = {"plan.json": json.dumps(older)}
-    cluster.api._store(place, {**cluster.api.objects[place], "data": data})
-    objects = {kind: cluster.names(kind) for kind in ("Pod", "ConfigMap", "PersistentVolumeClaim")}
-    mounted = volumes(cluster.pod("word-count-driver-1"))
-    cluster.settle()
-    assert cluster.status["attempt"] == 1
-    assert {kind: cluster.names(kind) for kind in objects} == objects
-    cluster.remove("Pod", "word-count-driver-1")
-    cluster.settle()
-    assert summary(cluster) == ("Active", "True", "Active")
-    assert volumes(cluster.pod("word-count-driver-2")) == mounted
-
-
 def test_what_somebody_changed_is_put_right(cluster):
     role = cluster.api.objects[cluster._place("Role", "word-count-driver")]
     role["rules"] = []
@@ -207,9 +184,9 @@ def test_what_somebody_changed_is_put_right(cluster):
     "text", ["{", '{"generation": 1, "topology": {"kind": "Topology"}, "workerPod": {}}']
 )
 def test_a_revision_that_cant_be_read_is_made_anew_and_restarts_nothing(cluster, text):
-    place = cluster._place("ConfigMap", "word-count-plan")
+    place = cluster._place("ConfigMap", "word-count-revision")
     revision = cluster.revision
-    cluster.api._store(place, {**cluster.api.objects[place], "data": {"plan.json": text}})
+    cluster.api._store(place, {**cluster.api.objects[place], "data": {"revision.json": text}})
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
     assert (cluster.status["attempt"], cluster.revision.input_hash) == (1, revision.input_hash)
@@ -220,7 +197,7 @@ def test_a_revision_that_is_lost_while_the_spec_is_bad_takes_no_history_with_it(
     cluster.settle()
     before = cluster.status
     assert (before["attempt"], before["state"]) == (2, "Active")
-    cluster.remove("ConfigMap", "word-count-plan")
+    cluster.remove("ConfigMap", "word-count-revision")
     cluster.change({"spec.maxSpoutPnding": 5})
     cluster.reconcile()
     assert cluster.condition("SpecAccepted")["reason"] == "InvalidSpec"

@@ -177,8 +177,12 @@ def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
 
 
 def active(workers):
-    hosted = tuple(Hosted(worker=n, executors=(f"split[{n}]",)) for n in workers)
-    return Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
+    hosted, planned = (
+        tuple(Hosted(worker=n, executors=(f"split[{n}]",)) for n in numbers)
+        for numbers in (workers, (0, 1))
+    )
+    report = Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
+    return report.model_copy(update={"planned": planned})
 
 
 @pytest.mark.parametrize("reason", ["CheckpointUnreachable", "ServiceUnavailable"])

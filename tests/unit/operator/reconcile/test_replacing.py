@@ -322,10 +322,10 @@ def test_what_the_checkpoint_knows_of_tasks_wins(cluster):
 def test_a_revision_that_would_be_refused_now_was_accepted_and_goes_on(cluster):
     """What an operator before this one let through."""
     template = {"spec": {"hostNetwork": True}, "nodeSelector": {"a": "b"}}
-    place = cluster._place("ConfigMap", "word-count-plan")
-    revision = json.loads(cluster.api.objects[place]["data"]["plan.json"])
+    place = cluster._place("ConfigMap", "word-count-revision")
+    revision = json.loads(cluster.api.objects[place]["data"]["revision.json"])
     revision["topology"]["spec"]["worker"] = {"podTemplate": template}
-    data = {"plan.json": json.dumps(revision)}
+    data = {"revision.json": json.dumps(revision)}
     cluster.api._store(place, {**cluster.api.objects[place], "data": data})
     cluster.change({**CODE, "spec.worker": {"podTemplate": template}})
     cluster.forget()

@@ -196,8 +196,13 @@ def large(name, executors, workers, same):
         for executors in [row.planned if same else row.planned[1:]]
     ]
     errors = [ReportedError(component=name, task=1, message="x" * 5000, time=1.0)] * 50
+    planned = tuple(Hosted(worker=r.worker, executors=r.planned) for r in fresh.assignment)
     said = Report(
-        phase=DriverPhase.ACTIVE, generation=1, workers=tuple(hosted), errors=tuple(errors)
+        phase=DriverPhase.ACTIVE,
+        generation=1,
+        workers=tuple(hosted),
+        planned=planned,
+        errors=tuple(errors),
     )
     return written(
         new_status(seen, TopologyStatus(), ACCEPTED, step("Active", report=said), topology)
@@ -246,9 +251,7 @@ def test_while_a_worker_is_missing_both_placements_are_told():
     ]
 
 
-@pytest.mark.parametrize(
-    "change", [{"planned": None}, {"planned": (), "generation": 1}], ids=["older", "change"]
-)
+@pytest.mark.parametrize("change", [{"workers": ()}, {"generation": 1}], ids=["start", "change"])
 def test_of_what_no_driver_has_planned_yet_the_operator_tells_its_own(change):
     said = report().model_copy(update={"workers": HOSTED[1:], **change})
     told = {worker: planned for worker, planned, _ in rows_of(said)}

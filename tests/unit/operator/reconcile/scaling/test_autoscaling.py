@@ -330,5 +330,5 @@ def test_loads_of_the_property_show_all_that_there_is_to_say():
             processors=random.choice([None, None, 0.5]),
         )
         seen |= set(Simulation(work, SCALE, random.randint(1, 8), step=60.0).run(HOUR / 2).reasons)
-    elsewhere = {"Measuring", "WorkersMissing", "WorkersAreNotTheLimit", "ImageTooOld"}
+    elsewhere = {"Measuring", "WorkersMissing", "WorkersAreNotTheLimit"}
     assert seen == {*ScalingReason} - elsewhere

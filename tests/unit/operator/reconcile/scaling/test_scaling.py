@@ -1,12 +1,9 @@
 """What the operator does with a number of workers that follows the load."""
 
-import json
-
 import pytest
 
 from fulmen.kube.contract import Report
 from fulmen.kube.load import ComponentLoad, Load, StageLoad
-from fulmen.topology.resource.spec import Topology
 from support.fake_cluster import FakeCluster
 from support.operated import CODE
 
@@ -95,7 +92,7 @@ def test_a_number_that_was_chosen_survives_an_operator_that_dies_before_the_driv
     cluster.load = load_of(1.6)
     cluster.settle()
     cluster.later(60)
-    cluster.api.refusals["word-count-plan"] = (500, "not now")
+    cluster.api.refusals["word-count-revision"] = (500, "not now")
     with pytest.raises(Exception, match="not now"):
         cluster.reconcile()
     assert cluster.status["autoscale"]["workers"] == 2
@@ -187,51 +184,3 @@ def test_missing_workers_are_waited_for(cluster):
     after(cluster, 100)
     assert cluster.status["autoscale"]["reason"] == "WorkersMissing"
     assert cluster.status["autoscale"]["workers"] == 2
-
-
-class OldDriver(FakeCluster):
-    """Its image is older than `autoscale`."""
-
-    is_old = True
-
-    @property
-    def running(self):
-        """Such a driver knows no number but the spec's."""
-        topology = super().running
-        return Topology.model_validate(self.revision.topology) if self.is_old else topology
-
-    def say(self, pod, report):
-        if self.is_old:
-            said = json.loads(report.to_json())
-            del said["load"]
-            report = OldReport(json.dumps(said))
-        super().say(pod, report)
-
-
-class OldReport(str):
-    """The text of a report without a load."""
-
-    def to_json(self):
-        return str(self)
-
-
-def test_a_driver_that_is_older_than_autoscale_is_left_as_its_spec_says_and_that_is_told():
-    cluster = OldDriver({**GIVEN, "spec.autoscale": {"minWorkers": 2, "maxWorkers": 4}})
-    cluster.settle()
-    cluster.settle()
-    scaling = cluster.status["autoscale"]
-    assert (scaling["workers"], scaling["reason"]) == (1, "ImageTooOld")
-    assert "older than autoscale" in scaling["message"]
-    assert cluster.status["workers"] == {"desired": 1, "ready": 1}
-    assert cluster.revision.workers is None
-    assert cluster.condition("Placed")["reason"] == "AsPlanned"
-    assert cluster.events().count("NotScaled") == 1
-    cluster.api.calls.clear()
-    for _ in range(10):
-        cluster.later(30)
-        cluster.settle()
-    assert [call for call in cluster.api.calls if call[0] != "GET"] == []
-    cluster.is_old = False
-    cluster.load = load_of(0.1)
-    cluster.settle()
-    assert chosen(cluster) == (2, 2, 1)
