@@ -159,6 +159,7 @@ def run(
             more_seconds=more or 0.0,
             more_may_come=prepared.is_kept and not end_of_input,
             give_up_seconds=give_up,
+            drain_seconds=prepared.runnable.topology.spec.message_timeout_seconds,
         )
         start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK
         local_run = LocalRun(prepared, jobs, stop, log, start)

@@ -47,6 +47,7 @@ class Committer:
         sleep: Waits so many seconds.
         wall: The time of day, in seconds as of time.time().
         check_seconds: Without a commit, between two looks whether another driver has taken over.
+        patience: For how many seconds at most a store that is away is waited for, as of now.
         outage: What is waited for; None: nothing. Other threads may read it.
     """
 
@@ -56,6 +57,7 @@ class Committer:
     sleep: Callable[[float], None]
     wall: Callable[[], float]
     check_seconds: float = LIMITS.check_seconds
+    patience: Callable[[], float] = lambda: OUTAGE_SECONDS
     outage: Outage | None = field(init=False, default=None)
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
@@ -118,7 +120,7 @@ class Committer:
             try:
                 self.log.commit(draft)
             except Unreachable as e:  # it may have been made: the same one is made again
-                if self.steady() - began >= OUTAGE_SECONDS:
+                if self.steady() - began >= min(OUTAGE_SECONDS, self.patience()):
                     raise
                 self.note(f"{e} {self.is_away(str(e))}")
                 self.sleep(pause)

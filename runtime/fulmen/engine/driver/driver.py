@@ -7,6 +7,7 @@ deals with an attempt that came to nothing, and replanning.py with changes of th
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
@@ -265,6 +266,7 @@ class RunningTopology:
             TopologyFailed: The topology can't go on.
         """
         self.coordinator.more_may_come = stop.when_drained and stop.more_may_come
+        self.committer.patience = lambda: stop.patience
         with self.recovery.calls.watched(stop):
             self._run(stop, self.steady(), Progress(self.steady))
             if not stop.now:
@@ -284,16 +286,27 @@ class RunningTopology:
 
     def _give_up(self, stop: Stop, progress: Progress) -> None:
         """End if a topology that is to be drained does not get on for too long."""
-        if stop.give_up_seconds is None or not (stop.drain or stop.when_drained):
+        if not (stop.drain or stop.when_drained):
             return
-        seconds = progress.look(self.totals)
-        if seconds >= stop.give_up_seconds:
+        most = math.inf if stop.give_up_seconds is None else stop.give_up_seconds
+        if self._is_held_up:
+            most = min(most, stop.patience)
+        if (seconds := progress.look(self.totals)) >= most:
             waits = waits_for(self.totals, progress.resting, for_spouts=not stop.drain)
             listed = "".join(f"\n- {text}" for text in waits)
+            if self.committer.outage is not None:
+                listed += f"\n- the checkpoint is away: {self.committer.outage.reason}"
             raise TopologyFailed(
                 f"it is not drained, and nothing was acked or newly emitted for {seconds:,.0f} s."
                 f" What is committed stays.{listed}"
             )
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether it waits for what may never come: no tree does that longer than it may take."""
+        coordinator = self.coordinator
+        has_open = coordinator.transactions is not None and not coordinator.transactions.is_settled
+        return has_open or bool(coordinator.holds) or self.committer.outage is not None
 
     def _is_drained(self, stop: Stop, started: float) -> bool:
         """Do what `stop` says before the next batch; returns whether there is to be none."""

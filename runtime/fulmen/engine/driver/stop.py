@@ -1,5 +1,6 @@
 """When a driver is to stop, and what it is to do until then."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ class Stop:
             what its end would emit are early results.
         give_up_seconds: While it drains, or is to when it is drained: end as failed if for so long
             nothing is acked and nothing new emitted. None: never.
+        drain_seconds: While it drains because it was told to: the same, if transactions can't be
+            committed, a bolt holds the spouts, or the checkpoint is away. None: never.
         active: Whether spouts may emit. None: as the topology says.
         topology: Go on as this one, with other numbers of workers, executors or ackers, or other
             limits. The driver takes it from here when it does.
@@ -35,8 +38,15 @@ class Stop:
     more_seconds: float = 0.0
     more_may_come: bool = False
     give_up_seconds: float | None = None
+    drain_seconds: float | None = None
     active: bool | None = None
     topology: Topology | None = None
+
+    @property
+    def patience(self) -> float:
+        """For how long it may be held up while it drains: only if it was told to drain."""
+        is_told = self.drain and (self.interrupted or not self.when_drained)
+        return math.inf if self.drain_seconds is None or not is_told else self.drain_seconds
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ class HostedCoordinator:
         self.lag: int | None = None
         self.away: ErrorReport | None = None
         self._signals: Signals | None = None
+        self._was_made = False
         self.errors: list[ErrorReport] = []
 
     def try_out(self) -> list[ErrorReport]:
@@ -103,7 +104,14 @@ class HostedCoordinator:
                 if not self._call("is_ready", lambda: coordinator.is_ready()):
                     break
                 txid, previous = wanted
-                transactions.initialize(txid, self._metadata(coordinator, txid, previous))
+                try:
+                    transactions.initialize(txid, self._metadata(coordinator, txid, previous))
+                except _Raised as e:
+                    if not may_pass(e.error):
+                        # it believes that a transaction has what none has, and perhaps that this
+                        # was the last
+                        self._drop()
+                    raise
                 has_opened = True
             is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
             self.is_exhausted = is_exhausted and transactions.is_settled
@@ -138,7 +146,7 @@ class HostedCoordinator:
             has_partitions = issubclass(wanted, PartitionCoordinator)
             if not isinstance(made, PartitionCoordinator if has_partitions else wanted):
                 raise _Raised("get_coordinator", wrong_part(made, wanted))
-            self._coordinator = made
+            self._coordinator, self._was_made = made, True
         return self._coordinator
 
     def _metadata(
@@ -195,7 +203,7 @@ class HostedCoordinator:
         """What to tell; it is fatal if the topology can't go on."""
         message = f"coordinator, {raised.what}: {error_text(raised.error)}"
         is_fatal = self._placed.topology.spec.on_error == "crash" or (
-            self._coordinator is None and not may_pass(raised.error)
+            not self._was_made and not may_pass(raised.error)
         )
         stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
         service = service_of(raised.error)
@@ -213,6 +221,11 @@ class HostedCoordinator:
 
     def close(self) -> list[ErrorReport]:
         """Let go of the coordinator. Returns what went wrong."""
+        self._drop()
+        return self.take_errors()
+
+    def _drop(self) -> None:
+        """Let go of the coordinator. It is made anew when it is asked again."""
         if self._coordinator is not None:
             coordinator, self._coordinator = self._coordinator, None
             try:
@@ -222,7 +235,6 @@ class HostedCoordinator:
             except _Raised as e:
                 message = f"coordinator, close: {error_text(e.error)}"
                 self.errors.append(ErrorReport(self._name, self._task, message))
-        return self.take_errors()
 
 
 def _whole(lag: Any) -> int | None:

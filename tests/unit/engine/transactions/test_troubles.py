@@ -287,6 +287,33 @@ def test_metadata_that_are_no_use_are_reported(value, message):
     assert sorted(collected(ran.outside.all())) == ALL
 
 
+def test_a_coordinator_whose_metadata_are_refused_is_no_nearer_to_its_end():
+    def count_and_return_too_much(coordinator, *_):
+        coordinator.opened = coordinator.turns
+        return METADATA["too large"][0]
+
+    ran = Ran("whole", {"initialize_transaction": [count_and_return_too_much] * 2}).end()
+    ran.check_complete()
+    assert [message.partition(": ")[0] for _, message in ran.errors()] == [
+        "coordinator, initialize_transaction"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [("parts", "emit_partition_batch_new"), ("opaque", "emit_partition_batch")],
+)
+def test_an_emitter_that_does_not_say_where_its_part_ends_fails_the_attempt(kind, method):
+    def emit_and_return_nothing(emitter, attempt, collector, *_):
+        collector.emit([attempt, "a row of nobody's"])
+
+    ran = Ran(kind, {method: [emit_and_return_nothing] * 2}, max_spout_pending=1).end()
+    ran.check_complete()
+    assert len(ran.errors()) == 2
+    for _, message in ran.errors():
+        assert "TypeError: it emitted 1 tuples and returned None. Return where they end" in message
+
+
 @pytest.mark.parametrize("value", [Unpicklable(), threading.Lock()])
 def test_where_a_partition_ended_must_be_picklable(value):
     ran = Ran("parts", {"emit_partition_batch_new": [Returned(value)]})

@@ -153,17 +153,15 @@ class EmitterTask(TransactionalTask):
             emit_again = self.emitter.emit_partition_batch
             refuse_unrun(emit_again(attempt, self.collector, partition, end))
         elif not any(txid > attempt.txid for txid in known):  # else it had no part in this one
-            last = ends[-1][1] if ends else None
-            end = self.emitter.emit_partition_batch_new(attempt, self.collector, partition, last)
-            refuse_unrun(end)
+            emit_new = self.emitter.emit_partition_batch_new
+            end = self._emit_behind(emit_new, attempt, partition, ends)
             self.ends[partition] = (*ends, (attempt.txid, end))
 
     def _emit_opaque(self, attempt: TransactionAttempt, partition: int) -> None:
         before: Ends = tuple(e for e in self.ends.get(partition, ()) if e[0] < attempt.txid)
-        last = before[-1][1] if before else None
         try:
-            end = self.emitter.emit_partition_batch(attempt, self.collector, partition, last)
-            refuse_unrun(end)
+            emit = self.emitter.emit_partition_batch
+            end = self._emit_behind(emit, attempt, partition, before)
         except FailedException as e:
             self.collector.open()  # what it has emitted is forgotten
             self.report(f"partition {partition} is left out of {attempt}: {text_of(e)}")
@@ -173,6 +171,27 @@ class EmitterTask(TransactionalTask):
             self._forget_since(partition, before)  # it may have no part in a transaction given up
             raise
         self.ends[partition] = (*before, (attempt.txid, end))
+
+    def _emit_behind(
+        self, emit: Callable[..., Any], attempt: TransactionAttempt, partition: int, before: Ends
+    ) -> Any:
+        """Have a partition's next part emitted. Returns where it ends.
+
+        Raises:
+            TypeError: It does not say so, and would begin at the same place again for ever.
+        """
+        last = before[-1][1] if before else None
+        given = pickle.loads(pickle.dumps(last, 5))  # what the author changes in it is not kept
+        end = emit(attempt, self.collector, partition, given)
+        refuse_unrun(end)
+        emitted = sum(map(len, self.collector.runs))
+        if end is None and (emitted or last is not None):
+            raise TypeError(
+                f"it emitted {emitted} tuples and returned None. Return where they end, also if"
+                " there are none: the next part begins behind that, and behind None at the"
+                " beginning again"
+            )
+        return end
 
     def _forget_since(self, partition: int, before: Ends) -> None:
         """What attempts that failed have noted of a partition does not hold."""
