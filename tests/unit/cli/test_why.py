@@ -344,7 +344,7 @@ SINCE = NOW - 60
                 ]
             },
             "a waits for part 1",
-            "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
+            "See docs/guide/no-results.md#why-does-my-timer-or-window-not-fire.",
         ),
         (
             {

@@ -59,7 +59,7 @@ CURES: Mapping[str, str] = {
         "Look for a sender whose clock is ahead, or times of another time zone or unit than"
         " eventTime says. What is further ahead than eventTime.maxAhead moves no watermark."
     ),
-    "time": "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
+    "time": "See docs/guide/no-results.md#why-does-my-timer-or-window-not-fire.",
     "missing": "Their executors run on the others meanwhile: see why their pods are not ready.",
     "failure": "The traceback is in the log.",
     "unread": "Let a bolt read that stream, such as a sink that keeps them: see"
@@ -71,7 +71,7 @@ CURES: Mapping[str, str] = {
     "skew": "If a fields grouping has a value that comes often: an Aggregate adds up each worker's"
     " tuples before they are sent if it has `partial: true`; a bolt of yours may get its tuples by"
     " partial-key, with a bolt behind it that merges the two results. Anything else has to be"
-    " grouped by another field. See docs/guide/time.md#frequent-keys.",
+    " grouped by another field. See docs/guide/aggregate.md#frequent-keys.",
     "commit": "The checkpoint's store is slow, or much state changes in each batch: see"
     " docs/performance.md#large-keyed-state.",
     "stage": "`fulmen plan FILE` shows which groupings would save a stage.",
