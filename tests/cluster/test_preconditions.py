@@ -76,7 +76,7 @@ def acted(observed, kind, act, meanwhile=lambda _: None, tries=1):
     async def run():
         store = WatchCache()
         async with KubernetesApi() as api:
-            access = Access(api, lambda: observed.now, lambda: "secret", store)
+            access = Access(api, lambda: "secret", store)
             path = KINDS[kind].path(observed.namespace)
             made = await api.call("POST", path, mine(observed, kind))
             store.put(kind, made)

@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
 
 import pytest
 
@@ -145,7 +144,7 @@ async def refusals(namespace, name):
                 try:
                     store = WatchCache()
                     await refresh(api, store, [namespace])
-                    access = Access(api, lambda: datetime.now(UTC), lambda: "secret", store)
+                    access = Access(api, lambda: "secret", store)
                     await reconcile(Key(namespace, name), access, Settings(), memory)
                 except CallFailed as error:
                     if error.status == 409:  # such as what an earlier test has left

@@ -60,6 +60,9 @@ class FakeApi:
         self._clock = clock
         self._versions = itertools.count(1)
 
+    def now(self):
+        return self._clock()
+
     async def call(self, method, path, body=None, query=None, *, metadata_only=False, merge=False):
         if self.stop_after is not None and len(self.calls) >= self.stop_after:
             raise Killed(f"{method} {path}")
@@ -284,7 +287,7 @@ class FakeCluster:
 
     def access(self, api=None):
         """An operator's, which has been told of all there is."""
-        return Access(api or self.api, lambda: self.now, lambda: "secret", self.store())
+        return Access(api or self.api, lambda: "secret", self.store())
 
     def reconcile_once_more(self):
         """Let the operator look; after a conflict it looks again, as its queue would have it."""

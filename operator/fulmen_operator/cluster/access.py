@@ -1,7 +1,6 @@
 """Reads all that belongs to a topology, and carries out what was decided about it."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import API_VERSION, KIND
@@ -59,7 +58,6 @@ class Access:
 
     Args:
         api: The API server.
-        clock: The time.
         secret: Makes the random content of a secret.
         store: What the watches have told.
     """
@@ -67,15 +65,13 @@ class Access:
     def __init__(
         self,
         api: ApiServer,
-        clock: Callable[[], datetime],
         secret: Callable[[], str],
         store: WatchCache,
     ) -> None:
         self._api = api
-        self._clock = clock
         self._secret = secret
         self._store = store
-        self._unwatched = Unwatched(api, clock)
+        self._unwatched = Unwatched(api)
 
     async def observe(self, key: Key) -> Observed | None:
         """Everything about a topology; None if it is gone."""
@@ -98,7 +94,7 @@ class Access:
         children |= {(CLAIM, name_of(claim)): claim for claim in claims}
         return Observed(
             topology=topology,
-            now=self._clock(),
+            now=self._api.now(),
             revision=revision,
             pods=pods,
             children=children,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Literal, Protocol
 
 from fulmen.kube import contract
@@ -87,6 +88,9 @@ class ApiServer(Protocol):
         Raises:
             CallFailed: The server refused, or could not be reached.
         """
+
+    def now(self) -> datetime:
+        """The time by the server's clock, which the times in objects are of."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import aiohttp
@@ -10,6 +11,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from fulmen_operator.cluster.api import CallFailed, Method, words_of
+from fulmen_operator.cluster.server_clock import DATE, ServerClock
 from fulmen_operator.metrics import REQUESTS
 from fulmen_operator.model import Object
 
@@ -24,6 +26,11 @@ class KubernetesApi:
 
     def __init__(self) -> None:
         self._client: ApiClient | None = None
+        self._clock = ServerClock(lambda: datetime.now(UTC))
+
+    def now(self) -> datetime:
+        """As `ApiServer.now` says; the time of this machine until the server has answered."""
+        return self._clock.now()
 
     async def __aenter__(self) -> "KubernetesApi":
         configuration = Configuration()
@@ -82,6 +89,8 @@ class KubernetesApi:
             body=body,
             auth_settings=["BearerToken"],
         )
+        asked = self.now()
         response = await self._client.call_api(*sent, _request_timeout=TIMEOUT_SECONDS)
+        self._clock.hear(response.headers.get(DATE), asked)
         data = await response.read()
         return response.status, data.decode()

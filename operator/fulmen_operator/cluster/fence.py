@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from fulmen_operator.cluster.api import ApiServer, CallFailed, Method
@@ -22,6 +23,10 @@ class Fenced:
     def __init__(self, api: ApiServer, left: Callable[[], float]) -> None:
         self._api = api
         self._left = left
+
+    def now(self) -> datetime:
+        """As `ApiServer.now` says."""
+        return self._api.now()
 
     async def call(
         self,

@@ -1,6 +1,6 @@
 """What a topology names and is not watched, since there may be much of it: its code, a claim."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -39,12 +39,10 @@ class Unwatched:
 
     Args:
         api: The API server.
-        clock: The time.
     """
 
-    def __init__(self, api: ApiServer, clock: Callable[[], datetime]) -> None:
+    def __init__(self, api: ApiServer) -> None:
         self._api = api
-        self._clock = clock
         self._claims: dict[Key, tuple[datetime, int, dict[str, Object]]] = {}
         self._code: dict[Key, _Read] = {}
 
@@ -55,7 +53,7 @@ class Unwatched:
 
     async def claims(self, key: Key, topology: Object, names: Collection[str]) -> Sequence[Object]:
         """Claims that the user names. Their like are not watched: there may be many."""
-        known, now = self._claims.pop(key, None), self._clock()
+        known, now = self._claims.pop(key, None), self._api.now()
         generation = int(topology["metadata"]["generation"])
         if known is None or known[1] != generation or _is_old(known[0], now):
             known = now, generation, {}
@@ -80,7 +78,7 @@ class Unwatched:
         known = self._code.pop(key, None)
         if not named:
             return Sources()
-        generation, now = int(topology["metadata"]["generation"]), self._clock()
+        generation, now = int(topology["metadata"]["generation"]), self._api.now()
         if known is not None and known.named == named:
             maps = names.code_maps(names.code(key.name, known.sources.digest), len(parts))
             is_copied = all(("ConfigMap", name) in children for name in maps)

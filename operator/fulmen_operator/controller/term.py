@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -30,7 +29,7 @@ async def serve(api: ApiServer, store: WatchCache, queue: Queue[Key], settings: 
         settings: The operator's.
     """
     queue.restart()
-    access = Access(api, lambda: datetime.now(UTC), partial(secrets.token_urlsafe, 32), store)
+    access = Access(api, partial(secrets.token_urlsafe, 32), store)
     listed, memory = asyncio.Event(), Memory()
 
     async def begin() -> None:

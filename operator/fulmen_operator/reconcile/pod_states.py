@@ -83,7 +83,8 @@ def ending_of(pod: Object, container: str, now: datetime) -> Ending | None:
     terminated = state.get("terminated")
     if terminated is None:
         return _ended_without_container(pod, now)
-    at = time_of(terminated["finishedAt"]) if terminated.get("finishedAt") else None
+    finished = terminated.get("finishedAt")
+    at = _by_our_clock(pod, time_of(finished), now) if finished else None
     trouble = _disruption(pod)
     if trouble and terminated["exitCode"] != contract.ExitCode.FINISHED:
         return Ending(Next.AT_ONCE, trouble[0], trouble[1], at)
@@ -131,7 +132,7 @@ def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
     reason, message = trouble or (unknown, status.get("message", ""))
     text = message or _failed_before(pod) or f"{name_of(pod)} is gone without a word"
     known = trouble is not None or lost or reason in POD_TROUBLE
-    return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, _last_seen(pod))
+    return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, _last_seen(pod, now))
 
 
 def _failed_before(pod: Object) -> str:
@@ -170,13 +171,26 @@ def _disruption(pod: Object) -> tuple[AnyReason, str] | None:
     return None
 
 
-def _last_seen(pod: Object) -> datetime | None:
+def _by_our_clock(pod: Object, at: datetime, now: datetime) -> datetime:
+    """A time that a node has told, by the control plane's clock: the node's may be minutes off.
+
+    Both have noted when the pod came to the node: one with its condition, the other as `startTime`.
+    """
+    status = pod.get("status", {})
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled", {}).get("lastTransitionTime")
+    if scheduled and status.get("startTime"):
+        at += time_of(scheduled) - time_of(status["startTime"])
+    return min(at, now)
+
+
+def _last_seen(pod: Object, now: datetime) -> datetime | None:
     times = [
         condition["lastTransitionTime"]
         for condition in pod.get("status", {}).get("conditions") or ()
         if condition.get("lastTransitionTime")
     ]
-    return time_of(max(times)) if times else None
+    return _by_our_clock(pod, time_of(max(times)), now) if times else None
 
 
 def preflight_ending_of(pod: Object, now: datetime) -> Ending | None:

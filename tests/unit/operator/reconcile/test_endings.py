@@ -1,10 +1,11 @@
 """How pods end, and what that asks for."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from fulmen.kube.contract import Ended
+from fulmen_operator.model import text_of, time_of
 from fulmen_operator.reconcile.pod_states import Next, ending_of, report_of, waiting_for
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -232,3 +233,24 @@ def test_an_init_container_that_fails_is_named_with_its_last_words():
     found = ending_of(pod(status), "driver", NOW)
     said = "p: its init container 'fetch' ended with exit code 3: no such bucket"
     assert (found.next, found.message) == (Next.LATER, said)
+
+
+@pytest.mark.parametrize("minutes", [-7, 0, 7])
+def test_when_a_container_ended_is_told_by_the_control_planes_clock(minutes):
+    """Its node's is off, which shows in when both say that the pod came to the node."""
+    off = timedelta(minutes=minutes)
+    scheduled = {"type": "PodScheduled", "lastTransitionTime": "2026-01-01T11:50:00Z"}
+    found = exited(
+        1, conditions=[scheduled], startTime=text_of(time_of("2026-01-01T11:50:01Z") + off)
+    )
+    terminated = found["status"]["containerStatuses"][0]["state"]["terminated"]
+    terminated["finishedAt"] = text_of(time_of(EARLIER) + off)
+    assert ending_of(found, "driver", NOW).at == time_of("2026-01-01T11:58:59Z")
+
+
+def test_no_container_has_ended_in_the_future():
+    """Otherwise the pause before the next driver would last until then."""
+    found = exited(1)
+    state = found["status"]["containerStatuses"][0]["state"]["terminated"]
+    state["finishedAt"] = LATER
+    assert ending_of(found, "driver", NOW).at == NOW
