@@ -159,7 +159,8 @@ EXPLANATIONS: Final = (
         ("Ready",),
         "the store does not answer, is full, or denies what it allowed before; the message says"
         " since when. A running driver waits for half an hour; then another driver is started",
-        "mend the store; the driver tries again",
+        "mend the store; the driver tries again. Pods read Secrets when they start: after a change"
+        " of one, change `spec.restartNonce`",
     ),
     Explanation(
         ("ServiceUnavailable",),
@@ -167,7 +168,8 @@ EXPLANATIONS: Final = (
         "a service that a component needs does not answer for five seconds or longer; the"
         " message says which service, which component, and since when. Batches wait; nothing is"
         " lost",
-        "mend the service; the driver tries again for ever",
+        "mend the service; the driver tries again for ever. If it refuses a password, change the"
+        " Secret and then `spec.restartNonce`: pods read Secrets when they start",
     ),
     Explanation(
         ("CheckpointLost",),
