@@ -30,6 +30,7 @@ from fulmen_operator.reasons import AnyReason, Foreign, Reason
 from fulmen_operator.reconcile.pod_states import (
     Ending,
     Next,
+    driver_waits_for,
     ending_of,
     has_committed,
     is_ready,
@@ -379,7 +380,7 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
 def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason, str] | None, str]:
     """What keeps the driver from starting, else what keeps its workers; and since when."""
     since = str(driver["metadata"]["creationTimestamp"])
-    if trouble := waiting_for(driver, now.seen.now):
+    if trouble := driver_waits_for(driver, now.seen.pods, now.seen.now):
         return trouble, since
     workers = [
         pod

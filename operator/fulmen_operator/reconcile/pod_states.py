@@ -3,6 +3,7 @@
 What counts is the container, not the pod: a sidecar may outlive it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
@@ -295,6 +296,27 @@ def mounting_for(pod: Object, now: datetime) -> float | None:
     if scheduled["status"] != "True":
         return None
     return MOUNT_SECONDS - seconds_since(str(since), now)
+
+
+def driver_waits_for(
+    driver: Object, pods: Iterable[Object], now: datetime
+) -> tuple[AnyReason, str] | None:
+    """What keeps a driver from starting, as `waiting_for`, and which of the pods may do so."""
+    trouble = waiting_for(driver, now)
+    if trouble is None or trouble[0] != Reason.VOLUMES_NOT_MOUNTED:
+        return trouble
+    claims = {volume for volume in _volumes(driver) if volume.startswith("claim ")}
+    for other in pods:
+        node = (other.get("spec") or {}).get("nodeName")
+        elsewhere = node not in (None, driver["spec"].get("nodeName"))
+        if elsewhere and claims & {*_volumes(other)} and _is_lost(other, now):
+            return trouble[0], (
+                f"{trouble[1]}. {name_of(other)} was told to end, but its node {node} does not"
+                " answer: a claim that only one node can mount stays there until the node is back,"
+                f" or `kubectl taint node {node}"
+                " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute` says that it is off"
+            )
+    return trouble
 
 
 def _volumes(pod: Object) -> list[str]:

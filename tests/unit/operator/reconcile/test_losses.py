@@ -461,3 +461,27 @@ def test_volumes_that_are_not_mounted_are_in_placed_some_seconds_later(cluster, 
     assert (placed["status"], placed["reason"]) == ("False", "VolumesNotMounted")
     assert "ConfigMap 'models'" in placed["message"]
     assert "VolumesNotMounted" in cluster.events()
+
+
+def test_a_claim_that_a_lost_node_still_has_is_told_with_what_frees_it(cluster):
+    """The volume of one node only is not given to the next driver, on another one."""
+    claim = [
+        {"name": "checkpoint", "persistentVolumeClaim": {"claimName": "word-count-checkpoint"}}
+    ]
+    lost = cluster.pod("word-count-driver-1")
+    lost["spec"] |= {"nodeName": "node-a", "volumes": claim}
+    lost["metadata"]["deletionTimestamp"] = text_of(cluster.now)
+    by_node = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    cluster.set_status(lost, {"phase": "Running", "conditions": [by_node]})
+    cluster.reconcile()
+    driver = cluster.pod("word-count-driver-2")
+    driver["spec"] |= {"nodeName": "node-b", "volumes": claim}
+    since = {"status": "True", "type": "PodScheduled", "lastTransitionTime": text_of(cluster.now)}
+    not_yet = {"type": "PodReadyToStartContainers", "status": "False"}
+    cluster.set_status(driver, {"phase": "Pending", "conditions": [since, not_yet]})
+    cluster.later(11)
+    cluster.reconcile()
+    placed = cluster.condition("Placed")
+    assert placed["reason"] == "VolumesNotMounted"
+    assert "word-count-driver-1 was told to end, but its node node-a does not" in placed["message"]
+    assert "node.kubernetes.io/out-of-service" in placed["message"]
