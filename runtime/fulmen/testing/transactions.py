@@ -19,9 +19,12 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask, attempts_of
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
-from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
+from fulmen.engine.tasks.transactional.transactional_task import (
+    AttemptTask,
+    TransactionalTask,
+    attempts_of,
+)
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.worker.stage_tasks import StageTasks
 from fulmen.engine.worker.worker import Worker
@@ -201,7 +204,7 @@ class FaultyStageTasks(StageTasks):
                 continue
             if isinstance(task, EmitterTask):
                 vars(task)["emit"] = partial(self._emit, task, task.emit)
-            elif isinstance(task, BatchBoltTask):
+            elif isinstance(task, AttemptTask):
                 vars(task)["execute"] = partial(self._finish, task, task.execute)
             elif isinstance(task, TransactionalTask):
                 execute = task.execute  # type: ignore[attr-defined]
@@ -225,7 +228,7 @@ class FaultyStageTasks(StageTasks):
         if not work.processes:
             yield from emit(work, outbox)
 
-    def _finish(self, task: BatchBoltTask, execute: Callable[[Chunk], None], chunk: Chunk) -> None:
+    def _finish(self, task: AttemptTask, execute: Callable[[Chunk], None], chunk: Chunk) -> None:
         if chunk.stream != FINISH_STREAM:
             execute(chunk)
             return

@@ -103,6 +103,28 @@ PROBLEMS = {
         ["spec.transactional.class: transactional spout 'spout': support.components.Sentences is"
          " a spout, but is listed under transactional. Move it to spouts."],
     ),
+    "a sink that can't be exact": (
+        {"bolts__0": bolt("fulmen.connectors.console.StdoutSink"),
+         "bolts__1__inputs__0__from": "spout"},
+        ["spec.bolts[0].config.guarantee: bolt 'x': StdoutSink writes a transaction again that"
+         " comes again. Say so with guarantee: at-least-once, or take a sink that can keep"
+         " exactly-once."],
+    ),
+    "a bolt behind a sink": (
+        {"bolts__0": bolt("fulmen.connectors.files.FileSink",
+                          config={"path": "x", "format": {"type": "json"}}),
+         "bolts__1__inputs__0": {"from": "x", "stream": "errors", "grouping": {"type": "global"}}},
+        ["spec.bolts[1].inputs: bolt 'sum': what sink 'x' refuses belongs to a transaction that is"
+         " committed, and can only go to a sink that has no other inputs. Give the stream a sink of"
+         " its own, such as a SqliteSink or a FileSink."],
+    ),
+    "a sink that has a column of the attempt": (
+        {"bolts__0": bolt("fulmen.connectors.sqlite.SqliteSink",
+                          config={"path": "x", "table": "t", "columns": {"tx": "tx"}}),
+         "bolts__1__inputs__0__from": "spout"},
+        ["spec.bolts[0].inputs[0]: bolt 'x', input from 'spout': columns has the field 'tx', but"
+         " there is only ['row']. Name fields that are received."],
+    ),
     "a committer that is a BasicBolt": (
         {"bolts__0": bolt(f"{WORDS}.Split", committer=True), "bolts__1__inputs__0__from": "x"},
         ["spec.bolts[0].committer: bolt 'x': only a BatchBolt can be a committer. Derive it from"

@@ -335,9 +335,12 @@ def _fields(record: bytes, keeps: Keeps) -> bytes | None:
 
 
 def _rows(record: bytes, keeps: Keeps) -> bytes | None:
-    *commit, items = unreadable.loads(record)
-    left = keeps(dict(enumerate(items)))
-    return None if len(left) == len(items) else dumps((*commit, list(left.values())), {})
+    *commit, refused, items = unreadable.loads(record)
+    left = keeps(dict(enumerate([*items, *refused])))
+    if len(left) == len(items) + len(refused):
+        return None
+    those = [row for i, row in left.items() if i >= len(items)]
+    return dumps((*commit, those, [row for i, row in left.items() if i < len(items)]), {})
 
 
 def _messages(

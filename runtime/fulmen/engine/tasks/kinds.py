@@ -26,6 +26,7 @@ from fulmen.engine.tasks.transactional.batch_bolt_task import (
     BatchBoltTask,
     TransactionalBasicBoltTask,
 )
+from fulmen.engine.tasks.transactional.transactional_sink_task import TransactionalSinkTask
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import create, load_class
 from fulmen.topology.resource.spec import ComponentSpec, TransactionalSpoutSpec
@@ -47,6 +48,8 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
     except CodeError as e:
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
     if placed.emitter is not None:
+        if issubclass(cls, Sink):
+            return TransactionalSinkTask
         return BatchBoltTask if issubclass(cls, BatchBolt) else TransactionalBasicBoltTask
     if issubclass(cls, Sink):
         return SinkTask

@@ -16,7 +16,11 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
-from fulmen.engine.tasks.transactional.transactional_task import FailedAttempts, TransactionalTask
+from fulmen.engine.tasks.transactional.transactional_task import (
+    AttemptTask,
+    FailedAttempts,
+    TransactionalTask,
+)
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.topology.resource.spec import BoltSpec
@@ -36,7 +40,7 @@ class StageTransactions:
         for task in tasks:
             if isinstance(task, TransactionalTask):
                 task.failed_attempts = self._failed
-            if isinstance(task, BatchBoltTask):
+            if isinstance(task, AttemptTask):
                 task.begin_attempts(header.transactions)
 
     def commit_beside(self, attempt: TransactionAttempt, tasks: Iterable[BoltTask]) -> None:
@@ -83,7 +87,7 @@ class StageTransactions:
         for attempt, finishes in ends:
             yield lambda task, attempt=attempt, finishes=finishes: (  # type: ignore[misc]
                 task.end_chunk(attempt, finishes=finishes)
-                if isinstance(task, BatchBoltTask)
+                if isinstance(task, AttemptTask)
                 else None
             )
 

@@ -3,11 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fulmen.api import Sink, Stream
 
 GUARANTEE = "guarantee"
+
+
+def guarantee_of(
+    cls: type[Sink], options: Any, config: Mapping[str, Any], *, is_transactional: bool
+) -> Any:
+    """The guarantee that a sink is to keep.
+
+    Args:
+        cls: The sink's class.
+        options: Its validated `config_model`; None if the class has none.
+        config: Its `config`.
+        is_transactional: Whether it is in a transactional topology, where the default is another.
+    """
+    return getattr(options, GUARANTEE, config.get(GUARANTEE, _default(cls, is_transactional)))
+
+
+def with_guarantee(cls: type, config: dict[str, Any]) -> dict[str, Any]:
+    """The `config` of a bolt of a transactional topology: a sink's guarantee is exactly-once."""
+    known = getattr(getattr(cls, "config_model", None), "model_fields", ())
+    if not issubclass(cls, Sink) or GUARANTEE not in known:
+        return config
+    return {GUARANTEE: _default(cls, is_transactional=True), **config}
+
+
+def _default(cls: type[Sink], is_transactional: bool) -> str:
+    is_exact = is_transactional and "exactly-once" in cls.guarantees
+    return "exactly-once" if is_exact else cls.guarantees[0]
+
+
+def without_attempt(stream: Stream) -> Stream:
+    """What a sink gets of a stream of a transactional topology: all but the first field."""
+    return replace(stream, fields=stream.fields[1:])
+
+
+def with_attempt(stream: Stream) -> Stream:
+    """What a sink declares as a stream of a transactional topology, where it has the attempt."""
+    return replace(stream, fields=("tx", *stream.fields))
 
 
 def no_guarantee(cls: type[Sink], chosen: Any) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fulmen.api import Component
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
+from fulmen.topology.code.sinks import with_guarantee
 from fulmen.topology.configuration.guesses import Guesses, unknown_streams, validated
 from fulmen.topology.configuration.option_problems import option_problems, within
 from fulmen.topology.configuration.placeholders import (
@@ -166,6 +167,8 @@ def configured(
         cls = load_class(own.class_, code_folder)
     except CodeError:  # which is told where an instance of it is made
         return Configuration(config, {**config, **mine})
+    if topology.spec.transactional is not None:
+        mine = with_guarantee(cls, mine)
     options = options_of(cls, own.config, mine, f"{place}.config", label)
     return Configuration(config, {**config, **mine}, options)
 

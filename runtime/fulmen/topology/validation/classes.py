@@ -18,7 +18,16 @@ from fulmen.topology.code.loading import (
     streams_of,
     unpickle,
 )
-from fulmen.topology.code.sinks import GUARANTEE, no_guarantee, takes_any_stream, unlike_inputs
+from fulmen.topology.code.sinks import (
+    GUARANTEE,
+    guarantee_of,
+    no_guarantee,
+    takes_any_stream,
+    unlike_inputs,
+    with_attempt,
+    with_guarantee,
+    without_attempt,
+)
 from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftovers
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.configuration.options import (
@@ -42,7 +51,7 @@ BASES: dict[str, tuple[type, ...]] = {
         api.OpaquePartitionedTransactionalSpout,
     ),
     "bolt": (api.Bolt, api.BasicBolt, api.ArrowBolt, api.Sink),
-    "bolt of a transactional topology": (api.BatchBolt, api.BasicBolt),
+    "bolt of a transactional topology": (api.BatchBolt, api.BasicBolt, api.Sink),
 }
 
 LISTED = {"spout": "spouts", TRANSACTIONAL: "transactional", "bolt": "bolts"}
@@ -60,7 +69,8 @@ class Classes:
             known of its options.
         pinned: Names of the spouts that are hosted by the driver.
         printing: Names of the bolts that write rows to standard output.
-        committers: Names of the bolts whose class has the marker `Committer`.
+        committers: Names of the bolts whose class has the marker `Committer`, and of the sinks of a
+            transactional topology.
         sinks: Names of the bolts that are sinks, and whether these take any stream.
         is_transactional: Whether the topology has a transactional spout.
         base: The folder of the topology's file.
@@ -101,10 +111,20 @@ class Classes:
             if part.name and getattr(instance, "prints", False):
                 self.printing.append(part.name)
             yield from self._committer(part, instance)
-            checked = _options(part, instance)
+            checked = self._options(part, instance)
             yield from checked.problems
             yield from self._sink(part, instance, checked)
             yield from self._streams(part, instance, checked)
+
+    def _options(self, part: ComponentPart, instance: Any) -> CheckedOptions:
+        """What is known of a component's options."""
+        cls = instance if isinstance(instance, type) else type(instance)
+        if part.model is None or "config" in part.wrong:
+            return CheckedOptions(has_streams=not depends_on_options(cls))
+        config = part.model.config
+        if self.is_transactional:
+            config = with_guarantee(cls, config)
+        return check_options(cls, config, part.path, part.label)
 
     def _streams(
         self, part: ComponentPart, instance: Any, checked: CheckedOptions
@@ -119,23 +139,26 @@ class Classes:
             message = f"{part.label}: {str(error).rstrip('.')}"
             yield Problem(f"{part.path}.class", message)
             return
-        self.streams.setdefault(part.name or "", streams)
         cls = instance if isinstance(instance, type) else type(instance)
+        known = streams
+        if self.is_transactional and issubclass(cls, api.Sink):
+            known = {name: with_attempt(stream) for name, stream in streams.items()}
+        self.streams.setdefault(part.name or "", known)
         is_known = getattr(cls, "config_model", None) is None or checked.options is not None
         if part.name and is_known and not isinstance(instance, type):
             self.checks.setdefault(part.name, (instance, checked))
         yield from timed_stream(part, streams)
-        cls = instance if isinstance(instance, type) else type(instance)
         if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
             yield Problem(f"{part.path}.class", f"{part.label}: {wrong[0]}", wrong[1])
 
     def _committer(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
         cls = instance if isinstance(instance, type) else type(instance)
-        is_marked = issubclass(cls, api.Committer)
+        is_sink = self.is_transactional and issubclass(cls, api.Sink)
+        is_marked = is_sink or issubclass(cls, api.Committer)
         if is_marked and part.name:
             self.committers.append(part.name)
         is_set = isinstance(part.model, BoltSpec) and part.model.committer
-        if (is_marked or is_set) and not issubclass(cls, api.BatchBolt):
+        if (is_marked or is_set) and not (is_sink or issubclass(cls, api.BatchBolt)):
             message = f"{part.label}: only a BatchBolt can be a committer"
             yield Problem(f"{part.path}.committer", message, "Derive it from fulmen.BatchBolt.")
 
@@ -149,11 +172,16 @@ class Classes:
             self.sinks[part.name] = takes_any_stream(checked.options, part.model.config)
         if cls.config_model is not None and checked.options is None:
             return  # its model tells what is wrong
-        given = part.model.config.get(GUARANTEE, cls.guarantees[0])
-        chosen = getattr(checked.options, GUARANTEE, given)
+        config, path = part.model.config, f"{part.path}.config.{GUARANTEE}"
+        chosen = guarantee_of(cls, checked.options, config, is_transactional=self.is_transactional)
         if chosen not in cls.guarantees:
-            path = f"{part.path}.config.{GUARANTEE}"
             yield Problem(path, f"{part.label}: {no_guarantee(cls, chosen)}")
+        elif self.is_transactional and chosen != "exactly-once" and GUARANTEE not in config:
+            message = f"{part.label}: {cls.__name__} writes a transaction again that comes again"
+            cure = (
+                "Say so with guarantee: at-least-once, or take a sink that can keep exactly-once."
+            )
+            yield Problem(path, message, cure)
 
     def _bases(self, part: ComponentPart) -> tuple[type, ...]:
         """What the class of a component may be derived from."""
@@ -215,12 +243,15 @@ class Classes:
                     yield from _subscription(item, item.stream, self.streams[item.source])
                 else:
                     yield from _needs_fields(item, None)
+            if self.is_transactional:
+                yield from self._behind_sinks(part)
+            streams = self._received(part)
             if self.sinks.get(part.name or "") is False:
-                yield from self._inputs_of_sink(part)
+                yield from _inputs_of_sink(part, streams)
             if part.name in self.checks:
                 instance, checked = self.checks[part.name]
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
-                yield from checked_inputs(part, instance, checked, self.streams, of_all)
+                yield from checked_inputs(part, instance, checked, streams, of_all)
         yield from stricter_in_front(parts, self.checks)
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
@@ -240,16 +271,25 @@ class Classes:
                     DEAD_LETTERS: api.Stream(DEAD_LETTER_FIELDS),
                 }
 
-    def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
-        inputs = {
-            f"{item.source}:{item.stream}": self.streams[item.source][item.stream]
-            for item in part.inputs
-            if item.source is not None
-            and item.stream is not None
-            and item.stream in self.streams.get(item.source, {})
+    def _received(self, part: ComponentPart) -> Mapping[str, Streams]:
+        """The streams of all components as a component gets them."""
+        if not self.is_transactional or part.name not in self.sinks:
+            return self.streams
+        return {
+            name: {stream: without_attempt(it) for stream, it in streams.items()}
+            for name, streams in self.streams.items()
         }
-        for message in unlike_inputs(inputs):
-            yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
+
+    def _behind_sinks(self, part: ComponentPart) -> Iterator[Problem]:
+        """What sinks of a transactional topology emit belongs to transactions that are over."""
+        after = [item for item in part.inputs if item.source in self.sinks]
+        if after and (part.name not in self.sinks or len(after) < len(part.inputs)):
+            message = (
+                f"{part.label}: what sink {after[0].source!r} refuses belongs to a transaction that"
+                " is committed, and can only go to a sink that has no other inputs"
+            )
+            cure = "Give the stream a sink of its own, such as a SqliteSink or a FileSink."
+            yield Problem(f"{part.path}.inputs", message, cure)
 
     def _custom(self, item: InputPart) -> Iterator[Problem]:
         grouping = item.grouping
@@ -264,12 +304,16 @@ class Classes:
             yield from _callbacks(path, item.label, instance)
 
 
-def _options(part: ComponentPart, instance: Any) -> CheckedOptions:
-    """What is known of a component's options."""
-    cls = instance if isinstance(instance, type) else type(instance)
-    if part.model is None or "config" in part.wrong:
-        return CheckedOptions(has_streams=not depends_on_options(cls))
-    return check_options(cls, part.model.config, part.path, part.label)
+def _inputs_of_sink(part: ComponentPart, streams: Mapping[str, Streams]) -> Iterator[Problem]:
+    inputs = {
+        f"{item.source}:{item.stream}": streams[item.source][item.stream]
+        for item in part.inputs
+        if item.source is not None
+        and item.stream is not None
+        and item.stream in streams.get(item.source, {})
+    }
+    for message in unlike_inputs(inputs):
+        yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
 
 
 def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fulmen.api.marks import Point
+from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.state.pickling import dumps
 
 
@@ -23,6 +24,9 @@ class Unwritten:
         fields: Of the tuples.
         previous: The point of the rows before these; None: there were none.
         items: What `encode` made of them.
+        attempt: In a transactional topology, the attempt that they are of: they are to be written
+            if its transaction is committed. None: they are to be written.
+        refused: The rows of the same attempt that `encode` has refused, and why.
     """
 
     number: int
@@ -30,11 +34,14 @@ class Unwritten:
     fields: tuple[str, ...]
     previous: Point | None
     items: Sequence[Any]
+    attempt: TransactionAttempt | None = None
+    refused: Sequence[tuple[Any, str]] = field(default_factory=list)
 
     def pack(self) -> bytes:
         """As bytes, for the checkpoint."""
         previous = self.previous and tuple(self.previous)
-        return dumps((self.number, self.tag, self.fields, previous, list(self.items)), {})
+        commit = (self.number, self.tag, self.fields, previous, self.attempt)
+        return dumps((*commit, list(self.refused), list(self.items)), {})
 
     @property
     def point(self) -> Point:
@@ -44,8 +51,9 @@ class Unwritten:
     @staticmethod
     def unpack(data: bytes) -> Unwritten:
         """What `pack` gave."""
-        number, tag, fields, previous, items = pickle.loads(data)
-        return Unwritten(number, tag, fields, previous and Point(*previous), items)
+        number, tag, fields, previous, attempt, refused, items = pickle.loads(data)
+        before = previous and Point(*previous)
+        return Unwritten(number, tag, fields, before, items, attempt, refused)
 
 
 def new_id(rng: np.random.Generator) -> str:

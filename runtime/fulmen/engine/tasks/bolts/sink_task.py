@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from typing_extensions import override
 
@@ -24,6 +24,7 @@ from fulmen.api.declarer import ANY_STREAM
 from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
+from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
@@ -55,7 +56,7 @@ from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.traced_tuples import traced_rows
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of, with_causes
-from fulmen.topology.code.sinks import no_guarantee, takes_any_stream
+from fulmen.topology.code.sinks import guarantee_of, no_guarantee, takes_any_stream
 
 
 class SinkTask(BoltTask):
@@ -63,6 +64,7 @@ class SinkTask(BoltTask):
 
     instance: Sink
     writes_rows = True
+    ends: ClassVar[Sequence[str]] = (END_STREAM,)
 
     @override
     def new_collector(self) -> Any:
@@ -99,7 +101,9 @@ class SinkTask(BoltTask):
         super().begin(journals)
         config = self.placed.component(self.component).config
         options, kept = self.context.options, type(self.instance).guarantees
-        chosen = getattr(options, "guarantee", config.get("guarantee", kept[0]))
+        chosen = guarantee_of(
+            type(self.instance), options, config, is_transactional=self.placed.emitter is not None
+        )
         if chosen not in kept:
             self._refuse_guarantee(chosen)
         self._is_exactly_once = chosen == "exactly-once"
@@ -126,6 +130,8 @@ class SinkTask(BoltTask):
 
     def _write_committed(self, unwritten: Unwritten) -> Rows:
         rows = Rows(unwritten.fields, unwritten.items)
+        if not unwritten.items:  # all were refused
+            return rows
         label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
         mark = Mark(self._sink, *unwritten.point, label, unwritten.previous)
         try:
@@ -149,7 +155,9 @@ class SinkTask(BoltTask):
         except BaseException as e:  # author's code
             raise self._away(e) from e
         assert self._unwritten is not None
-        self._point, self._unwritten = self._unwritten.point, None
+        unwritten, self._unwritten = self._unwritten, None
+        if unwritten.items:
+            self._point = unwritten.point
         if rows.failed:
             first = next(iter(rows.failed.values()))
             are = "are" if ERRORS_STREAM in self.routes else "would be, if the class had it,"
@@ -160,8 +168,21 @@ class SinkTask(BoltTask):
         if ERRORS_STREAM not in self.routes:  # the batch would fail again and again
             return
         self.collector.position = 0  # there is no tuple to anchor to
-        for position, reason in sorted(rows.failed.items()):
-            row = self.instance.describe(rows[position])
+        refused = [(self.instance.describe(rows[i]), why) for i, why in sorted(rows.failed.items())]
+        self.emit_refused([*unwritten.refused, *refused], unwritten.attempt)
+
+    def emit_refused(
+        self,
+        refused: Sequence[tuple[Any, str]],
+        attempt: TransactionAttempt | None,  # noqa: ARG002 (for those below)
+    ) -> None:
+        """Emit rows that can't fail any more on the stream `errors`.
+
+        Args:
+            refused: The rows, and why.
+            attempt: Of the transaction that they are of.
+        """
+        for row, reason in refused:
             self.collector.emit([row, reason[:LONGEST_REASON]], ERRORS_STREAM)
 
     def _away(self, error: BaseException) -> ComponentFailed:
@@ -177,9 +198,13 @@ class SinkTask(BoltTask):
         if chunk.component != TICK_COMPONENT:
             self.was_called = True
             self.calls += len(chunk)
-            self._held.append(chunk)
-        elif chunk.stream == END_STREAM:
+            self.hold(chunk)
+        elif chunk.stream in self.ends:
             super().run(chunk)
+
+    def hold(self, chunk: Chunk) -> None:
+        """Keep rows for the end of the batch."""
+        self._held.append(chunk)
 
     @override
     def end_batch(self) -> Chunk | None:
@@ -259,7 +284,7 @@ class SinkTask(BoltTask):
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
         if len(kept) and self._is_exactly_once:
-            self._called("encode", rows, lambda: self._keep(rows, left or range(len(rows)), kept))
+            self._called("encode", rows, lambda: self.keep(rows, left or range(len(rows)), kept))
         elif len(kept):
             refused = self._write_now(Rows(rows.fields, kept, _roots_of(chunks, left)))
             for position, reason in refused.items():
@@ -278,10 +303,14 @@ class SinkTask(BoltTask):
             first += len(chunk)
         return found
 
-    def _keep(self, rows: Rows, places: Sequence[int], items: Sequence[Any]) -> Sequence[Any]:
-        """Make rows a part of the commit. Those fail that can't be pickled and read again."""
+    def unwritten_of(self, rows: Rows, items: Sequence[Any]) -> Unwritten:
+        """What is to be written of rows once they are committed."""
         batch = self.context.batch
-        unwritten = Unwritten(batch.number, batch.attempt, rows.fields, self._point, items)
+        return Unwritten(batch.number, batch.attempt, rows.fields, self._point, items)
+
+    def keep(self, rows: Rows, places: Sequence[int], items: Sequence[Any]) -> Sequence[Any]:
+        """Make rows a part of the commit. Those fail that can't be pickled and read again."""
+        unwritten = self.unwritten_of(rows, items)
         try:
             packed = unwritten.pack()
         except PASSED_ON:
@@ -292,9 +321,10 @@ class SinkTask(BoltTask):
                 text = f"encode: what it made of the row can't be kept in the checkpoint: {why}"
                 rows.failed[places[i]] = f"bolt {self.component!r}: {text}"
                 self.report(text)
-            unwritten = replace(unwritten, items=[x for i, x in enumerate(items) if i not in wrong])
-            if not unwritten.items:
+            kept = [x for i, x in enumerate(items) if i not in wrong]
+            if not kept:
                 return ()
+            unwritten = self.unwritten_of(rows, kept)
             packed = unwritten.pack()
         self._packed = packed
         self._unwritten, self._sink = unwritten, self._sink or new_id(self.rng)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from operator import itemgetter
 from sys import getrefcount
 from typing import Any
 
@@ -21,7 +20,7 @@ from fulmen.api.marks import CommitPhase
 from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.api.tuples import FINISH_STREAM, HELD, TICK_COMPONENT, Tuple
+from fulmen.api.tuples import FINISH_STREAM, HELD, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
@@ -29,11 +28,15 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
-from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
-from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
-from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
+from fulmen.engine.tasks.transactional.transactional_task import (
+    AttemptTask,
+    BatchCollector,
+    TransactionalTask,
+    attempts_of,
+)
+from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON, StateError, text_of, with_causes
 from fulmen.topology.code.loading import create
 
@@ -74,7 +77,7 @@ class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
         return
 
 
-class BatchBoltTask(TransactionalTask, BoltTask):
+class BatchBoltTask(AttemptTask):
     """A task of a BatchBolt.
 
     Attributes:
@@ -101,8 +104,8 @@ class BatchBoltTask(TransactionalTask, BoltTask):
     def new_collector(self) -> Any:
         return InstanceCollectors()
 
+    @override
     def begin_attempts(self, work: TransactionWork) -> None:
-        """Let go of the instances for attempts that are no more."""
         waiting = set(work.waiting)
         for attempt in [a for a in self.instances if a not in waiting]:
             del self.instances[attempt]
@@ -122,17 +125,6 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         """Have the attempt's instance finished in a thread, if it is here and waits for that."""
         if (waiting := self.instances.get(attempt)) is not None:
             waiting.finish_beside()
-
-    def end_chunk(self, attempt: TransactionAttempt, *, finishes: bool) -> Chunk:
-        """What stands for the end of an attempt's input.
-
-        Args:
-            attempt: Which.
-            finishes: Whether it is to be finished; else its instance waits for its commit.
-        """
-        return Chunk(
-            TICK_COMPONENT, FINISH_STREAM, ("tx", "finishes"), -1, None, [[attempt, finishes]]
-        )
 
     @override
     def execute(self, chunk: Chunk) -> None:
@@ -287,11 +279,3 @@ class BatchBoltTask(TransactionalTask, BoltTask):
     @override
     def end(self) -> None:
         self.instances = {}
-
-
-def attempts_of(chunk: Chunk) -> list[Any]:
-    """The first value of each tuple."""
-    rows = chunk.rows
-    if isinstance(rows, Columns) and rows.columns:
-        return list(rows.columns[0])
-    return list(map(itemgetter(0), rows)) if chunk.fields else [None] * len(chunk)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import Any
 
 from typing_extensions import override
@@ -20,11 +22,14 @@ from fulmen.api.transactional_spouts import (
     TransactionalSpout,
 )
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
+from fulmen.api.tuples import FINISH_STREAM, TICK_COMPONENT
 from fulmen.engine.emitting.collectors import Emitter
 from fulmen.engine.emitting.emit_buffer import Buffer
-from fulmen.engine.protocol.transaction_work import FailedAttempt
+from fulmen.engine.protocol.transaction_work import FailedAttempt, TransactionWork
 from fulmen.engine.tasks.author.errors import ComponentFailed
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.task_base import TaskBase
+from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.errors import PASSED_ON, StreamError, repr_of, text_of, with_causes
 
 
@@ -160,6 +165,37 @@ class TransactionalTask(TaskBase):
             self.report_emit(error)
             self.fail_attempt(expected[i], str(error))
             buffer.remove(i)
+
+
+class AttemptTask(TransactionalTask, BoltTask):
+    """A task of a bolt that is told where the input of an attempt ends.
+
+    What it has of an attempt waits for the attempt's commit, in memory alone. If it is lost, the
+    transaction comes again in another attempt.
+    """
+
+    @abstractmethod
+    def begin_attempts(self, work: TransactionWork) -> None:
+        """Let go of what there is of attempts that are no more."""
+
+    def end_chunk(self, attempt: TransactionAttempt, *, finishes: bool) -> Chunk:
+        """What stands for the end of an attempt's input.
+
+        Args:
+            attempt: Which.
+            finishes: Whether it is to be finished; else it waits for its commit.
+        """
+        return Chunk(
+            TICK_COMPONENT, FINISH_STREAM, ("tx", "finishes"), -1, None, [[attempt, finishes]]
+        )
+
+
+def attempts_of(chunk: Chunk) -> list[Any]:
+    """The first value of each tuple."""
+    rows = chunk.rows
+    if isinstance(rows, Columns) and rows.columns:
+        return list(rows.columns[0])
+    return list(map(itemgetter(0), rows)) if chunk.fields else [None] * len(chunk)
 
 
 def first_values(buffer: Buffer) -> list[Any]:
