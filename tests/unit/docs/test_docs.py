@@ -96,7 +96,7 @@ def within_a_topology(part, page):
     topologies = [block for block in blocks(page, "yaml") if "kind: Topology" in block.text]
     whole = parse_yaml(min(topologies, key=lambda block: block.file != "shop.yaml").text)
     spec = {**whole["spec"], **part}
-    for kind in ("spouts", "bolts"):
+    for kind in {"spouts", "bolts"} & whole["spec"].keys():
         named = {component["name"]: component for component in whole["spec"][kind]}
         spec[kind] = list((named | {c["name"]: c for c in part.get(kind, [])}).values())
     return {**whole, "spec": spec}
