@@ -63,8 +63,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """A question that names the word most like `word`, or nothing if none is like it.
+def did_you_mean(word: object, words: Iterable[str], alike: float = 0.6) -> str:
+    """A question that names the word most like `word`, or nothing if none is so much `alike`.
 
     Of very many words only the first are compared that have nearly its length and begin alike.
     """
@@ -74,9 +74,10 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
         return ""
     most = max(20, 20_000 // (len(text) + 1) ** 2)  # a comparison takes 0.1 ms with 50 characters
     if len(known) > most:
-        alike = (n for n in known if n[:1] == text[:1] and abs(len(n) - len(text)) <= 3)
-        known = {one: known[one] for one in islice(alike, most)}
-    close = get_close_matches(text, [one for one in known if len(one) <= LONGEST_WORD], n=1)
+        similar = (n for n in known if n[:1] == text[:1] and abs(len(n) - len(text)) <= 3)
+        known = {one: known[one] for one in islice(similar, most)}
+    short = [one for one in known if len(one) <= LONGEST_WORD]
+    close = get_close_matches(text, short, n=1, cutoff=alike)
     return f"Did you mean {known[close[0]]!r}?" if close else ""
 
 

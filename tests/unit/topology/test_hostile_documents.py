@@ -103,3 +103,17 @@ def test_very_many_names_are_not_all_listed():
     said = there_are(f"b{i}" for i in range(1_000))
     assert said.startswith("There are: b0, b1, ")
     assert said.endswith("b59 and 940 more.")
+
+
+def test_a_field_that_a_newer_kubernetes_may_have_is_a_warning():
+    template = {"spec": {"workloadRef": {"name": "a"}, "nodeName": "one"}}
+    found = checked(document(driver={"podTemplate": template}, bolts=[bolt("b", ["s"])]))
+    told = "spec.driver.podTemplate.spec.workloadRef: Kubernetes 1.34 has no field 'workloadRef'"
+    [warning] = [p for p in found.problems if "podTemplate" in p.path]
+    assert (str(warning).partition(" in spec.")[0], warning.severity) == (told, "warning")
+
+
+def test_a_template_with_very_many_unknown_fields_is_refused_by_the_first_of_them():
+    template = {"spec": {f"x{number}": 1 for number in range(40_000)}}
+    found = checked(document(driver={"podTemplate": template}, bolts=[bolt("b", ["s"])]))
+    assert len(found.errors) == MOST_TOLD + 1

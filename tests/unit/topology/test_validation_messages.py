@@ -379,7 +379,7 @@ FIELDS = {
     ),
     "pod-template-spec": (
         {"spec.driver": {"podTemplate": {"spec": "big"}}},
-        "spec.driver.podTemplate.spec: podTemplate must have a mapping here.",
+        "spec.driver.podTemplate.spec: spec is 'big', but must be a mapping.",
     ),
     "pod-template-host-network": (
         {"spec.worker": {"podTemplate": {"spec": {"hostNetwork": True}}}},
@@ -415,15 +415,16 @@ FIELDS = {
     ),
     "pod-template-labels": (
         {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},
-        "spec.worker.podTemplate.metadata.labels: podTemplate must have a mapping here.",
+        "spec.worker.podTemplate.metadata.labels: labels is a list, but must be a mapping.",
     ),
     "pod-template-containers": (
         {"spec.driver": {"podTemplate": {"spec": {"containers": {"name": "driver"}}}}},
-        "spec.driver.podTemplate.spec.containers: podTemplate must have a list here.",
+        "spec.driver.podTemplate.spec.containers: containers is a mapping, but must be a list.",
     ),
     "pod-template-container": (
         {"spec.driver": {"podTemplate": {"spec": {"initContainers": ["a"]}}}},
-        "spec.driver.podTemplate.spec.initContainers[0]: podTemplate must have a mapping here.",
+        "spec.driver.podTemplate.spec.initContainers[0]: initContainers[0] is 'a', but must "
+        "be a mapping.",
     ),
     "pod-template-env": (
         {
@@ -431,25 +432,41 @@ FIELDS = {
                 "podTemplate": {"spec": {"containers": [{"name": "a", "env": {"A": "b"}}]}}
             }
         },
-        "spec.driver.podTemplate.spec.containers[0].env: podTemplate must have a list here.",
+        "spec.driver.podTemplate.spec.containers[0].env: env is a mapping, but must be a list.",
     ),
     "pod-template-null": (
         {"spec.worker": {"podTemplate": {"spec": {"containers": [None]}}}},
-        "spec.worker.podTemplate.spec.containers[0]: podTemplate must have a mapping here.",
+        "spec.worker.podTemplate.spec.containers[0]: containers[0] is empty, but must "
+        "be a mapping.",
     ),
     "pod-template-name": (
         {"spec.worker": {"podTemplate": {"spec": {"containers": [{"name": ["a"]}]}}}},
-        "spec.worker.podTemplate.spec.containers[0].name: podTemplate must have text here.",
+        "spec.worker.podTemplate.spec.containers[0].name: name is a list, but must be text.",
     ),
     "pod-template-container-without-a-name": (
         {"spec.driver": {"podTemplate": {"spec": {"initContainers": [{"image": "proxy:1"}]}}}},
-        "spec.driver.podTemplate.spec.initContainers[0]: podTemplate must have a name here, as "
-        "Kubernetes tells entries apart by it.",
+        "spec.driver.podTemplate.spec.initContainers[0]: initContainers[0] has no 'name', which "
+        "Kubernetes needs.",
     ),
     "pod-template-volume-without-a-name": (
         {"spec.worker": {"podTemplate": {"spec": {"volumes": [{"emptyDir": {}}]}}}},
-        "spec.worker.podTemplate.spec.volumes[0]: podTemplate must have a name here, as "
-        "Kubernetes tells entries apart by it.",
+        "spec.worker.podTemplate.spec.volumes[0]: volumes[0] has no 'name', which Kubernetes "
+        "needs.",
+    ),
+    "pod-template-misspelled": (
+        {"spec.driver": {"podTemplate": {"spec": {"nodeSelecter": {"disk": "ssd"}}}}},
+        "spec.driver.podTemplate.spec.nodeSelecter: Kubernetes 1.34 has no field 'nodeSelecter' "
+        "in spec. Did you mean 'nodeSelector'?",
+    ),
+    "pod-template-choice": (
+        {"spec.worker": {"podTemplate": {"spec": {"tolerations": [{"effect": "noexecute"}]}}}},
+        "spec.worker.podTemplate.spec.tolerations[0].effect: effect is 'noexecute', but must be "
+        "one of NoExecute, NoSchedule, PreferNoSchedule. Did you mean 'NoExecute'?",
+    ),
+    "pod-template-number-as-a-label": (
+        {"spec.driver": {"podTemplate": {"metadata": {"labels": {"line": 3}}}}},
+        "spec.driver.podTemplate.metadata.labels[line]: 'line' is 3, but must be text. Write it in "
+        "quotes.",
     ),
     "memory-that-is-too-little": (
         {"spec.worker": {"resources": {"limits": {"memory": "1Gi"}}}},

@@ -6,6 +6,7 @@ All mistakes are told at once, so what is right must be usable while something e
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import reduce
 from operator import getitem
 from typing import Any, TypeVar, get_args
@@ -145,6 +146,9 @@ def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[P
     for details in error.errors(include_url=False):
         kind, loc, value = details["type"], details["loc"], details["input"]
         context = details.get("ctx", {})
+        if "problems" in context:
+            yield from (replace(p, path=path_of(loc) + p.path) for p in context["problems"])
+            continue
         if kind == "too_short" and value:
             continue  # an entry was wrong, which has a message of its own
         label = who(document, loc)

@@ -1,70 +1,134 @@
-"""The shape of a `podTemplate`, as far as Fulmen reads it. The rest is for the API server."""
+"""What a `podTemplate` may have, by Kubernetes' own description: all mistakes are found at once.
 
-from collections.abc import Mapping
+`scripts/pod_schema.py` writes the description, that of one version. A cluster may be newer: so a
+field that there is not is a mistake only if it is nearly spelled as one that there is. The API
+server knows all others: the operator asks it before it makes a pod.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
-from fulmen.topology.resource.base import refuse
+from pydantic_core import PydanticCustomError
 
-TEXT: Final = "text"
-NEEDED: Final = "needed text"
-_HOOK: Final = {"httpGet": {"host": TEXT}, "tcpSocket": {"host": TEXT}}
-_SECURITY: Final = {
-    "capabilities": {"add": [TEXT], "drop": [TEXT]},
-    "seLinuxOptions": {},
-    "seccompProfile": {},
-    "appArmorProfile": {},
-    "windowsOptions": {},
-    "sysctls": [{"name": TEXT}],
-}
-_CONTAINER: Final = {
-    "name": NEEDED,
-    "env": [{"name": NEEDED}],
-    "ports": [{"name": TEXT}],
-    "volumeMounts": [{"name": NEEDED, "mountPath": NEEDED}],
-    "securityContext": _SECURITY,
-    "livenessProbe": _HOOK,
-    "readinessProbe": _HOOK,
-    "startupProbe": _HOOK,
-    "lifecycle": {"postStart": _HOOK, "preStop": _HOOK},
-}
-_SHAPE: Final = {
-    "metadata": {"labels": {}, "annotations": {}},
-    "spec": {
-        "containers": [_CONTAINER],
-        "initContainers": [_CONTAINER],
-        "ephemeralContainers": [_CONTAINER],
-        "volumes": [{"name": NEEDED}],
-        "imagePullSecrets": [{"name": TEXT}],
-        "securityContext": _SECURITY,
-    },
-}
-"""A mapping's fields, the one kind of entry that a list has, or text. Null is none of it.
+from fulmen.topology.problems import MOST_TOLD, Problem, Severity, did_you_mean, shown, there_are
+from fulmen.topology.resource.base import OWN
+from fulmen.topology.resource.quantity import amount
 
-What is needed is what Kubernetes merges entries by: without it, the API server's refusal is about
-another entry, or about a patch of all.
-"""
+ROOT: Final = "PodTemplateSpec"
+OF_ALL: Final = ("apiVersion", "kind")
+"""What an object of Kubernetes may have beside that, to no effect here."""
+TYPO: Final = 0.85
+"""So alike are names of which one is the other, misspelled: two characters of twelve differ."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "text": lambda value: isinstance(value, str),
+    "whole number": _is_whole,
+    "number": _is_number,
+    "true or false": lambda value: isinstance(value, bool),
+    "number or text": lambda value: _is_whole(value) or isinstance(value, str),
+    "quantity": lambda value: (
+        _is_number(value) or (isinstance(value, str) and amount(value) is not None)
+    ),
+}
 
 
 def shaped(template: dict[str, Any]) -> dict[str, Any]:
-    """The same, whose parts can be merged by name and judged; else pydantic reports it."""
-    _check(template, _SHAPE, "")
+    """The same, if it is one; else pydantic reports all mistakes at once."""
+    found = list(islice(mistakes(template), MOST_TOLD + 1))
+    errors = [mistake for mistake in found if mistake.severity == "error"]
+    if len(found) > MOST_TOLD:  # and no more were looked for
+        errors = [replace(mistake, severity="error") for mistake in found]
+    if errors:
+        raise PydanticCustomError(OWN, "refused", {"problems": errors})
     return template
 
 
-def _check(value: Any, shape: Any, path: str) -> None:
-    if shape in (TEXT, NEEDED):
-        if not isinstance(value, str):
-            refuse("must have text here", path)
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            refuse("must have a list here", path)
+def mistakes(template: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong in a template, with paths such as `.spec.containers[0].name`.
+
+    What Kubernetes may have in a newer version is a warning.
+    """
+    known = {field.rstrip("!") for field in kinds()[ROOT]}
+    for field in sorted(set(template) - known - {*OF_ALL}):
+        message = f"{field!r} is no part of a pod template, which has metadata and spec"
+        yield Problem("", message, f"Write it below spec: {{spec: {{{field}: …}}}}.")
+    own = {field: value for field, value in template.items() if field in known}
+    yield from _mistakes(own, ROOT, "", "podTemplate")
+
+
+@cache
+def _description() -> dict[str, Any]:
+    text = Path(__file__).with_name("pod_schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def kinds() -> dict[str, dict[str, str]]:
+    """What each kind of object may have: `[T]` is a list, `{T}` a mapping, `!` is needed."""
+    found: dict[str, dict[str, str]] = _description()["kinds"]
+    return found
+
+
+def _mistakes(value: Any, kind: str, path: str, field: str) -> Iterator[Problem]:
+    """Of one value. Takes no more stack than the description is deep, whatever the value is."""
+    if kind.startswith("[") and isinstance(value, list):
         for number, entry in enumerate(value):
-            _check(entry, shape[0], f"{path}[{number}]")
+            yield from _mistakes(entry, kind[1:-1], f"{path}[{number}]", f"{field}[{number}]")
+    elif kind.startswith("{") and isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _mistakes(entry, kind[1:-1], f"{path}[{key}]", repr(key))
+    elif kind in kinds() and isinstance(value, Mapping):
+        yield from _fields(value, kinds()[kind], path, field)
     else:
-        if not isinstance(value, Mapping):
-            refuse("must have a mapping here", path)
-        for field in shape:
-            if value.get(field) is not None:
-                _check(value[field], shape[field], f"{path}.{field}")
-            elif shape[field] == NEEDED:
-                refuse(f"must have a {field} here, as Kubernetes tells entries apart by it", path)
+        yield from _wrong(value, kind, path, field)
+
+
+def _fields(
+    value: Mapping[str, Any], types: Mapping[str, str], path: str, owner: str
+) -> Iterator[Problem]:
+    for name, kind in types.items():
+        field = name.rstrip("!")
+        if value.get(field) is not None:
+            yield from _mistakes(value[field], kind, f"{path}.{field}", field)
+        elif name.endswith("!"):
+            yield Problem(path, f"{owner} has no {field!r}, which Kubernetes needs")
+    names = {name.rstrip("!") for name in types}
+    for field in value:
+        if field not in names:
+            message = f"Kubernetes {_description()['version']} has no field {field!r} in {owner}"
+            typo = did_you_mean(field, names, TYPO)
+            severity: Severity = "error" if typo else "warning"
+            yield Problem(f"{path}.{field}", message, typo or there_are(sorted(names)), severity)
+
+
+def _wrong(value: Any, kind: str, path: str, field: str) -> Iterator[Problem]:
+    """That it is no list, no mapping, none of some words, or of another plain type."""
+    cure = ""
+    if "|" in kind:
+        choices = kind.split("|")
+        if value in choices:
+            return
+        wanted, cure = f"one of {', '.join(filter(None, choices))}", did_you_mean(value, choices)
+    elif kind in _PLAIN:
+        if _PLAIN[kind](value):
+            return
+        wanted = kind if kind in ("text", "true or false") else f"a {kind}"
+        if kind == "text" and isinstance(value, bool | int | float):
+            cure = "Write it in quotes."
+    else:
+        wanted = "a list" if kind.startswith("[") else "a mapping"
+    yield Problem(path, f"{field} is {shown(value)}, but must be {wanted}", cure)

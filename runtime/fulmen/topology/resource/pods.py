@@ -113,7 +113,8 @@ class Pod(Model):
 
     pod_template: Annotated[JsonMap, AfterValidator(shaped)] = Field({})
     """A pod template (`metadata` and `spec`) for node selectors, tolerations, volumes, sidecars. It
-    is merged into the pod by name. Fulmen overwrites fields that it must decide itself."""
+    is merged into the pod by name. Fulmen overwrites fields that it must decide itself.
+    `fulmen validate` tells its mistakes by Kubernetes' own description of pods."""
 
 
 class Spark(Model):

@@ -5,11 +5,13 @@ Each check is a generator of problems over parts; `validation` runs them all.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fulmen.topology.problems import Problem, Severity, did_you_mean, there_are
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.component_order import find_cycles
+from fulmen.topology.resource.pod_template import mistakes
 from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Code, EnvVar, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
@@ -154,9 +156,8 @@ def _reserved(path: str, variable: str) -> Problem:
 
 def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
     """What a template can't say. `own`: the name of Fulmen's container in it."""
-    for other in sorted(set(pod.pod_template) - {"apiVersion", "kind", "metadata", "spec"}):
-        message = f"{other!r} is no part of a pod template, which has metadata and spec"
-        yield Problem(path, message, f"Write it below spec: {{spec: {{{other}: …}}}}.")
+    for mistake in mistakes(pod.pod_template):
+        yield replace(mistake, path=f"{path}{mistake.path}")
     if (pod.pod_template.get("spec") or {}).get("hostNetwork"):
         message = "hostNetwork is not possible, since each pod needs an address of its own"
         yield Problem(f"{path}.spec.hostNetwork", message, "Remove it.")

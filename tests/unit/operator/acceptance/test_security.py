@@ -41,7 +41,7 @@ BASELINE = [
     (secured(procMount="Unmasked"), "procMount"),
     (container(ports=[{"containerPort": 1, "hostPort": 80}]), "hostPort 80"),
     (container(livenessProbe={"httpGet": {"host": "10.0.0.1", "port": 1}}), "probe"),
-    (container(lifecycle={"preStop": {"tcpSocket": {"host": "10.0.0.1"}}}), "hook"),
+    (container(lifecycle={"preStop": {"tcpSocket": {"host": "10.0.0.1", "port": 1}}}), "hook"),
     (sidecar(securityContext={"privileged": True}), "containers[log].securityContext.privileged"),
     (
         {"initContainers": [{"name": "first", "securityContext": {"privileged": True}}]},
@@ -49,7 +49,10 @@ BASELINE = [
     ),
 ]
 RESTRICTED = [
-    ({"volumes": [{"name": "share", "nfs": {"server": "a"}}]}, "volumes[share] is of the kind nfs"),
+    (
+        {"volumes": [{"name": "share", "nfs": {"server": "a", "path": "/"}}]},
+        "volumes[share] is of the kind nfs",
+    ),
     ({"securityContext": {"runAsUser": 0}}, "runAsUser"),
     ({"securityContext": {"runAsNonRoot": False}}, "runAsNonRoot"),
     (secured(allowPrivilegeEscalation=True), "allowPrivilegeEscalation"),
@@ -57,7 +60,7 @@ RESTRICTED = [
     (secured(runAsNonRoot=False), "runAsNonRoot"),
     (secured(capabilities={"drop": ["NET_RAW"]}), "capabilities.drop"),
     (secured(capabilities={"add": ["CHOWN"]}), "CHOWN"),
-    (secured(seccompProfile={"type": "Localhosts"}), "seccompProfile"),
+    ({"securityContext": {"seccompProfile": None}}, "seccompProfile"),
     (sidecar(securityContext={"allowPrivilegeEscalation": True}), "containers[log]"),
 ]
 ALLOWED = [
