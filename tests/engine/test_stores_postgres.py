@@ -128,10 +128,10 @@ def test_equal_keys_of_two_tasks_are_refused(make):
 
 def test_two_tasks_that_change_a_key_at_the_same_time_lose_nothing_in_silence(make):
     pause = Paused()
-    make(0).update(at(1), {"a": 1}, plus)
-    slow = Writing(make(0), at(2), {"a": 1}, pause)
+    make(0).update(at(2), {"a": 1}, plus)
+    slow = Writing(make(0), at(2, 2), {"a": 1}, pause)
     assert pause.entered.wait(30)
-    make(1).update(at(2), {"a": 1}, plus)
+    make(1).update(at(2, 2), {"a": 1}, plus)
     pause.go_on.set()
     error = slow.result()
     assert isinstance(error, StoreUnavailable)

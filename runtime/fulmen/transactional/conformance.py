@@ -224,6 +224,32 @@ def a_later_row_is_kept(make: Make, _rng: Random) -> None:
         holds(first, {"a": 1, "b": ...})
 
 
+def two_tasks_with_one_key_are_refused(make: Make, _rng: Random) -> None:
+    """Equal keys go to the same task. In each attempt one of both is refused, whoever is first."""
+    for rule in RULES:
+        first, second = (make(f"shared_{rule}", context_of(task), rule) for task in (0, 1))
+        second.update(at(1), {"k": 3}, plus)
+        refuses(StoreRefused, first.update, at(1), {"k": 2}, plus)
+        first.update(at(1, 2), {"k": 2}, plus)
+        refuses(StoreRefused, second.update, at(1, 2), {"k": 3}, plus)
+        second.update(at(1, 3), {"k": 3}, plus)
+        refuses(StoreRefused, first.update, at(1, 3), {"k": 2}, plus)
+
+
+def a_key_may_go_to_another_task(make: Make, _rng: Random) -> None:
+    """In another attempt, after a change of the grouping: in whatever order tasks write then."""
+    for rule in RULES:
+        for order in ((0, 1), (1, 0)):
+            name = f"moved_{rule}_{order[0]}"
+            tasks = [make(name, context_of(task), rule) for task in (0, 1)]
+            tasks[1].update(at(1), {"k": 1, "other": 1}, plus)
+            tasks[1].update(at(2), {"k": 1, "other": 1}, plus)
+            partials = {"k": 1}, {"other": 1}
+            for task in order:
+                tasks[task].update(at(2, 2), partials[task], plus)
+            holds(tasks[0], {"k": 2, "other": 2})
+
+
 # ---- all or nothing ------------------------------------------------------------------------------
 
 
@@ -421,6 +447,8 @@ CASES: tuple[Case, ...] = (
     what_was_set_back_is_refused,
     neighbouring_attempts_are_told_apart,
     a_later_row_is_kept,
+    two_tasks_with_one_key_are_refused,
+    a_key_may_go_to_another_task,
     an_error_changes_nothing,
     many_keys_at_once,
     keys_of_an_older_attempt_get_their_values_back,

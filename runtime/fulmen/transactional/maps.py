@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, get_args
 
 from fulmen.api.context import TopologyContext
@@ -36,10 +36,11 @@ from fulmen.transactional.rules import (
     Raw,
     Row,
     Rule,
+    SharedKey,
     changes,
 )
 
-LAYOUT = 2
+LAYOUT = 3
 """Of tables and keys. A store of another one is refused."""
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 
@@ -166,21 +167,8 @@ class MapMark(NamedTuple):
         return self[:2] == (attempt.txid, attempt.attempt)
 
 
-@dataclass
-class Snapshot:
-    """What a store has found, under a lock or to be compared before it is written.
-
-    Attributes:
-        rows: The rows of the keys; and, if an earlier attempt of the transaction was written by
-            this task and the rule is opaque, the other rows that it has changed.
-        marks: Gives the mark of every task. Called seldom.
-    """
-
-    rows: Mapping[Raw, Row] = field(default_factory=dict)
-    marks: Callable[[], Mapping[int, MapMark]] = dict
-
-
-Decide = Callable[[Snapshot], Changes]
+Decide = Callable[[Mapping[Raw, Row]], Changes]
+"""Says what is to be written, of rows as a store has found them."""
 
 
 class StoredMap(TransactionalMap):
@@ -245,11 +233,16 @@ class StoredMap(TransactionalMap):
             except DoesNotFit as error:
                 raise StoreRefused(self.where, f"the value of key {key!r}: {error}") from None
 
-        def decide(found: Snapshot) -> Changes:
-            self._find_shared_keys(attempt, by_raw, found)
+        def decide(rows: Mapping[Raw, Row]) -> Changes:
             try:
-                return changes(
-                    self._rule, attempt.txid, self.task, found.rows, by_raw.items(), raw_combine
+                return changes(self._rule, attempt, self.task, rows, by_raw.items(), raw_combine)
+            except SharedKey as shared:
+                self.refuse(
+                    f"key {by_raw[shared.key]!r} was changed by task {shared.task} of"
+                    f" {self.owner.component!r} in the same attempt, {attempt}, as by task"
+                    f" {self.task}",
+                    "Equal keys must go to the same task: use fields grouping on what keys are made"
+                    " of.",
                 )
             except NewerRow as newer:
                 key = by_raw[newer.key]
@@ -272,7 +265,15 @@ class StoredMap(TransactionalMap):
     def commit_phase(
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
-        """Check and move the task's mark, and write what `decide` says, all of it or nothing."""
+        """Check and move the task's mark, and write what `decide` says, all of it or nothing.
+
+        Args:
+            attempt: What is to be written.
+            keys: Those that it has something for.
+            decide: To be called with the rows of these keys; and, if `must_take_back` says so, with
+                the other rows that this task had last in the transaction. A row that is not as it
+                was given may not be written: another one was faster.
+        """
 
     @abstractmethod
     def read_values(self, keys: Sequence[Raw]) -> Mapping[Raw, Raw]:
@@ -324,22 +325,3 @@ class StoredMap(TransactionalMap):
             if by_raw.setdefault(raw, key) != key:
                 self.refuse(f"the keys {by_raw[raw]!r} and {key!r} are one and the same there")
         return by_raw
-
-    def _find_shared_keys(
-        self, attempt: TransactionAttempt, by_raw: Mapping[Raw, Any], found: Snapshot
-    ) -> None:
-        """Refuse keys that another task has written in this very attempt: one of both is lost."""
-        others = {
-            row.task: raw
-            for raw, row in found.rows.items()
-            if row.txid == attempt.txid and row.task != self.task and raw in by_raw
-        }
-        marks = found.marks() if others else {}
-        for task, raw in others.items():
-            if task in marks and marks[task].is_of(attempt):
-                self.refuse(
-                    f"key {by_raw[raw]!r} was changed by task {task} of {self.owner.component!r} in"
-                    f" the same attempt, {attempt}, as by task {self.task}",
-                    "Equal keys must go to the same task: use fields grouping on what keys are made"
-                    " of.",
-                )

@@ -8,6 +8,9 @@ Two rules, with the names that Storm gives them:
   attempt: a row that has the txid already is made anew from the value before it. A key that only
   the earlier attempt had gets that value back.
 
+A row also says which task has had its key last, and in which attempt. So two tasks that have the
+same key in one attempt are noticed, whichever attempt has written the row's value.
+
 Values are as the store keeps them, so what an author's code does to a list that it was given
 changes no row. Nothing here reads or writes.
 """
@@ -18,6 +21,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, NamedTuple
+
+from fulmen.api.transactions import TransactionAttempt
 
 Rule = Literal["transactional", "opaque"]
 Raw = Any
@@ -39,13 +44,15 @@ class Row(NamedTuple):
     Attributes:
         value: Its value, after transaction `txid`.
         txid: The transaction that changed it last.
-        task: The number of the task that changed it last.
+        task: The number of the task that had the key last.
+        attempt: The number of the attempt in which it did.
         previous: Its value before transaction `txid`; the opaque rule alone keeps it.
     """
 
     value: Raw
     txid: int
     task: int
+    attempt: int
     previous: Raw | Absent = ABSENT
 
 
@@ -71,9 +78,18 @@ class NewerRow(Exception):
         self.txid = txid
 
 
+class SharedKey(Exception):
+    """Another task has the same key in the same attempt."""
+
+    def __init__(self, key: Raw, task: int) -> None:
+        super().__init__(key, task)
+        self.key = key
+        self.task = task
+
+
 def changes(
     rule: Rule,
-    txid: int,
+    attempt: TransactionAttempt,
     task: int,
     rows: Mapping[Raw, Row],
     partials: Iterable[tuple[Raw, Any]],
@@ -83,30 +99,44 @@ def changes(
 
     Args:
         rule: How.
-        txid: The number of the transaction.
+        attempt: What is to be written.
         task: The number of the task that writes.
         rows: The rows of all keys of `partials`, as far as there are any. A row of the same txid
             and task whose key is not in `partials` is one that an earlier attempt has changed.
         partials: What the transaction has for each key.
         combine: Makes the new value of the old one and what the transaction has.
 
+    Returns:
+        What changes. Each key of `partials` has a new row, if only to say who had it last.
+
     Raises:
         NewerRow: A row is of a later transaction.
+        SharedKey: Another task has one of the keys in this attempt.
     """
     made, left = Changes(), dict(rows)
+    txid, number = attempt.txid, attempt.attempt
     for key, partial in partials:
         row = left.pop(key, None)
-        if row is not None and row.txid > txid:
-            raise NewerRow(key, row.txid)
+        if row is not None and row.txid >= txid:
+            _refuse(key, row, attempt, task)
         if rule == "opaque":
             base = base_of(row, txid)
-            made.rows[key] = Row(combine(base, partial), txid, task, base)
+            made.rows[key] = Row(combine(base, partial), txid, task, number, base)
         elif row is None or row.txid < txid:
             value = combine(ABSENT if row is None else row.value, partial)
-            made.rows[key] = Row(value, txid, task)
+            made.rows[key] = Row(value, txid, task, number)
+        else:
+            made.rows[key] = Row(row.value, txid, task, number)
     if rule == "opaque":
         _take_back(made, left, txid, task)
     return made
+
+
+def _refuse(key: Raw, row: Row, attempt: TransactionAttempt, task: int) -> None:
+    if row.txid > attempt.txid:
+        raise NewerRow(key, row.txid)
+    if row.attempt == attempt.attempt and row.task != task:
+        raise SharedKey(key, row.task)
 
 
 def base_of(row: Row | None, txid: int) -> Raw | Absent:
@@ -123,4 +153,4 @@ def _take_back(made: Changes, left: Mapping[Raw, Row], txid: int, task: int) -> 
         if row.previous is ABSENT:
             made.deleted.append(key)
         else:
-            made.rows[key] = Row(row.previous, txid, task, row.previous)
+            made.rows[key] = Row(row.previous, txid, task, row.attempt, row.previous)

@@ -10,7 +10,7 @@ from fulmen.api.marks import CommitPhase
 from fulmen.transactional import SqliteMap, maps, rules
 from fulmen.transactional.conformance import CASES
 from fulmen.transactional.maps import MapMark, Owner, StoredMap
-from fulmen.transactional.rules import ABSENT, Row
+from fulmen.transactional.rules import ABSENT
 from fulmen.transactional.stores import sqlite
 from fulmen.transactional.stores.pools import close_all
 
@@ -118,11 +118,11 @@ def a_failed_commit_is_written_in_part(patch):
     patch.setattr(maps, "changes", _written_until_it_fails)
 
 
-def _written_until_it_fails(rule, txid, task, rows, partials, combine):
+def _written_until_it_fails(rule, attempt, task, rows, partials, combine):
     made = rules.Changes()
     for item in partials:
         try:
-            made.rows.update(CORRECT(rule, txid, task, rows, [item], combine).rows)
+            made.rows.update(CORRECT(rule, attempt, task, rows, [item], combine).rows)
         except ZeroDivisionError:
             break
     return made
@@ -132,12 +132,12 @@ def _written_until_it_fails(rule, txid, task, rows, partials, combine):
 def a_transactional_row_is_changed_again(patch):
     correct = rules.changes
 
-    def changes(rule, txid, task, rows, partials, combine):
+    def changes(rule, attempt, task, rows, partials, combine):
         older = {
-            key: Row(row.value, min(row.txid, txid - 1), row.task) if row.txid == txid else row
+            key: row._replace(txid=row.txid - 1) if row.txid == attempt.txid else row
             for key, row in rows.items()
         }
-        return correct(rule, txid, task, rows if rule == "opaque" else older, partials, combine)
+        return correct(rule, attempt, task, rows if rule == "opaque" else older, partials, combine)
 
     patch.setattr(maps, "changes", changes)
 
@@ -187,7 +187,7 @@ def rows_of_other_tasks_are_taken_back(patch):
     def select(a_map, db, where, values):
         if where.startswith("txid"):
             for key, row in correct(a_map, db, "txid = ?", values[:1]):
-                yield key, Row(row.value, row.txid, a_map.task, row.previous)
+                yield key, row._replace(task=a_map.task)
             return
         yield from correct(a_map, db, where, values)
 
@@ -195,12 +195,37 @@ def rows_of_other_tasks_are_taken_back(patch):
 
 
 @broken
+def a_row_that_stays_keeps_its_task(patch):
+    correct = rules.changes
+
+    def changes(rule, attempt, task, rows, partials, combine):
+        made = correct(rule, attempt, task, rows, partials, combine)
+        stay = [k for k, r in rows.items() if rule == "transactional" and r.txid == attempt.txid]
+        made.rows.update((key, rows[key]) for key in stay)
+        return made
+
+    patch.setattr(maps, "changes", changes)
+
+
+@broken
+def a_row_that_is_taken_back_is_new(patch):
+    correct = rules._take_back
+
+    def take_back(made, left, txid, task):
+        correct(made, left, txid, task)
+        newest = max((row.attempt for row in made.rows.values()), default=0)
+        made.rows.update((k, made.rows[k]._replace(attempt=newest)) for k in left if k in made.rows)
+
+    patch.setattr(rules, "_take_back", take_back)
+
+
+@broken
 def later_rows_are_overwritten(patch):
     correct = rules.changes
 
-    def changes(rule, txid, task, rows, partials, combine):
-        older = {k: Row(r.value, min(r.txid, txid), r.task, r.previous) for k, r in rows.items()}
-        return correct(rule, txid, task, older, partials, combine)
+    def changes(rule, attempt, task, rows, partials, combine):
+        older = {k: r._replace(txid=min(r.txid, attempt.txid)) for k, r in rows.items()}
+        return correct(rule, attempt, task, older, partials, combine)
 
     patch.setattr(maps, "changes", changes)
 
@@ -246,11 +271,11 @@ def the_old_value_is_shared(patch):
     """In-place changes of `combine` reach what is kept as the previous value."""
     correct = rules.changes
 
-    def changes(rule, txid, task, rows, partials, combine):
-        made = correct(rule, txid, task, rows, partials, combine)
+    def changes(rule, attempt, task, rows, partials, combine):
+        made = correct(rule, attempt, task, rows, partials, combine)
         for key, row in made.rows.items():
             if row.previous is not ABSENT and row.previous.startswith("["):
-                made.rows[key] = Row(row.value, row.txid, row.task, row.value)
+                made.rows[key] = row._replace(previous=row.value)
         return made
 
     patch.setattr(maps, "changes", changes)
@@ -308,6 +333,8 @@ FINDS = {
     "the_same_attempt_twice_is_refused": "only_the_same_attempt_is_let_in_twice",
     "what_was_set_back_is_refused": "any_mark_will_do",
     "neighbouring_attempts_are_told_apart": "attempts_are_floats",
+    "two_tasks_with_one_key_are_refused": "a_row_that_stays_keeps_its_task",
+    "a_key_may_go_to_another_task": "a_row_that_is_taken_back_is_new",
     "a_later_row_is_kept": "later_rows_are_overwritten",
     "an_error_changes_nothing": "a_mark_is_kept_for_a_failed_commit",
     "many_keys_at_once": "only_some_keys_are_written_at_once",

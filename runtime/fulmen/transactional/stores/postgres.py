@@ -19,10 +19,10 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
-from fulmen.transactional.maps import Decide, MapMark, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, MapMark, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
-from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, columns_of
+from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, columns_of, row_of
 
 if TYPE_CHECKING:
     from psycopg.sql import Composed
@@ -91,8 +91,7 @@ class PostgresMap(StoredMap):
             if taken_back:
                 mine = [attempt.txid, self.task]
                 rows.update(self._rows(db, self._statements.of_transaction, mine))
-            made = decide(Snapshot(rows, lambda: self._marks(db)))
-            self._write(db, made, rows)
+            self._write(db, decide(rows), rows)
             db.execute(
                 self._statements.move_mark,
                 [*self.mark_of(attempt), self.name, self.task],
@@ -112,16 +111,11 @@ class PostgresMap(StoredMap):
         mark = MapMark(*found)
         return mark if mark.txid else None
 
-    def _marks(self, db: Any) -> dict[int, MapMark]:
-        found = db.execute(self._statements.marks, [self.name])
-        return {task: MapMark(*mark) for task, *mark in found}
-
     def _rows(
         self, db: Any, statement: Composed, values: Sequence[Any]
     ) -> Iterator[tuple[Raw, Row]]:
-        for key, value, txid, task, *previous in db.execute(statement, values).fetchall():
-            kept = previous[0] if previous and previous[0] is not None else ABSENT
-            yield key, Row(value, txid, task, kept)
+        for key, *row in db.execute(statement, values).fetchall():
+            yield key, row_of(row)
 
     def _write(self, db: Any, made: Changes, found: Mapping[Raw, Row]) -> None:
         """Write rows as they were found; one that another has changed meanwhile shows."""
@@ -131,8 +125,8 @@ class PostgresMap(StoredMap):
         if new:
             written += db.execute(self._statements.insert, self._arrays(made, new)).rowcount
         if old:
-            was = [found[key].txid for key in old]
-            arrays = [*self._arrays(made, old), was]
+            was = [[found[key].txid for key in old], [found[key].attempt for key in old]]
+            arrays = [*self._arrays(made, old), *was]
             written += db.execute(self._statements.change, arrays).rowcount
         if made.deleted:
             db.execute(self._statements.delete, [made.deleted])
@@ -148,7 +142,7 @@ class PostgresMap(StoredMap):
         arrays = [keys, [row.value for row in rows]]
         if "previous" in self._columns:
             arrays.append([None if row.previous is ABSENT else row.previous for row in rows])
-        return [rows[0].txid, self.task, *arrays]
+        return [rows[0].txid, self.task, [row.attempt for row in rows], *arrays]
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -177,9 +171,10 @@ class _Statements:
         text = "::text" if kinds[1] == "json" else ""
         keys = f"%s::{'text' if kinds[0] == 'json' else POSTGRES_TYPES[kinds[0]]}[]"
         values = "%s::text[]::jsonb[]" if text else f"%s::{POSTGRES_TYPES[kinds[1]]}[]"
-        row = f"key, value{text}, txid, task" + (f", previous{text}" if is_opaque else "")
-        written = "key, value" + (", previous" if is_opaque else "")
-        arrays = f"{keys}, {values}" + (f", {values}" if is_opaque else "")
+        row = f"key, value{text}, txid, task, attempt"
+        row += f", previous{text}" if is_opaque else ""
+        written = "attempt, key, value" + (", previous" if is_opaque else "")
+        arrays = f"%s::bigint[], {keys}, {values}" + (f", {values}" if is_opaque else "")
 
         def made(statement: str) -> Composed:
             return composed(statement, a_map.names)
@@ -192,14 +187,14 @@ class _Statements:
             f" SELECT %s::bigint, %s::integer, * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
         )
         self.change = made(
-            "UPDATE {table} t SET txid = own.txid, task = own.task, value = n.value"
+            "UPDATE {table} t"
+            " SET txid = own.txid, task = own.task, attempt = n.attempt, value = n.value"
             + (", previous = n.previous" if is_opaque else "")
             + " FROM (SELECT %s::bigint AS txid, %s::integer AS task) own,"
-            f" unnest({arrays}, %s::bigint[]) AS n ({written}, was)"
-            " WHERE t.key = n.key AND t.txid = n.was"
+            f" unnest({arrays}, %s::bigint[], %s::bigint[]) AS n ({written}, was, was_had)"
+            " WHERE t.key = n.key AND t.txid = n.was AND t.attempt = n.was_had"
         )
         self.delete = made(f"DELETE FROM {{table}} WHERE key = ANY({keys})")
-        self.marks = made("SELECT task, txid, attempt, branch FROM {marks} WHERE map = %s")
         self.lock_mark = made(
             "SELECT txid, attempt, branch FROM {marks} WHERE map = %s AND task = %s FOR UPDATE"
         )

@@ -203,7 +203,8 @@ def _make(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> None:
         " task integer, txid bigint NOT NULL, attempt bigint NOT NULL, branch text NOT NULL,"
         " PRIMARY KEY (map, task))",
         f"CREATE TABLE {{table}} (key {key} PRIMARY KEY, value {value} NOT NULL,"
-        f" txid bigint NOT NULL, task integer NOT NULL{previous}) WITH (fillfactor = {FILLED})",
+        " txid bigint NOT NULL, task integer NOT NULL, attempt bigint NOT NULL"
+        f"{previous}) WITH (fillfactor = {FILLED})",
     ):
         db.execute(composed(statement, tables))
     insert = composed("INSERT INTO {maps} VALUES (%s, %s, %s, %s, %s, %s, %s)", tables)

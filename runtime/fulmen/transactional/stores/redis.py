@@ -1,7 +1,7 @@
 """Maps in Redis, by redis-py.
 
     NAME            hash: key -> value, for anybody to read
-    NAME:txid       hash: key -> "txid:task" of the last change
+    NAME:txid       hash: key -> "txid:task:attempt": which task had the key last, and when
     NAME:previous   hash: key -> value before that; with the opaque rule alone
     NAME:tasks      hash: for each task "mark:0" -> "txid:attempt:branch", and with the opaque rule
                     "keys:0" -> which keys the last transaction has changed
@@ -25,7 +25,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
-from fulmen.transactional.maps import Decide, MapMark, Owner, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, MapMark, Owner, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.clients import needs
 from fulmen.transactional.stores.tables import OWNER_COLUMNS
@@ -92,7 +92,7 @@ class RedisMap(StoredMap):
                 if self.must_take_back(attempt, _mark_in(mark)):
                     wanted += self._changed_keys(attempt.txid, set(keys))
                 stamps, rows = self._rows(wanted)
-                made = decide(Snapshot(rows, self._marks))
+                made = decide(rows)
                 arguments = self._arguments(
                     attempt, mark, dict(zip(wanted, stamps, strict=True)), made
                 )
@@ -132,9 +132,9 @@ class RedisMap(StoredMap):
         rows = {}
         for key, value, stamp, before in zip(keys, values, stamps, previous, strict=True):
             if stamp is not None:
-                txid, task = map(int, stamp.split(b":"))
                 kept = ABSENT if before is None else self._to_value(before)
-                rows[key] = Row(self._to_value(value), txid, task, kept)
+                txid, task, attempt = map(int, stamp.split(b":"))
+                rows[key] = Row(self._to_value(value), txid, task, attempt, kept)
         return [stamp or b"" for stamp in stamps], rows
 
     def _changed_keys(self, txid: int, known: set[Raw]) -> list[Raw]:
@@ -143,11 +143,6 @@ class RedisMap(StoredMap):
         of_txid, names = json.loads(text) if text else (0, [])
         keys = [self._to_key(name.encode("latin-1")) for name in names]
         return [key for key in keys if key not in known] if of_txid == txid else []
-
-    def _marks(self) -> Mapping[int, MapMark]:
-        found = self._connection.client.hgetall(self._keys[3])
-        marks = {name: _mark_in(mark) for name, mark in found.items() if name.startswith(b"mark:")}
-        return {int(name[5:]): mark for name, mark in marks.items() if mark is not None}
 
     def _arguments(
         self,
@@ -169,10 +164,11 @@ class RedisMap(StoredMap):
             unkept = [name for name, row in rows.items() if row.previous is ABSENT]
         deleted = [_bytes(key) for key in made.deleted]
         values = _pairs((name, row.value) for name, row in rows.items())
-        stamp = f"{attempt.txid}:{self.task}"
+        made_stamps = _pairs((name, f"{r.txid}:{r.task}:{r.attempt}") for name, r in rows.items())
         new = _written_down(self.mark_of(attempt))
-        arguments: list[Any] = [self._mark, mark, new, changed, stamp]
-        for part in (read, list(stamps.values()), kept, unkept + deleted, values, deleted):
+        arguments: list[Any] = [self._mark, mark, new, changed]
+        was = list(stamps.values())
+        for part in (read, was, kept, unkept + deleted, values, made_stamps, deleted):
             arguments += [len(part), *part]
         if len(arguments) > MOST_ARGUMENTS:
             self.refuse(

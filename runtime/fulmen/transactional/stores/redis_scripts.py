@@ -19,53 +19,58 @@ redis.call('HSET', KEYS[5], unpack(ARGV))
 return redis.call('HGETALL', KEYS[5])
 """
 WRITE = f"""
--- A commit phase. Nothing is written unless all is as it was read.
--- ARGV: the field of the task's mark, the mark as it was read, the new one, which keys change (with
--- the opaque rule) and their stamp. Then six lists, each after its length: the keys that were read,
--- their stamps, keys and previous values to set, keys whose previous values go, keys and values to
--- set, and keys that go.
-local mark, was, now, keys_of, stamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local at = 6
+-- A commit phase of one map, or of several. Nothing is written unless all is as it was read.
+-- KEYS: those of each map. ARGV: for each map the field of the task's mark, the mark as it was
+-- read, the new one, and which keys change (with the opaque rule). Then seven lists, each after its
+-- length: the keys that were read, their stamps, keys and previous values to set, keys whose
+-- previous values go, keys and values to set, keys and stamps to set, and keys that go.
+local at = 1
+local function take()
+  at = at + 1
+  return ARGV[at - 1]
+end
 local function slice()
-  local first, n = at + 1, tonumber(ARGV[at])
-  at = first + n
-  return first, first + n - 1
+  local n = tonumber(take())
+  at = at + n
+  return {{at - n, at - 1}}
 end
-local function each(first, last, act)
-  for i = first, last, {AT_ONCE} do act(i, math.min(i + {AT_ONCE} - 1, last)) end
+local function each(part, act)
+  for i = part[1], part[2], {AT_ONCE} do act(i, math.min(i + {AT_ONCE} - 1, part[2])) end
 end
-if redis.call('EXISTS', KEYS[5]) == 0 then return 'gone' end
-if (redis.call('HGET', KEYS[4], mark) or '') ~= was then return 'changed' end
-local first, last = slice()
-local as_read = slice() - first
-local same = true
-each(first, last, function(i, j)
-  local stamps = redis.call('HMGET', KEYS[2], unpack(ARGV, i, j))
-  for k = 1, #stamps do
-    if (stamps[k] or '') ~= ARGV[i + k - 1 + as_read] then same = false end
-  end
-end)
-if not same then return 'changed' end
-if keys_of ~= '' then redis.call('HSET', KEYS[4], 'keys:' .. mark:sub(6), keys_of) end
-first, last = slice()
-each(first, last, function(i, j) redis.call('HSET', KEYS[3], unpack(ARGV, i, j)) end)
-first, last = slice()
-each(first, last, function(i, j) redis.call('HDEL', KEYS[3], unpack(ARGV, i, j)) end)
-first, last = slice()
-each(first, last, function(i, j)
-  redis.call('HSET', KEYS[1], unpack(ARGV, i, j))
-  local stamps = {{}}
-  for k = i, j, 2 do
-    stamps[#stamps + 1] = ARGV[k]
-    stamps[#stamps + 1] = stamp
-  end
-  redis.call('HSET', KEYS[2], unpack(stamps))
-end)
-first, last = slice()
-each(first, last, function(i, j)
-  redis.call('HDEL', KEYS[1], unpack(ARGV, i, j))
-  redis.call('HDEL', KEYS[2], unpack(ARGV, i, j))
-end)
-redis.call('HSET', KEYS[4], mark, now)
+local function hset(key, part)
+  each(part, function(i, j) redis.call('HSET', key, unpack(ARGV, i, j)) end)
+end
+local function hdel(key, part)
+  each(part, function(i, j) redis.call('HDEL', key, unpack(ARGV, i, j)) end)
+end
+local maps = {{}}
+for first = 1, #KEYS, 5 do
+  local mark, was = take(), take()
+  local map = {{keys = {{unpack(KEYS, first, first + 4)}}, mark = mark, now = take(), of = take()}}
+  local read, stamps = slice(), slice()
+  map.kept, map.unkept, map.values = slice(), slice(), slice()
+  map.stamps, map.gone = slice(), slice()
+  maps[#maps + 1] = map
+  if redis.call('EXISTS', map.keys[5]) == 0 then return 'gone' end
+  if (redis.call('HGET', map.keys[4], mark) or '') ~= was then return 'changed' end
+  local same = true
+  each(read, function(i, j)
+    local found = redis.call('HMGET', map.keys[2], unpack(ARGV, i, j))
+    for k = 1, #found do
+      if (found[k] or '') ~= ARGV[i + k - 1 + stamps[1] - read[1]] then same = false end
+    end
+  end)
+  if not same then return 'changed' end
+end
+for _, map in ipairs(maps) do
+  if map.of ~= '' then redis.call('HSET', map.keys[4], 'keys:' .. map.mark:sub(6), map.of) end
+  hset(map.keys[3], map.kept)
+  hdel(map.keys[3], map.unkept)
+  hset(map.keys[1], map.values)
+  hset(map.keys[2], map.stamps)
+  hdel(map.keys[1], map.gone)
+  hdel(map.keys[2], map.gone)
+  redis.call('HSET', map.keys[4], map.mark, map.now)
+end
 return 'written'
 """

@@ -22,7 +22,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.transactional.maps import Decide, MapMark, Owner, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, MapMark, Owner, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import (
@@ -32,6 +32,7 @@ from fulmen.transactional.stores.tables import (
     check_name,
     columns_of,
     must_be_made,
+    row_of,
 )
 
 BUSY_SECONDS = 30.0
@@ -77,12 +78,11 @@ class SqliteMap(StoredMap):
     ) -> None:
         """Write a commit phase, in one transaction of the database."""
         with self._transaction("IMMEDIATE") as db:
-            marks = self._marks(db)
-            taken_back = self.must_take_back(attempt, marks.get(self.task))
+            taken_back = self.must_take_back(attempt, self._mark(db))
             rows = dict(self._rows(db, keys))
             if taken_back:
                 rows.update(self._select(db, "txid = ? AND task = ?", (attempt.txid, self.task)))
-            self._write(db, decide(Snapshot(rows, lambda: marks)))
+            self._write(db, decide(rows))
             db.execute(
                 f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?, ?, ?)",
                 (self._table, self.task, *self.mark_of(attempt)),
@@ -93,10 +93,10 @@ class SqliteMap(StoredMap):
         with self._transaction("DEFERRED") as db:
             return {key: row.value for key, row in self._rows(db, keys)}
 
-    def _marks(self, db: sqlite3.Connection) -> dict[int, MapMark]:
-        columns = "task, txid, attempt, branch"
-        found = db.execute(f"SELECT {columns} FROM {MARKS} WHERE map = ?", [self._table])
-        return {task: MapMark(*mark) for task, *mark in found}
+    def _mark(self, db: sqlite3.Connection) -> MapMark | None:
+        select = f"SELECT txid, attempt, branch FROM {MARKS} WHERE map = ? AND task = ?"
+        found = db.execute(select, [self._table, self.task]).fetchone()
+        return MapMark(*found) if found else None
 
     def _rows(self, db: sqlite3.Connection, keys: Sequence[Raw]) -> Iterator[tuple[Raw, Row]]:
         for first in range(0, len(keys), AT_ONCE):
@@ -108,18 +108,13 @@ class SqliteMap(StoredMap):
     ) -> Iterator[tuple[Raw, Row]]:
         columns = ", ".join(self._columns)
         found = db.execute(f'SELECT {columns} FROM "{self._table}" WHERE {where}', values)
-        for key, value, txid, task, *previous in found:
-            kept = previous[0] if previous and previous[0] is not None else ABSENT
-            yield key, Row(value, txid, task, kept)
+        for key, *row in found:
+            yield key, row_of(row)
 
     def _write(self, db: sqlite3.Connection, made: Changes) -> None:
         places = ", ".join("?" * len(self._columns))
-        rows: Iterator[tuple[Any, ...]] = (
-            (key, row.value, row.txid, row.task, None if row.previous is ABSENT else row.previous)
-            for key, row in made.rows.items()
-        )
-        if "previous" not in self._columns:
-            rows = (row[:-1] for row in rows)
+        width = len(self._columns) - 1
+        rows = ((key, *_columns(row)[:width]) for key, row in made.rows.items())
         db.executemany(f'INSERT OR REPLACE INTO "{self._table}" VALUES ({places})', rows)
         db.executemany(
             f'DELETE FROM "{self._table}" WHERE key = ?', ((key,) for key in made.deleted)
@@ -161,7 +156,8 @@ class SqliteMap(StoredMap):
         previous = f", previous {value}" if owner.rule == "opaque" else ""
         db.execute(
             f'CREATE TABLE "{self._table}" (key {key} NOT NULL PRIMARY KEY, value {value} NOT NULL,'
-            f" txid INTEGER NOT NULL, task INTEGER NOT NULL{previous}) WITHOUT ROWID"
+            f" txid INTEGER NOT NULL, task INTEGER NOT NULL, attempt INTEGER NOT NULL{previous})"
+            " WITHOUT ROWID"
         )
         wanted = (self._table, *(getattr(owner, name) for name in OWNER_COLUMNS))
         db.execute(f"INSERT INTO {MAPS} VALUES (?, ?, ?, ?, ?, ?, ?)", wanted)
@@ -172,6 +168,10 @@ class SqliteMap(StoredMap):
             yield
         except sqlite3.Error as error:
             raise translate(self.where, self._file, error) from error
+
+
+def _columns(row: Row) -> Sequence[Any]:
+    return row if row.previous is not ABSENT else (*row[:-1], None)
 
 
 class Connection:

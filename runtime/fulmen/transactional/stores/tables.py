@@ -2,7 +2,7 @@
 
     fulmen_maps   one row for each map: whose it is
     fulmen_marks  one row for each task of its bolt: the last attempt that was written
-    <the map>     key, value, txid, task, and with the opaque rule previous
+    <the map>     key, value, txid, task, attempt, and with the opaque rule previous
 
 They are made together, and a table that stands there without its row in fulmen_maps is somebody
 else's.
@@ -10,7 +10,11 @@ else's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from fulmen.transactional.maps import NAME, Owner, StoredMap
+from fulmen.transactional.rules import ABSENT, Row
 
 MAPS, MARKS = "fulmen_maps", "fulmen_marks"
 POSTGRES_TYPES = {
@@ -35,8 +39,15 @@ def check_name(a_map: StoredMap, table: str) -> None:
 
 def columns_of(owner: Owner) -> tuple[str, ...]:
     """The columns of a map, in their order."""
-    columns = ("key", "value", "txid", "task")
+    columns = ("key", "value", "txid", "task", "attempt")
     return (*columns, "previous") if owner.rule == "opaque" else columns
+
+
+def row_of(columns: Sequence[Any]) -> Row:
+    """A row of what its columns behind the key have."""
+    value, txid, task, attempt, *previous = columns
+    kept = previous[0] if previous and previous[0] is not None else ABSENT
+    return Row(value, txid, task, attempt, kept)
 
 
 def must_be_made(a_map: StoredMap, table: str, found: Owner | None, exists: bool) -> bool:
