@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -68,6 +68,10 @@ class TopologyContext:
         options: The component's own `config` as its class's `config_model`; None: it has none.
         batch: The batch that is being run. Always the same object, whose attributes change.
         timers: The timers of this task of a bolt.
+        state: Of emitters of transactional spouts with partitions: what the task keeps, a dict in
+            the checkpoint, as `self.state` of others. What `emit_partition_batch_new` or an opaque
+            `emit_partition_batch` change in it is kept with what they return, whatever becomes of
+            the attempt.
         signals: What this task has told by the methods below. For the engine.
     """
 
@@ -85,6 +89,7 @@ class TopologyContext:
     options: Any = None
     batch: Batch = field(default_factory=Batch)
     timers: Timers = field(default_factory=Timers, compare=False)
+    state: MutableMapping[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     signals: Signals = field(default_factory=Signals, repr=False, compare=False)
 
     def tasks(self, component: str) -> list[int]:

@@ -192,6 +192,13 @@ class PartitionedTransactionalSpout(TransactionalSource):
                 metadata: What `emit_partition_batch_new` returned.
             """
 
+        def is_exhausted(self) -> bool:
+            """Whether this task's partitions will never have more than was emitted.
+
+            When all emitters say so, `fulmen run --until-drained` may end.
+            """
+            return False
+
         def close(self) -> None:
             """Called before the emitter is dropped, if there is time."""
 
@@ -245,6 +252,13 @@ class OpaquePartitionedTransactionalSpout(TransactionalSource):
             Returns:
                 Where this part ended.
             """
+
+        def is_exhausted(self) -> bool:
+            """Whether this task's partitions will never have more than was emitted.
+
+            When all emitters say so, `fulmen run --until-drained` may end.
+            """
+            return False
 
         def close(self) -> None:
             """Called before the emitter is dropped, if there is time."""

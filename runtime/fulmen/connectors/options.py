@@ -28,6 +28,9 @@ def _zone(value: str) -> str:
 Zone = Annotated[str, AfterValidator(_zone)]
 """The name of a time zone."""
 
+ATTEMPT = "tx"
+"""The first field of what transactional spouts emit: the attempt."""
+
 
 class Options(BaseModel):
     """The `config` of one component, validated. Unknown keys are mistakes."""

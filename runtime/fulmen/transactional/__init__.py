@@ -24,16 +24,13 @@ from fulmen.transactional.errors import (
     StoreUnavailable,
 )
 from fulmen.transactional.maps import TransactionalMap, plus
-from fulmen.transactional.spouts.files import FileTransactionalSpout, OpaqueFileTransactionalSpout
 from fulmen.transactional.spouts.memory import MemoryTransactionalSpout
 from fulmen.transactional.stores.postgres import PostgresMap
 from fulmen.transactional.stores.redis import RedisMap
 from fulmen.transactional.stores.sqlite import SqliteMap
 
 __all__ = [
-    "FileTransactionalSpout",
     "MemoryTransactionalSpout",
-    "OpaqueFileTransactionalSpout",
     "PostgresMap",
     "RedisMap",
     "SqliteMap",

@@ -22,9 +22,8 @@ from fulmen.connectors.formats import (
     TextOptions,
     unread,
 )
-from fulmen.connectors.formats.encodings import UTF_8, without_mark
+from fulmen.connectors.formats.encodings import UTF_8, without_line_feed, without_mark
 from fulmen.connectors.options import Options
-from fulmen.transactional.spouts.lines import without_line_feed
 
 _AHEAD = 1000
 

@@ -1,6 +1,6 @@
 """Files and objects in buckets: spouts that read them by position, and sinks that write them whole.
 
-Uses `formats`, the reading of lines in `transactional`, obstore for buckets of S3, Google Cloud
+Uses `formats`, obstore for buckets of S3, Google Cloud
 Storage and Azure, and pyarrow for Parquet. Topologies name the classes: `class:
 fulmen.connectors.files.FileSpout`.
 """
@@ -8,5 +8,16 @@ fulmen.connectors.files.FileSpout`.
 from fulmen.connectors.files.reading.line_spout import FileSpout
 from fulmen.connectors.files.reading.parquet_spout import ParquetSpout
 from fulmen.connectors.files.sinks import FileSink, RollingFileSink
+from fulmen.connectors.files.transactional_spouts import (
+    OpaqueTransactionalFileSpout,
+    TransactionalFileSpout,
+)
 
-__all__ = ["FileSink", "FileSpout", "ParquetSpout", "RollingFileSink"]
+__all__ = [
+    "FileSink",
+    "FileSpout",
+    "OpaqueTransactionalFileSpout",
+    "ParquetSpout",
+    "RollingFileSink",
+    "TransactionalFileSpout",
+]

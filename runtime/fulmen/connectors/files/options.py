@@ -16,7 +16,7 @@ from fulmen.connectors.formats import (
 )
 from fulmen.connectors.formats.encodings import UTF_8
 from fulmen.connectors.formats.options import of_lines
-from fulmen.connectors.options import Options, SinkOptions
+from fulmen.connectors.options import ATTEMPT, Options, SinkOptions
 
 Path = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
@@ -85,6 +85,23 @@ class FileSpoutOptions(SourceOptions):
             raise ValueError("header is for the format csv only")
         if self.file_field in self.format.make().fields:
             raise ValueError(f"fileField: the format has a field {self.file_field!r} already")
+        return self
+
+
+class TransactionalFileSpoutOptions(FileSpoutOptions):
+    """What a `TransactionalFileSpout` and an `OpaqueTransactionalFileSpout` are told."""
+
+    max_messages: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    """How many lines of its files each task has in a transaction at most. It has no more, either,
+    when they have a megabyte."""
+
+    @model_validator(mode="after")
+    def _have_attempts(self) -> TransactionalFileSpoutOptions:
+        if ATTEMPT in (*self.format.make().fields, self.file_field):
+            raise ValueError(
+                f"the field {ATTEMPT!r} is the attempt of the transaction: give that of `format`"
+                " another name"
+            )
         return self
 
 

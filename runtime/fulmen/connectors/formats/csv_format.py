@@ -11,10 +11,9 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
-from fulmen.connectors.formats.encodings import UTF_8, without_mark
+from fulmen.connectors.formats.encodings import UTF_8, without_line_feed, without_mark
 from fulmen.connectors.formats.types import convert_all, converters
 from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text
-from fulmen.transactional.spouts.lines import without_line_feed
 
 # Python refuses values above 128 KiB in all readers of a process. Sources have limits of their own.
 csv.field_size_limit((1 << 63) - 1)

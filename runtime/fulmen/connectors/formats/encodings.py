@@ -62,3 +62,8 @@ def mark_of(data: bytes, encoding: str = UTF_8) -> bytes:
 def without_mark(data: bytes, encoding: str = UTF_8) -> bytes:
     """The same without its byte order mark."""
     return data[len(mark_of(data, encoding)) :]
+
+
+def without_line_feed(line: bytes) -> bytes:
+    """A line without its line feed, or carriage return and line feed."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")

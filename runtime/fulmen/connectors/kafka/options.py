@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from fulmen.connectors.formats import AvroKeyOptions, MessageFormatOptions, TextOptions
-from fulmen.connectors.options import Options, SinkOptions
+from fulmen.connectors.options import ATTEMPT, Options, SinkOptions
 
 Text = Annotated[str, Field(min_length=1)]
 TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
@@ -27,8 +27,6 @@ Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
 
 TRACEPARENT = "traceparent"
 """The header that says which trace a message is part of."""
-ATTEMPT = "tx"
-"""The first field of transactional spouts."""
 
 _OURS = {
     "enable.auto.commit": "positions are kept in the checkpoint",

@@ -23,9 +23,10 @@ from fulmen.api.transactional_spouts import (
 )
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.options import ATTEMPT, TransactionalKafkaSpoutOptions
+from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
 from fulmen.connectors.kafka.reading.parts import Part, Parts
 from fulmen.connectors.kafka.reading.topic import Topic
+from fulmen.connectors.options import ATTEMPT
 
 
 class _KafkaSource(TransactionalSource):

@@ -356,10 +356,11 @@ class Coordinator:
 
     def _is_exhausted(self) -> bool:
         """Whether every spout task has said so."""
-        if self.transactions is not None:
-            return self.source_is_exhausted
         tasks = [task for task in self._spout_tasks() if task not in self.left_out]
-        return bool(tasks) and self._unfinished.are_exhausted(tasks)
+        is_over = bool(tasks) and self._unfinished.are_exhausted(tasks)
+        if self.transactions is not None:
+            return self.source_is_exhausted or (is_over and not self._is_waiting)
+        return is_over
 
     def failed(
         self,

@@ -74,6 +74,7 @@ class StageTransactions:
             for emitted in task.emit(header.transactions, outbox):
                 summary.emitted += emitted
                 yield
+            task.describe(summary)
 
     def endings(
         self, component: str, header: Header

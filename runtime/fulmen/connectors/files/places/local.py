@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.packed import unpacked
+from fulmen.connectors.files.places.patterns import files_of, folder_named
 from fulmen.connectors.files.positions import (
     HEAD_BYTES,
     Found,
@@ -30,7 +31,6 @@ from fulmen.connectors.files.positions import (
     Whose,
 )
 from fulmen.errors import FulmenError
-from fulmen.transactional.spouts.lines import files_of, folder_named
 
 # What log rotation appends: app.log.1, app.log-20260131, app.log.2026-01-31, and app.log.1.gz.
 _ROTATED = re.compile(

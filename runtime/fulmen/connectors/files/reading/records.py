@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fulmen.connectors.formats.csv_format import Quotes
-from fulmen.transactional.spouts.lines import CHUNK, without_line_feed
+from fulmen.connectors.formats.encodings import without_line_feed
+
+CHUNK = 1 << 16
 
 
 class Record(NamedTuple):

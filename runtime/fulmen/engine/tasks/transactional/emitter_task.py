@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
@@ -75,6 +77,9 @@ class EmitterTask(TransactionalTask):
         self._cleaned = 0
         spec, code_folder = self.placed.component(self.component), self.placed.code_folder
         self.instance = self.guarded("making the instance", lambda: create(spec, code_folder))
+        self.state = KeyedState.restore(journals)
+        self.context = replace(self.context, state=self.state)
+        self.exhausted = False
         self.open(self._make_emitter)
 
     def _make_emitter(self) -> None:
@@ -85,9 +90,11 @@ class EmitterTask(TransactionalTask):
 
     @override
     def updates(self, number: int) -> dict[str, Update]:
-        return super().updates(number) | self.guarded(
+        ends = self.guarded(
             "pickling the metadata of its partitions", lambda: self.ends.updates(number)
         )
+        state = self.guarded("pickling its state", lambda: self.state.updates(number))
+        return super().updates(number) | ends | state
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:
@@ -110,6 +117,12 @@ class EmitterTask(TransactionalTask):
                 if emitted is None:
                     break
                 yield emitted
+            if ask := getattr(self.emitter, "is_exhausted", None):  # it has partitions
+                self.exhausted = bool(self.guarded("is_exhausted", ask))
+
+    def describe(self, summary: Summary) -> None:
+        """Say whether it is at its end; one that never is does not say that it will be."""
+        summary.exhausted[self.task] = self.exhausted or None
 
     def _metadata(self, opened: Opened) -> Any:
         try:
