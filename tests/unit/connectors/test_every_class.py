@@ -38,12 +38,12 @@ ALONE = {
     "console.TableSink": {},
     "files.FileSink": WRITTEN,
     "files.FileSpout": LINES,
+    "files.OpaqueTransactionalFileSpout": LINES,
     "files.ParquetSpout": {"path": "*.parquet", "fields": ["number"], "follow": False},
     "files.RollingFileSink": WRITTEN,
+    "files.TransactionalFileSpout": LINES,
     "sqlite.SqliteQuerySpout": {**GROWING, **TABLE, "follow": False, "pollSeconds": 0},
     "sqlite.SqliteSink": TABLE,
-    "FileTransactionalSpout": {"files": "lines/*.txt", "follow": False},
-    "OpaqueFileTransactionalSpout": {"files": "lines/*.txt", "follow": False},
 }
 """Each reads, or is given, three rows."""
 WITH_SERVERS = {
@@ -71,7 +71,7 @@ from fulmen import BatchBolt
 
 class Taken(BatchBolt):
     def execute(self, tup):
-        print(tup["line"])
+        print(tup[1])
 
     def finish_batch(self):
         pass
@@ -167,13 +167,7 @@ def test_every_class_is_valid_and_planned(name, file):
     assert "one" in called("plan", path)
 
 
-SLOW = {"OpaqueFileTransactionalSpout"}
-"""It does not say that no line will come: the run ends when nothing has happened for a while."""
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in ALONE]
-)
+@pytest.mark.parametrize("name", ALONE)
 def test_every_class_runs_where_no_server_is_needed(name, file):
     report = called("run", file(name), "--in-process", "--until-drained")
     figures = {line.split()[0]: line.split() for line in report.splitlines() if line.strip()}

@@ -45,6 +45,7 @@ class _Run(NamedTuple):
 
     Attributes:
         number: Of the file.
+        path: Under which it was read.
         start: Where the first one begins.
         end: Where the last one ends.
         messages: How many they are.
@@ -52,6 +53,7 @@ class _Run(NamedTuple):
     """
 
     number: int
+    path: str
     start: int
     end: int
     messages: int
@@ -190,7 +192,7 @@ class _Files(FileSpout):
         finally:
             self._keep()
         read.parts[attempt.txid] = self._part
-        return {as_text(self.positions[run.number].path): run.end for run in self._part.runs}
+        return {as_text(run.path): run.end for run in self._part.runs}
 
     def repeat_part(self, attempt: TransactionAttempt, collector: BatchOutputCollector) -> None:
         """Emit a transaction once more, exactly as it was.
@@ -280,6 +282,7 @@ class _Files(FileSpout):
             Gone: They are not there any more.
             OSError, Unreadable, ServiceUnavailable: They can't be read now.
         """
+        position = self.positions[run.number]
         try:
             some = self._records_of(run)
         except Changed:
@@ -288,9 +291,12 @@ class _Files(FileSpout):
             self._poll()
             some = self._records_of(run)
         if len(some) != run.messages or _checksum(some) != run.checksum:
-            path = as_text(self.positions[run.number].path)
-            raise Changed(f"file '{path}' was cut or replaced")
-        self._emit(run.number, some, self._decoded(run.number, some))
+            raise Changed(f"file '{as_text(position.path)}' was cut or replaced")
+        path, position.path = position.path, run.path  # which tuples have
+        try:
+            self._emit(run.number, some, self._decoded(run.number, some))
+        finally:
+            position.path = path
 
     def _records_of(self, run: _Run) -> list[Record]:
         try:
@@ -309,7 +315,8 @@ class _Files(FileSpout):
     def _emit(
         self, number: int, some: Sequence[Record], decoded: Sequence[list[Any] | Malformed]
     ) -> None:
-        run = _Run(number, some[0].start, some[-1].end, len(some), _checksum(some))
+        path = self.positions[number].path
+        run = _Run(number, path, some[0].start, some[-1].end, len(some), _checksum(some))
         self._part.runs.append(run)
         self._out.room -= len(some)
         super()._emit(number, some, decoded)

@@ -355,12 +355,13 @@ class Coordinator:
             self._adapt(done, seconds, commit_work)
 
     def _is_exhausted(self) -> bool:
-        """Whether every spout task has said so."""
-        tasks = [task for task in self._spout_tasks() if task not in self.left_out]
-        is_over = bool(tasks) and self._unfinished.are_exhausted(tasks)
+        """Whether every spout task has said so; or every emitter, while nothing comes again."""
         if self.transactions is not None:
-            return self.source_is_exhausted or (is_over and not self._is_waiting)
-        return is_over
+            emitters = self.placed.plan.tasks(self.placed.emitter or "")
+            is_over = self._unfinished.are_exhausted(emitters) and not self._is_waiting
+            return self.source_is_exhausted or is_over
+        tasks = [task for task in self._spout_tasks() if task not in self.left_out]
+        return bool(tasks) and self._unfinished.are_exhausted(tasks)
 
     def failed(
         self,

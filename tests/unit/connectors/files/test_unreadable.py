@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fulmen.connectors.files import FileSpout, ParquetSpout
+from fulmen.connectors.files.places.patterns import files_of
 from fulmen.connectors.files.reading.troubles import LONGEST_PAUSE, Troubles
-from fulmen.transactional.spouts.lines import files_of
 from support.file_spouts import SpoutLives
 
 
