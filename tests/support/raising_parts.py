@@ -118,6 +118,7 @@ SPOUTS = {
 
 class Basic(BasicBolt):
     outputs = ("tx", "row")
+    transient = ("outside",)
 
     def prepare(self, conf, context):
         self.outside = store(conf)

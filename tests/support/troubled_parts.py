@@ -12,6 +12,9 @@ from fulmen import (
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
+from fulmen.checkpoint import load_many
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.fields import fields_of
 from fulmen.interruptions import Interruption
 from support.outside_stores import STORES, MemoryStore
 
@@ -193,10 +196,15 @@ class Pass(BasicBolt):
     outputs = ("tx", "row")
 
     def prepare(self, conf, context):
-        self.conf = conf
+        self.conf, self.passed = conf, Counter()
 
     def execute(self, tup, collector):
-        trouble(self.conf).may("execute of pass")
+        outside, row = trouble(self.conf), tup.values[1]
+        outside.may("execute of pass")
+        if self.conf["keeps"]:
+            self.state[row] = self.state.get(row, 0) + 1
+            self.passed[row] += 1
+            outside.may("execute of pass")
         collector.emit(list(tup.values))
 
 
@@ -209,18 +217,28 @@ class Counts(BatchBolt):
         self.outside, self.collector, self.attempt = trouble(conf), collector, attempt
         self.key = context.component, context.task_index
         self.outside.may("prepare")
-        self.counts = Counter()
+        self.counts, self.keeps = Counter(), conf["keeps"]
         self.is_finished = False
 
     def execute(self, tup):
         must(tup.values[0] == self.attempt, "a tuple of another attempt")
         must(not self.is_finished, "a tuple behind the end")
         self.outside.may("execute")
-        self.counts[tup.values[1]] += tup.values[2] if len(tup.values) > 2 else 1
+        count = tup.values[2] if len(tup.values) > 2 else 1
+        self.counts[tup.values[1]] += count
+        self.keep("executed", Counter({tup.values[1]: count}))
+
+    def keep(self, what, counts):
+        """Count it for good, in a value that is changed in place."""
+        if self.keeps:
+            kept = self.state.get(what, Counter())
+            kept.update(counts)
+            self.state[what] = kept
 
     def finish_batch(self):
         must(not self.is_finished, "finished twice")
         self.is_finished = True
+        self.keep("finished", self.counts)
         self.outside.may("finish_batch")
         for row, count in self.counts.items():
             self.collector.emit([self.attempt, row, count])
@@ -269,6 +287,19 @@ def troubled(kind, conf, partitions, **spec):
     behind.fields_grouping("pass", ["row"])
     builder.set_bolt("last", StoresCommitter).global_grouping("first")
     return builder
+
+
+def kept(driver, component):
+    """What the tasks of a component have kept together, which is one and the same twice."""
+    found = {"executed": Counter(), "finished": Counter()}
+    keys = [driver.plan.key_of(task) for task in driver.plan.tasks(component)]
+    for journals in load_many(driver.store, driver.log.manifest, keys).values():
+        state, fields = KeyedState.restore(journals), fields_of(journals)
+        if component == "pass":
+            state = {"executed": Counter(state), "finished": fields["passed"]}
+        for what, counts in state.items():
+            found[what] += counts
+    return found
 
 
 def stored(outside, component):

@@ -263,6 +263,8 @@ class Coordinator:
         if self.transactions is not None:
             failed = [one for summary in summaries for one in summary.failed_attempts]
             transactions = self.transactions.finish(failed, self._mark + seconds)
+            for summary in summaries:
+                summary.end_transaction(is_committed=bool(transactions.committed))
         has_transactions = bool(self.attempt.transactions)
         return Done(
             self.attempt,

@@ -98,6 +98,7 @@ class Summary:
         stage: Which; -1 for pinned spouts.
         partition: The worker; -1 for the driver.
         updates: Task key -> journal -> what the commit is to hold.
+        with_transaction: The same, if the batch commits its transaction; else it is dropped.
         counts: (component, what, of which) -> number.
         acked: Origin -> ranges of sequence numbers whose trees were acked.
         failed: (origin, sequence number, reason) of trees that ended otherwise.
@@ -155,6 +156,7 @@ class Summary:
     stage: int
     partition: int
     updates: dict[str, dict[str, Update]] = field(default_factory=dict)
+    with_transaction: dict[str, dict[str, Update]] = field(default_factory=dict)
     counts: Counter[CountKey] = field(default_factory=Counter)
     acked: dict[int, Ranges] = field(default_factory=dict)
     failed: list[tuple[int, int, str]] = field(default_factory=list)
@@ -198,6 +200,13 @@ class Summary:
     tapped: Tapped | None = None
     traces: TraceNotes | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def end_transaction(self, *, is_committed: bool) -> None:
+        """The batch's transaction is committed, or not: so is what its tasks have changed."""
+        found, self.with_transaction = self.with_transaction, {}
+        if is_committed:
+            for key, journals in found.items():
+                self.updates.setdefault(key, {}).update(journals)
 
     def take(self, task: int, signals: Signals) -> None:
         """Take what a task's code has told since it was asked last."""

@@ -162,6 +162,10 @@ class Fields:
             )
         return data
 
+    def digests(self) -> dict[str, bytes | None]:
+        """What tells whether a field has changed, of each one that is durable."""
+        return {name: self._digest(value) for name, value in self._durable().items()}
+
     def _is_secret(self, value: Any) -> bool:
         return secrets.is_anything_secret() and secrets.are_in(self._pickled(value))
 

@@ -7,7 +7,7 @@ from the checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import TaskBase
+from fulmen.engine.tasks.transactional.batch_bolt_task import StatefulTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.topology.resource.spec import ACKER
 
@@ -84,7 +85,8 @@ class LiveTasks:
         is_at_base, left_out = self.is_at_base(header), self._left_out
         self.tag, self._left_out = None, header.left_out  # a tag, when the batch has run to its end
         has_looked_ahead, self._has_looked_ahead = self._has_looked_ahead, False
-        if is_at_base and left_out == header.left_out and not has_looked_ahead:
+        undone = self._undone(header) if is_at_base else ()
+        if is_at_base and left_out == header.left_out and not has_looked_ahead and not undone:
             return
         started = self._clock()
         for task in header.left_out:
@@ -93,6 +95,8 @@ class LiveTasks:
             summary.errors += self.close()
         elif has_looked_ahead:
             summary.errors += self._forget_ahead()
+        elif undone:
+            summary.errors += self._forget(undone)
         there = {*self._spouts, *self._emitters, *self._by_task, *self._ackers, *header.left_out}
         missing = {
             name: [t for t in self.tasks_of(name) if t not in there] for name in self.components
@@ -132,14 +136,25 @@ class LiveTasks:
 
     def _forget_ahead(self) -> list[ErrorReport]:
         """Let go of bolts that have looked ahead: they are made anew as the checkpoint has them."""
+        ahead = [t for t in self._by_task.values() if t.was_called and not t.writes_rows]
+        return self._forget({task.component for task in ahead})
+
+    def _undone(self, header: Header) -> set[str]:
+        """Bolts with changes of a transaction that has failed: the checkpoint has none of them."""
+        work = header.transactions
+        return {
+            task.component
+            for task in self._by_task.values()
+            if isinstance(task, StatefulTask) and task.uncommitted.is_undone(work)
+        }
+
+    def _forget(self, components: Collection[str]) -> list[ErrorReport]:
+        """Let go of the tasks of bolts. Returns what went wrong."""
         errors: list[ErrorReport] = []
-        for component, executors in [*self._bolts.items()]:
-            tasks = [task for executor in executors for task in executor]
-            if any(task.was_called and not task.writes_rows for task in tasks):
-                errors += [error for task in tasks for error in task.close()]
-                del self._bolts[component]
-                for task in tasks:
-                    del self._by_task[task.task]
+        for component in [name for name in self._bolts if name in components]:
+            for task in (task for executor in self._bolts.pop(component) for task in executor):
+                errors += task.close()
+                del self._by_task[task.task]
         return errors
 
     def _authors_tasks(self) -> Iterator[TaskBase]:

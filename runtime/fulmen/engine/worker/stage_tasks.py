@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.checkpoint import Store, read_commit, save
+from fulmen.checkpoint import Store, Update, read_commit, save
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.combined_tuples import Combiners
@@ -395,20 +395,31 @@ class StageTasks(LiveTasks):
         tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in authors]
         tasks += self._ackers.items()
         for task_id, task in tasks:
-            updates = task.updates(header.number)
+            key = self.placed.plan.key_of(task_id)
+            if updates := task.updates(header.number):
+                summary.updates[key] = self._saved(key, updates, header, summary)
+            if isinstance(task, TransactionalTask) and (of_it := task.updates_with_transaction()):
+                summary.with_transaction[key] = self._saved(key, of_it, header, summary)
             if isinstance(task, TaskBase):
                 summary.wants_batch |= task.wants_batch
                 task.tell(summary)
-            if not updates:
-                continue
-            key = self.placed.plan.key_of(task_id)
-            saved = summary.updates[key] = {}
-            for journal, (data, keep_from) in updates.items():
-                update = save(self.store, header.number, header.tag, key, journal, data, keep_from)
-                saved[journal] = update
-                summary.state_bytes += len(data) if data and update.file else 0
         self._unreadable.tell(summary)
         summary.state_seconds = time.perf_counter() - started
+
+    def _saved(
+        self,
+        key: str,
+        updates: Mapping[str, tuple[bytes | None, int]],
+        header: Header,
+        summary: Summary,
+    ) -> dict[str, Update]:
+        """What a commit refers to, of what changed of a task."""
+        saved: dict[str, Update] = {}
+        for journal, (data, keep_from) in updates.items():
+            update = save(self.store, header.number, header.tag, key, journal, data, keep_from)
+            saved[journal] = update
+            summary.state_bytes += len(data) if data and update.file else 0
+        return saved
 
 
 def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:

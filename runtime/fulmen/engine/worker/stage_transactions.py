@@ -14,7 +14,10 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
+from fulmen.engine.tasks.transactional.batch_bolt_task import (
+    BatchBoltTask,
+    StatefulTask,
+)
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.engine.tasks.transactional.transactional_task import (
     AttemptTask,
@@ -40,7 +43,7 @@ class StageTransactions:
         for task in tasks:
             if isinstance(task, TransactionalTask):
                 task.failed_attempts = self._failed
-            if isinstance(task, AttemptTask):
+            if isinstance(task, AttemptTask | StatefulTask):
                 task.begin_attempts(header.transactions)
 
     def commit_beside(self, attempt: TransactionAttempt, tasks: Iterable[BoltTask]) -> None:

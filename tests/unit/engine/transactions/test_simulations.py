@@ -20,8 +20,10 @@ from support import seeds
 from support.chaos import Chaos, DriverDied, chaotic
 from support.engine_runs import Steady, make_driver, new_store
 from support.outside_stores import STORES
-from support.troubled_parts import SPOUTS, Trouble, stored, troubled
+from support.troubled_parts import SPOUTS, Trouble, kept, stored, troubled
 
+COUNTED = {"pass": 1, "partial": 1, "first": 1, "behind": 2, "last": 1}
+"""Bolts that keep state, and how often they see each row."""
 WORLDS = settings.default.max_examples // 4
 
 
@@ -69,14 +71,15 @@ class World:
         STORES[self.name] = self.outside
         self.store, self.clock = new_store(), ManualClock()
         self.limits = EngineLimits(look_seconds=0.5, collect_every=5)
+        self.keeps = choose.random() < 0.5
 
     def topology(self):
         return troubled(
             self.kind,
-            {"store": self.name, "opaque": self.kind == "opaque"},
+            {"store": self.name, "opaque": self.kind == "opaque", "keeps": self.keeps},
             self.partitions,
             workers=self.choose.randint(1, 3),
-            max_spout_pending=self.choose.choice((1, 2, 3, 5)),
+            max_spout_pending=1 if self.keeps else self.choose.choice((1, 2, 3, 5)),
         )
 
     def live(self):
@@ -123,6 +126,9 @@ class World:
         assert stored(self.outside, "first") == expected
         assert stored(self.outside, "last") == expected
         assert stored(self.outside, "behind") == expected + expected
+        for bolt, times in COUNTED.items() if self.keeps else ():
+            counts = Counter({row: times * count for row, count in expected.items()})
+            assert kept(driver, bolt) == {"executed": counts, "finished": counts}, bolt
         ledger = driver.coordinator.transactions.ledger
         assert driver.coordinator.transactions.is_settled
         assert set(committed) <= set(range(1, ledger.committed + 1))

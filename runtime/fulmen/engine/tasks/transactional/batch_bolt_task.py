@@ -26,8 +26,11 @@ from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
+from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
+from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import (
@@ -36,6 +39,7 @@ from fulmen.engine.tasks.transactional.transactional_task import (
     TransactionalTask,
     attempts_of,
 )
+from fulmen.engine.tasks.transactional.uncommitted import Uncommitted
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON, StateError, text_of, with_causes
 from fulmen.topology.code.loading import create
@@ -45,8 +49,60 @@ NO_ATTEMPT = TransactionAttempt(0, 0)
 LOST = "its instance was lost with its process"
 
 
-class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
+class StatefulTask(TransactionalTask, BoltTask):
+    """A task of a bolt in a transactional topology.
+
+    Attributes:
+        uncommitted: What it has changed for the transaction that is active.
+    """
+
+    uncommitted: Uncommitted
+
+    def begin_attempts(self, work: TransactionWork) -> None:
+        """A batch begins, in which there is this to do."""
+        if self.uncommitted.begin(work) and work.commits is not None:
+            self.fail_attempt(work.commits, LOST, is_loss=True)
+
+    @override
+    def updates_with_transaction(self) -> Mapping[str, Update]:
+        return self.uncommitted.take()
+
+
+class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
     """A task of a BasicBolt among batch bolts: it fails transactions instead of tuples."""
+
+    @override
+    def begin(self, journals: Journals) -> None:
+        super().begin(journals)
+        self.uncommitted = Uncommitted(self.placed)
+        fields = self.author.fields
+        record = self.guarded("pickling its fields", fields.record)
+        self._begun = self.guarded("pickling its fields", fields.digests)
+        self._first: dict[str, Update] = {}
+        if record is not None and self.uncommitted.is_possible:
+            self._first[FIELDS] = record, self.restored_at + 1
+
+    @override
+    def updates(self, number: int) -> dict[str, Update]:
+        found, first = super().updates(number), self._first
+        self._first = {}
+        self.guarded("keeping its state", lambda: self.uncommitted.hold(found))
+        return first
+
+    @override
+    def record(self, number: int) -> Mapping[str, Update]:
+        found = dict(super().record(number))
+        if FIELDS in found and not self.uncommitted.is_possible:
+            del found[FIELDS]
+            self.guarded("keeping its fields", self._refuse_changed_fields)
+        return found
+
+    def _refuse_changed_fields(self) -> None:
+        """Refuse fields that are not what they were first. Those that are new are not yet."""
+        for name, now in self.author.fields.digests().items():
+            if self._begun.setdefault(name, now) not in (now, None):
+                cure = f", or name {name!r} in `transient` if it is no part of any result"
+                self.uncommitted.refuse(f"field {name!r}", cure)
 
     @override
     def note_failure(self, position: int, error: BaseException) -> None:
@@ -77,7 +133,7 @@ class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
         return
 
 
-class BatchBoltTask(AttemptTask):
+class BatchBoltTask(StatefulTask, AttemptTask):
     """A task of a BatchBolt.
 
     Attributes:
@@ -90,6 +146,8 @@ class BatchBoltTask(AttemptTask):
         self.make_collector()
         self.instances: dict[TransactionAttempt, BatchInstance] = {}
         self._signals: list[Signals] = []
+        self.uncommitted = Uncommitted(self.placed)
+        self._state = self.guarded("restoring self.state", lambda: KeyedState.restore(journals))
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
@@ -106,6 +164,7 @@ class BatchBoltTask(AttemptTask):
 
     @override
     def begin_attempts(self, work: TransactionWork) -> None:
+        super().begin_attempts(work)
         waiting = set(work.waiting)
         for attempt in [a for a in self.instances if a not in waiting]:
             del self.instances[attempt]
@@ -193,6 +252,7 @@ class BatchBoltTask(AttemptTask):
         collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
         collector.attempt = attempt
         bolt = create(self.placed.component(self.component), self.placed.code_folder)
+        take_state(bolt, self._state)
         # its own: a thread of an attempt that came to nothing may go on beside the next one
         context = replace(self.context, signals=Signals(self.context.signals.hold))
         self._signals.append(context.signals)
@@ -268,7 +328,10 @@ class BatchBoltTask(AttemptTask):
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:
-        """Nothing: instances are not durable."""
+        """Nothing of instances, which are not durable. Their state is the task's."""
+        state = self._state
+        found = self.guarded("pickling self.state", lambda: state.updates(number, self.calls))
+        self.guarded("keeping its state", lambda: self.uncommitted.hold(found))
         return {}
 
     @override

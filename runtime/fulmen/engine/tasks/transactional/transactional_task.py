@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -23,6 +23,7 @@ from fulmen.api.transactional_spouts import (
 )
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, TICK_COMPONENT
+from fulmen.checkpoint.rewriting import Update
 from fulmen.engine.emitting.collectors import Emitter
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.protocol.transaction_work import FailedAttempt, TransactionWork
@@ -92,6 +93,10 @@ class TransactionalTask(TaskBase):
     """
 
     failed_attempts: FailedAttempts
+
+    def updates_with_transaction(self) -> Mapping[str, Update]:
+        """What the commit has to write, by journal, if the batch commits its transaction."""
+        return {}
 
     @property
     @override
