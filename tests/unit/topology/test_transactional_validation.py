@@ -14,6 +14,54 @@ WORDS = "support.transactional_words"
 COMPONENTS = "support.components"
 
 
+class Basic(BasicBolt):
+    outputs = ("tx", "row")
+
+    def execute(self, tup, collector):
+        pass
+
+
+class Timed(Basic):
+    state_ttl = "1d"
+
+    def on_timer(self, key, at, collector):
+        pass
+
+
+class AtTheEnd(Basic):
+    def end_batch(self, collector):
+        pass
+
+
+class LastTurn(Basic):
+    def drain(self, collector):
+        pass
+
+
+class Async(Basic):
+    async def execute(self, tup, collector):
+        pass
+
+
+class AsyncBatch(BatchCount):
+    async def finish_batch(self):
+        pass
+
+
+class Keeps(Basic):
+    def prepare(self, conf, context):
+        self.rows = []
+
+    def execute(self, tup, collector):
+        self.state[tup["row"]] = 1
+        self.rows.append(tup["row"])
+
+
+class WithoutAttempt(Basic):
+    def outputs_for(self, options):
+        return {"default": ("row", "count"), "empty": ()}
+
+
 class MarkedBasicBolt(BasicBolt, Committer):
     outputs = ()
 
@@ -134,6 +182,73 @@ PROBLEMS = {
         {"bolts__0__inputs__0__stream": "__dead_letters"},
         ["spec.bolts[0].inputs[0].stream: bolt 'partial-count', input from 'spout': there is no"
          " stream '__dead_letters': 'spout' declares ['default']."],
+    ),
+    "timers": (
+        {"bolts__0": bolt(f"{__name__}.Timed"), "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': {__name__}.Timed has on_timer, which is not called: a"
+         " timer comes when no transaction is there that it could emit for. Derive it from"
+         " fulmen.BatchBolt, and emit in finish_batch.",
+         f"spec.bolts[0].class: bolt 'x': {__name__}.Timed.state_ttl does nothing in a"
+         " transactional topology. Remove it, and delete keys of self.state by what transactions"
+         " bring."],
+    ),
+    "the end of a batch": (
+        {"bolts__0": bolt(f"{__name__}.AtTheEnd"), "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': {__name__}.AtTheEnd has end_batch, which is not called:"
+         " a batch may have tuples of several transactions, or of none. Derive it from"
+         " fulmen.BatchBolt, and emit in finish_batch."],
+    ),
+    "a last turn": (
+        {"bolts__0": bolt(f"{__name__}.LastTurn"), "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': {__name__}.LastTurn has drain, which is not called:"
+         " there is no last turn, whose results would belong to no transaction. Derive it from"
+         " fulmen.BatchBolt, and emit in finish_batch."],
+    ),
+    "an async BasicBolt": (
+        {"bolts__0": bolt(f"{__name__}.Async"), "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': {__name__}.Async.execute is async, which a transactional"
+         " topology can't run. Write def execute without it; blocking: true on the bolt has its"
+         " executors wait beside each other."],
+    ),
+    "an async BatchBolt": (
+        {"bolts__0": bolt(f"{__name__}.AsyncBatch"), "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': {__name__}.AsyncBatch.finish_batch is async, so a call"
+         " of it would run nothing. Write def finish_batch(self) without it."],
+    ),
+    "windows of event time": (
+        {"bolts__0": bolt("fulmen.windows.Deduplicate", config={
+            "id": ["row"], "fields": ["tx", "row"], "horizon": "1d"}),
+         "bolts__1__inputs__0__from": "x"},
+        ["spec.bolts[0].class: bolt 'x': fulmen.windows.Deduplicate has on_timer, which is not"
+         " called: a timer comes when no transaction is there that it could emit for. Use"
+         " fulmen.windows.TransactionDeduplicate."],
+    ),
+    "state side by side": (
+        {"maxSpoutPending": 2, "bolts__0": bolt(f"{__name__}.Keeps"),
+         "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': {__name__}.Keeps changes self.state, what later"
+         " transactions see, but with maxSpoutPending: 2 several are active side by side, and what"
+         " one has changed may still fail. Write maxSpoutPending: 1.",
+         f"spec.bolts[0].class: bolt 'x': {__name__}.Keeps changes self.rows, what later"
+         " transactions see, but with maxSpoutPending: 2 several are active side by side, and what"
+         " one has changed may still fail. Write maxSpoutPending: 1, or name 'rows' in transient if"
+         " no result needs it."],
+    ),
+    "outputs without the attempt": (
+        {"bolts__0": bolt(f"{__name__}.WithoutAttempt"), "bolts__1__inputs__0__from": "x"},
+        [f"spec.bolts[0].class: bolt 'x': stream {name!r} {what}, but the first value of each"
+         f" tuple must be the attempt of its transaction. Declare {fields}, and emit the attempt"
+         " first."
+         for name, what, fields in (
+             ("default", "begins with 'row'", ["tx", "row", "count"]),
+             ("empty", "has no fields", ["tx"]))],
+    ),
+    "keys in several tasks of a committer": (
+        {"bolts__1__parallelism": 3, "bolts__1__inputs__0__grouping": {"type": "shuffle"}},
+        ["spec.bolts[1].inputs[0].grouping: bolt 'sum', input from 'partial-count':"
+         " shuffle grouping in front of a committer with 3 tasks: if it writes by key, equal keys"
+         " must come to one task. Write grouping: {type: fields, fields: [...]}, with what keys"
+         " are made of."],
     ),
 }  # fmt: skip
 

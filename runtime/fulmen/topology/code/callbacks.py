@@ -13,6 +13,7 @@ BASES = (
     api.ArrowSpout,
     api.Bolt,
     api.BasicBolt,
+    api.BatchBolt,
     api.ArrowBolt,
     api.Sink,
     api.CustomStreamGrouping,

@@ -30,14 +30,7 @@ ARGUMENT_CHANGES = {"heappush", "heappop", "heapreplace", "heappushpop", "insort
 def kept_in_class(instance: Any) -> Iterator[tuple[str, str]]:
     """What methods of an instance change in its class: (message, cure)."""
     cls = type(instance)
-    owners = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != "fulmen"]
-    methods: dict[str, _Method] = {}
-    for owner in reversed(owners):
-        for name, method in _methods_of(owner).items():
-            methods[name] = method.on_top_of(methods.get(name))
-    opening = _reached(methods, BEFORE)
-    others = methods.keys() - opening - _reached(methods, AFTER)
-    called = [methods[name] for name in _reached(methods, others)]
+    owners, methods, opening, called = _calls_of(cls)
     assigned = {name for method in opening for name in methods[method].assigned}
     set_on_class = {name for method in called for name in method.set_on_class}
     of_instances = {*vars(instance), *assigned} - set_on_class | {*instance.transient}
@@ -52,6 +45,24 @@ def kept_in_class(instance: Any) -> Iterator[tuple[str, str]]:
                 f"Set self.{name} in __init__, or use self.state. If it may be lost, name it in"
                 " transient.",
             )
+
+
+def changed_in(cls: type) -> set[str]:
+    """Attributes whose values methods of a class change in place, not only to begin with."""
+    *_, called = _calls_of(cls)
+    return {name for method in called for name in method.changed}
+
+
+def _calls_of(cls: type) -> tuple[list[type], dict[str, _Method], set[str], list[_Method]]:
+    """The author's classes of a class, their methods, those that open it, and the others."""
+    owners = [base for base in cls.__mro__ if base.__module__.partition(".")[0] != "fulmen"]
+    methods: dict[str, _Method] = {}
+    for owner in reversed(owners):
+        for name, method in _methods_of(owner).items():
+            methods[name] = method.on_top_of(methods.get(name))
+    opening = _reached(methods, BEFORE)
+    others = methods.keys() - opening - _reached(methods, AFTER)
+    return owners, methods, opening, [methods[name] for name in _reached(methods, others)]
 
 
 class _Method(ast.NodeVisitor):

@@ -155,7 +155,7 @@ def check(
         return Checked(tuple(bounded(shape)), document, {}, ())
     parts = components_of(document)
     spec, wrong = rest_of(document)
-    classes = Classes(None)
+    classes = Classes(None, spec)
     unclear = "code" in wrong or len(across_fields.code_sources(spec.code)) > 1
     found = chain(
         shape,

@@ -37,10 +37,11 @@ from fulmen.topology.configuration.options import (
 )
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
-from fulmen.topology.resource.spec import BoltSpec, TransactionalSpoutSpec
+from fulmen.topology.resource.spec import BoltSpec, TopologySpec, TransactionalSpoutSpec
 from fulmen.topology.validation.event_times import timed_stream
 from fulmen.topology.validation.inputs import checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
+from fulmen.topology.validation.transactions import in_transactions, transactional_graph
 
 TRANSACTIONAL = "transactional spout"
 BASES: dict[str, tuple[type, ...]] = {
@@ -64,6 +65,8 @@ class Classes:
     """What is known about the classes of a topology.
 
     Attributes:
+        folder: Where the author's modules are.
+        spec: The topology's, as far as it can be read without its components.
         streams: The streams of each component whose declaration could be read, by its name.
         checks: By its name, the instance that is asked about what a component receives, and what is
             known of its options.
@@ -72,6 +75,7 @@ class Classes:
         committers: Names of the bolts whose class has the marker `Committer`, and of the sinks of a
             transactional topology.
         sinks: Names of the bolts that are sinks, and whether these take any stream.
+        refused: Names of the bolts that can't stand in a transactional topology.
         is_transactional: Whether the topology has a transactional spout.
         base: The folder of the topology's file.
         told: What was told about mistakes in the code itself: a module that can't be imported is
@@ -79,12 +83,14 @@ class Classes:
     """
 
     folder: Path | None
+    spec: TopologySpec
     streams: dict[str, Streams] = field(default_factory=dict)
     checks: dict[str, tuple[Any, CheckedOptions]] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     printing: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
     sinks: dict[str, bool] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
     is_transactional: bool = False
     base: Path | None = None
     told: set[str] = field(default_factory=set)
@@ -114,6 +120,7 @@ class Classes:
             checked = self._options(part, instance)
             yield from checked.problems
             yield from self._sink(part, instance, checked)
+            yield from self._in_transactions(part, instance, checked)
             yield from self._streams(part, instance, checked)
 
     def _options(self, part: ComponentPart, instance: Any) -> CheckedOptions:
@@ -161,6 +168,15 @@ class Classes:
         if (is_marked or is_set) and not (is_sink or issubclass(cls, api.BatchBolt)):
             message = f"{part.label}: only a BatchBolt can be a committer"
             yield Problem(f"{part.path}.committer", message, "Derive it from fulmen.BatchBolt.")
+
+    def _in_transactions(
+        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+    ) -> Iterator[Problem]:
+        if not self.is_transactional or part.kind != "bolt":
+            return
+        for problem in in_transactions(part, instance, checked.options, self.spec):
+            self.refused.add(part.name or "")
+            yield problem
 
     def _sink(
         self, part: ComponentPart, instance: Any, checked: CheckedOptions
@@ -253,6 +269,7 @@ class Classes:
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
                 yield from checked_inputs(part, instance, checked, streams, of_all)
         yield from stricter_in_front(parts, self.checks)
+        yield from transactional_graph(parts, self.streams, self.committers, self.refused)
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
         """Bolts whose results are kept have a stream for those given up, if it is asked for."""

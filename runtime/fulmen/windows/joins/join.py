@@ -152,6 +152,10 @@ class Join(BasicBolt):
             check_kept("rows", needed, now)
         self.kept_for = now
 
+    def keeps_state(self, options: JoinOptions | None) -> bool:  # noqa: ARG002 (as of others)
+        """Whether what comes later depends on what came before."""
+        return True
+
     def needs_same(self, option: str) -> bool:
         """Whether the rows that are kept are of no use with another value of an option.
 

@@ -68,6 +68,10 @@ class LookupJoin(Join):
     def needs_same(self, option: str) -> bool:
         return not option.startswith("left") or bool(self._numbers())
 
+    def waits_for_time(self, options: LookupJoinOptions | None) -> bool:
+        """Whether timers have something to do."""
+        return options is not None and options.wait_for is not None
+
     def _numbers(self) -> list[int]:
         """The numbers of left tuples that are held, as they have come."""
         return sorted(place for place in self.state if type(place) is int)
