@@ -294,24 +294,6 @@ def test_code_that_can_not_be_opened_is_refused_by_a_preflight_that_opens(topolo
     assert driver(topology) == pod
 
 
-def test_a_transaction_that_always_fails_does_not_keep_better_code_away(topology, postgres):
-    """Its driver is ended after a while. The next one has the metadata of what was begun."""
-    configure(topology, rate=4)
-    goes_on(topology, workers=3)
-    patch(topology, config={"fails": True})
-    stuck = eventually(
-        lambda: transactions(topology), lambda found: found["head_failures"] > 2, 120, "stuck"
-    )
-    pod, text = driver(topology), FILE.with_suffix(".py").read_text()
-    better = text.replace("if self.fails:", "if False:")
-    patch(topology, code={"configMap": None, "files": {"changing.py": better}})
-    eventually(lambda: driver(topology), lambda name: name != pod, 300, "replaced")
-    assert goes_on(topology, workers=3) > stuck["committed_txid"]
-    configure(topology, rate=0)
-    rests(topology)
-    check(postgres)
-
-
 def test_suspended_it_has_committed_what_was_active_and_goes_on_later(topology, postgres):
     configure(topology, rate=8)
     before = goes_on(topology, workers=3)

@@ -75,15 +75,9 @@ class Keys(BasicBolt):
     """What a message changes."""
 
     outputs = ("tx", "key", "amount")
-    transient = ("fails",)
-
-    def prepare(self, conf, context):
-        self.fails = conf.get("fails", False)
 
     def execute(self, tup, collector):
         attempt, partition, number = tup.values
-        if self.fails:
-            raise FailedException("every attempt fails")
         if number % 997 == 0 and seldom():
             raise FailedException("an attempt with this message fails")
         collector.emit([attempt, f"partition {partition}", 1])
