@@ -6,8 +6,21 @@ from fulmen.kube.contract import GROUP, PLURAL
 from fulmen.topology.resource.status import TopologyStatus
 from support.cluster_images import ROOT
 from support.fake_cluster import FakeCluster
-from support.kstatus import kstatus
 from support.operated import CODE, OTHER_CODE
+
+
+def kstatus(resource):
+    """`InProgress`, `Failed` or `Current`."""
+    status = resource.get("status", {})
+    observed = status.get("observedGeneration")
+    if observed is not None and observed != resource["metadata"]["generation"]:
+        return "InProgress"
+    said = {c["type"]: c["status"] for c in status.get("conditions", ())}
+    if said.get("Reconciling") == "True":
+        return "InProgress"
+    if said.get("Stalled") == "True":
+        return "Failed"
+    return "InProgress" if said.get("Ready", "True") in ("False", "Unknown") else "Current"
 
 
 def test_a_topology_that_no_operator_has_looked_at_is_in_progress():

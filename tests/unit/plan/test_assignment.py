@@ -5,8 +5,114 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.plan import is_placed_like, make_plan
-from support import storm_scheduler as storm
 from support.topologies import blue_green_yellow, topology
+
+
+def integer_divided(total, pieces):
+    base = total // pieces
+    rest = total % pieces
+    result = {base: pieces - rest}
+    if rest != 0:
+        result[base + 1] = rest
+    return result
+
+
+def interleave_all(columns):
+    """The first of each, then the second of each, ..."""
+    result = []
+    columns = [list(column) for column in columns]
+    while any(columns):
+        result += [column.pop(0) for column in columns if column]
+    return result
+
+
+def sort_slots(available):
+    """One slot of each node in turn; nodes by the number of free slots, most first."""
+    nodes = {}
+    for node, port in sorted(available):
+        nodes.setdefault(node, []).append((node, port))
+    by_count = sorted(nodes.values(), key=len, reverse=True)
+    return interleave_all(by_count)
+
+
+class Cluster:
+    def __init__(self, slots, assignment):
+        self.slots = set(slots)
+        self.assignment = dict(assignment)  # executor -> slot
+
+    def available(self):
+        return self.slots - set(self.assignment.values())
+
+    def alive(self):
+        slots = {}
+        for executor, slot in self.assignment.items():
+            slots.setdefault(slot, set()).add(executor)
+        return slots
+
+    def free(self, slot):
+        for executor in [e for e, s in self.assignment.items() if s == slot]:
+            del self.assignment[executor]
+
+
+def bad_slots(alive, num_executors, num_workers):
+    if num_workers == 0:
+        return set()
+    distribution = integer_divided(num_executors, num_workers)
+    keep = set()
+    for slot in sorted(alive):
+        count = len(alive[slot])
+        if distribution.get(count, 0) > 0:
+            keep.add(slot)
+            distribution[count] -= 1
+    return set(alive) - keep
+
+
+def default_schedule(cluster, executors, num_workers):
+    used = len(set(cluster.assignment.values()))
+    unassigned = set(executors) - set(cluster.assignment)
+    if not (used < num_workers or unassigned):
+        return
+    available = cluster.available()
+    alive = cluster.alive()
+    alive_executors = {e for assigned in alive.values() for e in assigned}
+    can_be_reassigned = {slot for slot in alive if slot in cluster.slots}
+    to_use = min(num_workers, len(can_be_reassigned) + len(available))
+    bad = set()
+    if to_use > len(alive) or alive_executors != set(executors):
+        bad = bad_slots(alive, len(executors), to_use)
+    for slot in bad:
+        cluster.free(slot)
+    even_schedule(cluster, executors, num_workers)
+
+
+def even_schedule(cluster, executors, num_workers):
+    available = sort_slots(cluster.available())
+    alive = cluster.alive()
+    to_use = min(num_workers, len(available) + len(alive))
+    reassign_slots = available[: max(0, to_use - len(alive))]
+    reassign_executors = sorted(set(executors) - set(cluster.assignment))
+    if reassign_slots:
+        for number, executor in enumerate(reassign_executors):
+            cluster.assignment[executor] = reassign_slots[number % len(reassign_slots)]
+
+
+def compute_executors(components):
+    """Executors of all components; each is name -> (tasks, parallelism)."""
+    result = {}
+    next_task = 1
+    for name in sorted(components):
+        num_tasks, parallelism = components[name]
+        tasks = list(range(next_task, next_task + num_tasks))
+        next_task += num_tasks
+        if parallelism == 0:
+            continue
+        distribution = integer_divided(num_tasks, parallelism)
+        for size in sorted(distribution, reverse=True):
+            for _ in range(distribution[size]):
+                if size > 0:
+                    chunk, tasks = tasks[:size], tasks[size:]
+                    result[chunk[0], chunk[-1]] = name
+    return result
 
 
 def hosted(plan, worker):
@@ -173,13 +279,13 @@ def expected(spec, slots, existing):
     """Executors as (first, last), with their component and worker, as Storm would have it."""
     components = {c.name: (c.tasks, c.parallelism) for c in spec.spec.components}
     components["__acker"] = (spec.spec.acker_tasks, spec.spec.acker_tasks)
-    executors = storm.compute_executors(components)
+    executors = compute_executors(components)
     alive = {e: w for e, w in existing.items() if w in slots}
-    cluster = storm.Cluster(
+    cluster = Cluster(
         [(worker // spec.spec.slots, worker) for worker in slots],
         {e: (worker // spec.spec.slots, worker) for e, worker in alive.items()},
     )
-    storm.default_schedule(cluster, executors, spec.spec.workers)
+    default_schedule(cluster, executors, spec.spec.workers)
     return {e: (executors[e], cluster.assignment[e][1]) for e in executors}
 
 
