@@ -29,7 +29,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from fulmen.errors import CheckpointError
 
-VERSION = 2
+VERSION = 1
 MANIFEST_EVERY = 64
 """A reader of the newest state reads at most this many commits, or that of a claim more."""
 INLINE_BYTES = 64 * 1024

@@ -1,10 +1,11 @@
-"""Checkpoints that older versions wrote are read by this one.
+"""The format of a checkpoint is what its sample shows.
 
-`data/v1` is what `write_sample` wrote with format 1. When the format changes, add `data/v2` with
+`data/format-1` is what `write_sample` wrote with format 1. When the format changes, add
+`data/format-2` with
 
-    python tests/unit/checkpoint/test_formats.py tests/unit/checkpoint/data/v2
+    python tests/unit/checkpoint/test_formats.py tests/unit/checkpoint/data/format-2
 
-and leave the older ones alone.
+and leave the older ones alone: each test that reads a sample reads all of them.
 """
 
 import shutil
@@ -85,7 +86,7 @@ def test_single_commits_are_read(store):
     assert read_commit(store, 2).updates["count/0"]["fields"] == Update(b"\x80\5K*.", None, 0)
 
 
-def test_a_checkpoint_of_an_older_format_goes_on_in_the_present_one(store):
+def test_a_sample_goes_on_in_the_present_format(store):
     log = CommitLog.open(store, "word-count", "three")
     assert log.claim().number == 5
     log.commit(log.draft(tag="t", clock=2.0, updates={"count/0": {"fields": Update(b"newer")}}))
@@ -96,7 +97,7 @@ def test_a_checkpoint_of_an_older_format_goes_on_in_the_present_one(store):
 
 def test_the_present_format_is_what_the_newest_data_shows(tmp_path):
     """If this fails and the format was meant to change: raise VERSION, and add data as above."""
-    assert VERSIONS[-1] == f"v{VERSION}"
+    assert VERSIONS[-1] == f"format-{VERSION}"
     write_sample(Store.open(str(tmp_path)))
     expected = DATA / VERSIONS[-1]
     files = [path.relative_to(expected) for path in expected.rglob("*") if path.is_file()]

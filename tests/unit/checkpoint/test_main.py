@@ -7,7 +7,7 @@ import pytest
 
 from fulmen.checkpoint.__main__ import main
 
-DATA = Path(__file__).parent / "data" / "v1"
+DATA = Path(__file__).parent / "data" / "format-1"
 
 
 @pytest.fixture

@@ -123,13 +123,13 @@ def test_a_damaged_state_file_is_named():
 
 def test_a_newer_format_is_refused(monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("fulmen.checkpoint.record.VERSION", 3)
+        patch.setattr("fulmen.checkpoint.record.VERSION", 2)
         written = encode(commit(7))
     with pytest.raises(CheckpointError) as caught:
         decode(WHERE, written)
     assert str(caught.value) == (
         "checkpoint s3://bucket/x, 'commits/00000000000000000007' was written by a newer Fulmen:"
-        " format 3, and this one reads up to 2. Run the topology with the newer version."
+        " format 2, and this one reads up to 1. Run the topology with the newer version."
     )
 
 

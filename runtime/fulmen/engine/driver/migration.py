@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
-EQUAL_KEYS = "equal"
 
 
 class Kept(NamedTuple):
@@ -59,8 +58,6 @@ class Layout:
         source: The transactional spout; empty: there is none.
         has_partitions: Whether that one divides its source into partitions.
         last_txid: The last that a transactional spout had which is gone. All others are above it.
-        keys_by_text: Whether equal keys with different texts are different keys, as they were when
-            the checkpoint was begun: the state of each is where its text has sent it.
         identity: Of the checkpoint, at random, by which stores tell it from others.
         kept: Components that are not in the topology any more and whose state is kept.
     """
@@ -71,7 +68,6 @@ class Layout:
     source: str = ""
     has_partitions: bool = False
     last_txid: int = 0
-    keys_by_text: bool = False
     results: Mapping[str, int] = field(default_factory=dict)
     identity: str = ""
     kept: Mapping[str, Kept] = field(default_factory=dict)
@@ -83,37 +79,13 @@ class Layout:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        content = {
-            "tasks": dict(self.tasks),
-            "slots": dict(self.origins),
-            "next_slot": self.next_origin,
-            "identity": self.identity,
-        }
-        if not self.keys_by_text:
-            content["keys"] = EQUAL_KEYS
-        if self.results:
-            content["results"] = dict(self.results)
-        if self.kept:
-            content["kept"] = dict(self.kept)
-        if self.source:
-            content |= {"source": self.source, "has_partitions": self.has_partitions}
-        return content | ({"last_txid": self.last_txid} if self.last_txid else {})
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> Layout:
         """What `to_json` gave."""
-        return Layout(
-            content["tasks"],
-            content["slots"],
-            content["next_slot"],
-            content.get("source", ""),
-            content.get("has_partitions", False),
-            content.get("last_txid", 0),
-            content.get("keys") != EQUAL_KEYS,
-            content.get("results", {}),
-            content.get("identity", ""),
-            {name: Kept(*kept) for name, kept in content.get("kept", {}).items()},
-        )
+        kept = {name: Kept(*one) for name, one in content["kept"].items()}
+        return Layout(**{**content, "kept": kept})
 
 
 @dataclass(frozen=True)
@@ -231,7 +203,7 @@ def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool
     else:
         names = source.name, has_partitions
         layout = Layout(tasks, origins, next_origin, *names, before.last_txid)
-    return replace(layout, keys_by_text=before.keys_by_text, results=results)
+    return replace(layout, results=results)
 
 
 def _kept(before: Layout, layout: Layout, manifest: Manifest) -> dict[str, Kept]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,11 +22,10 @@ from fulmen.checkpoint import (
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.transactions import TRANSACTIONS, Ledger, ledger_of
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.entries.keyed_state import replayed, segment_journals
+from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import Keeps, rewritten
 from fulmen.engine.state.journals import (
     FAILED,
-    FAILURES,
     FIELDS,
     PARTITIONS,
     PENDING,
@@ -44,7 +42,6 @@ from fulmen.errors import repr_of
 
 _KEYED = {
     STATE: "state",
-    FAILURES: "messages that failed",
     TIMERS: "timers",
     PARTITIONS: "partitions",
 }
@@ -245,8 +242,6 @@ def _keyed(journals: Journals, name: str, keeps: Keeps) -> dict[str, bytes | Non
     for journal in reversed(segment_journals(journals, name)):
         [data] = journals[journal]
         found[journal] = rewritten(journal, data, unreadable.loads, keeps)
-    if records := journals.get(name):
-        found[name] = _in_the_format_of_before(records, keeps)
     return found
 
 
@@ -320,12 +315,6 @@ class _LeftByName(_Left):
 
 def _is_readable(value: Any) -> bool:
     return unreadable.why_not(value) is None
-
-
-def _in_the_format_of_before(records: Sequence[bytes], keeps: Keeps) -> bytes | None:
-    items = replayed(records, unreadable.loads)
-    left = keeps(items)
-    return None if len(left) == len(items) else pickle.dumps((left, []), 5)
 
 
 def _fields(record: bytes, keeps: Keeps) -> bytes | None:

@@ -120,10 +120,8 @@ class Planner:
         placed = place(
             self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
         )
-        layout = self.migration.layout
-        kept = {name: one.tasks for name, one in layout.kept.items()}
-        keys_by_text = layout.keys_by_text
-        return replace(placed, keys_by_text=keys_by_text, sampling=self._sampling, kept=kept)
+        kept = {name: one.tasks for name, one in self.migration.layout.kept.items()}
+        return replace(placed, sampling=self._sampling, kept=kept)
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""

@@ -77,7 +77,6 @@ class Routes:
             rng=rng,
             source_task=task,
             custom=custom,
-            by_text=placed.keys_by_text,
         )
 
     def state(self) -> list[Any]:

@@ -27,7 +27,6 @@ from fulmen.engine.grouping.column_hash import (
 )
 from fulmen.engine.grouping.equal_values import equal_hash
 from fulmen.engine.grouping.partial_key import Choices
-from fulmen.engine.grouping.value_hash import java_hash
 from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.errors import PASSED_ON, GroupingError, error_text, repr_of
 from fulmen.topology.resource.spec import GroupingType
@@ -76,7 +75,7 @@ class Chooser(Protocol):
         """Go on from what `state()` returned. If it was about other tasks, begin anew."""
 
 
-def make_chooser(  # noqa: PLR0913 (what the seven groupings need)
+def make_chooser(
     kind: GroupingType,
     *,
     targets: Sequence[int],
@@ -85,7 +84,6 @@ def make_chooser(  # noqa: PLR0913 (what the seven groupings need)
     rng: np.random.Generator,
     source_task: int,
     custom: CustomStreamGrouping | None = None,
-    by_text: bool = False,
 ) -> Chooser:
     """The chooser of one subscription.
 
@@ -98,7 +96,6 @@ def make_chooser(  # noqa: PLR0913 (what the seven groupings need)
         rng: The random generator for shuffle, local-or-shuffle and none.
         source_task: Id of the emitting task.
         custom: For custom: the author's grouping, prepared.
-        by_text: For fields and partial-key: equal values with different texts are different keys.
 
     Raises:
         ValueError: There is no such grouping, or an argument that it needs is missing.
@@ -130,7 +127,7 @@ def make_chooser(  # noqa: PLR0913 (what the seven groupings need)
     by_key = _BY_KEY.get(kind)
     if by_key is None:
         return _KINDS[kind](tasks, rng)
-    return by_key(tasks, tuple(fields), java_hash if by_text else equal_hash)
+    return by_key(tasks, tuple(fields))
 
 
 def choose_one(chooser: Chooser, row: Sequence[Any]) -> list[int]:
@@ -156,23 +153,20 @@ class _OneRow:
         return {}
 
 
-HashOf = Callable[[Any], int]
-
-
-def _column_hashes(values: list[Any] | StringColumn | pa.Array, hash_of: HashOf) -> Hashes:
+def _column_hashes(values: list[Any] | StringColumn | pa.Array) -> Hashes:
     if isinstance(values, StringColumn):
         return string_column_hash(values)
     of_column = column_hash if isinstance(values, list) else arrow_column_hash
-    return of_column(values, hash_of)
+    return of_column(values, equal_hash)
 
 
-def _field_hashes(rows: Rows, fields: Sequence[int], hash_of: HashOf) -> list[Hashes]:
+def _field_hashes(rows: Rows, fields: Sequence[int]) -> list[Hashes]:
     """The hashes of some fields, a column for each."""
     columns = []
     for field in fields:
         try:
             values = rows.column(field)
-            columns.append(_column_hashes(values, hash_of))
+            columns.append(_column_hashes(values))
         except GroupingError as error:
             raise GroupingError(error.reason, error.emission, field) from error.__cause__
     return columns
@@ -217,13 +211,12 @@ class _None(_Stateless):
 class _Fields(_Stateless):
     """The hash of the list of selected values, modulo the number of targets."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], hash_of: HashOf) -> None:
-        self._hash_of = hash_of
+    def __init__(self, targets: Tasks, fields: tuple[int, ...]) -> None:
         self._targets = targets
         self._fields = fields
 
     def choose(self, rows: Rows) -> Choice:
-        hashes = list_hash_columns(_field_hashes(rows, self._fields, self._hash_of))
+        hashes = list_hash_columns(_field_hashes(rows, self._fields))
         return Choice(None, self._targets[task_index(hashes, len(self._targets))])
 
 
@@ -265,15 +258,14 @@ class _Shuffle:
 class _PartialKey:
     """Chooses the one of a key's two targets that was sent fewer tuples; the first if equal."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], hash_of: HashOf) -> None:
-        self._hash_of = hash_of
+    def __init__(self, targets: Tasks, fields: tuple[int, ...]) -> None:
         self._targets = targets
         self._fields = fields
         self._choices = Choices(len(targets))
         self._sent = [0] * len(targets)
 
     def choose(self, rows: Rows) -> Choice:
-        pairs = self._choices.of(_field_hashes(rows, self._fields, self._hash_of))
+        pairs = self._choices.of(_field_hashes(rows, self._fields))
         picked = _fewest_sent(pairs, self._sent)
         small = len(self._targets) <= 256  # through bytes it takes a third of the time
         position = np.frombuffer(bytes(picked), np.uint8) if small else np.array(picked, np.intp)
@@ -359,7 +351,7 @@ _KINDS: dict[GroupingType, Callable[[Tasks, np.random.Generator], Chooser]] = {
     "none": _None,
     "shuffle": _Shuffle,
 }
-_BY_KEY: dict[GroupingType, Callable[[Tasks, tuple[int, ...], HashOf], Chooser]] = {
+_BY_KEY: dict[GroupingType, Callable[[Tasks, tuple[int, ...]], Chooser]] = {
     "fields": _Fields,
     "partial-key": _PartialKey,
 }

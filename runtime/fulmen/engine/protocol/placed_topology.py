@@ -77,8 +77,6 @@ class PlacedTopology:
         checkpoint: URI of the store.
         code_folder: Where the classes are; None: installed packages.
         workers: Numbers of the workers that there are: all, but those that are lost.
-        keys_by_text: Whether equal keys with different texts are different keys: the checkpoint
-            was begun when they were.
         shows_emits: Whether summaries tell every tuple that was emitted. For tests.
         limits: Sizes and pauses of the engine.
         sampling: Which trees are traced; None: none.
@@ -94,7 +92,6 @@ class PlacedTopology:
     checkpoint: str
     code_folder: Path | None
     workers: tuple[int, ...] = ()
-    keys_by_text: bool = False
     shows_emits: bool = False
     limits: EngineLimits = LIMITS
     sampling: Sampling | None = None

@@ -4,8 +4,6 @@ from typing import Final
 
 STATE: Final = "state"
 """Keyed state; its segments are in journals whose names begin with this one's, and a dot."""
-FAILURES: Final = "failures"
-"""Keyed state of the engine: how often messages failed, as checkpoints had it before `FAILED`."""
 FAILED: Final = "failed"
 """The messages of a spout that have failed, and how often."""
 DROPPED: Final = "dropped"

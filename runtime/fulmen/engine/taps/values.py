@@ -82,7 +82,7 @@ class Mask:
         return found
 
     def _named(self, fields: Sequence[str], values: Sequence[Any]) -> Any:
-        """Values by field. Whose fields are not known, as of an earlier version, may be masked."""
+        """Values by field. Values whose fields are not known may be secret."""
         if len(fields) == len(values):
             return dict(zip(fields, values, strict=True))
         return MASKED if self._names else values

@@ -1,4 +1,4 @@
-"""The journal of an acker's task that an older version wrote is read by this one.
+"""The format of an acker's journal is what its sample shows.
 
 In `data`, `trees.1` has all trees, and `trees.2` what the next batch changed: one tree ended, one
 was acked in part, one began. If the columns of `Trees` change, add what is written then, and leave

@@ -89,7 +89,6 @@ def test_tasks_of_bolts_that_somebody_receives_from_have_origins_too():
     life = Life()
     life.become(with_results(tracked=False))
     assert life.layout.results == {}
-    assert "results" not in life.layout.to_json()
     life.become(with_results())
     assert life.layout.results == {"count/0": 3, "count/1": 4}
     life.become(with_results(tracked=False))  # some may be left of before

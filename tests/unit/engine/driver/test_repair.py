@@ -240,16 +240,6 @@ def test_a_checkpoint_with_values_of_a_class_that_is_gone_is_repaired():
     assert read_state(store, "keep").tasks == left
 
 
-def test_state_in_the_format_of_before_is_repaired_as_well():
-    kind = thing("Value")
-    records = [pickle.dumps(({"a": 1, "b": kind(), "c": 2}, [])), pickle.dumps(({"d": 3}, ["c"]))]
-    sys.modules.pop(GONE)
-    removed = []
-    found = _journals_of({"state": records}, 0, removed)
-    assert [one.key for one in removed] == ["'b'"]
-    assert KeyedState.restore({"state": [found["state"]]}) == {"a": 1, "d": 3}
-
-
 @pytest.mark.parametrize("name", ["state", "timers"])
 def test_an_older_value_does_not_take_the_place_of_one_that_is_taken_out(name):
     kind = thing("Value")

@@ -21,8 +21,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.engine.driver import migration
-from fulmen.engine.grouping import choosers
 from fulmen.engine.grouping.column_hash import arrow_column_hash, column_hash, java_hash
 from fulmen.engine.grouping.equal_values import equal_hash
 from fulmen.errors import GroupingError
@@ -243,14 +241,3 @@ def counted(checkpoint=None):
 def test_one_task_counts_what_is_equal():
     _, counts = counted()
     assert sorted(n for state in counts for n in state.values()) == [2, 3]
-
-
-def test_a_checkpoint_of_before_goes_on_with_the_tasks_that_have_the_state(monkeypatch):
-    with monkeypatch.context() as before:
-        before.setattr(choosers, "equal_hash", java_hash)
-        before.setattr(migration, "EQUAL_KEYS", "unknown then")
-        first, counts = counted()
-    assert sorted(n for state in counts for n in state.values()) != [2, 3]  # as they were split
-    again, counts_again = counted(first.checkpoint)
-    assert counts_again == [{key: 2 * n for key, n in state.items()} for state in counts]
-    assert counted(again.checkpoint)[1] == [{key: 3 * n for key, n in s.items()} for s in counts]

@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import rewriting
-from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages.failed_messages import (
     LEAST_SHARE,
     FailedMessages,
@@ -138,15 +137,3 @@ def test_equal_reasons_are_in_a_record_once():
     [(data, _)] = messages.updates(1).values()
     assert len(data) < 3000
     assert len(pickle.loads(data)[0]) == 50
-
-
-def test_counts_of_a_checkpoint_of_before_are_taken_over_once():
-    old = KeyedState(name="failures")
-    old["m0"] = 3, "no"
-    journals = {journal: [data] for journal, (data, _) in old.updates(1).items()}
-    messages = FailedMessages.restore(journals)
-    assert messages.tried == {"m0": (3, "no")}
-    found = messages.updates(2)
-    assert found.pop("failed")[1] == 2
-    assert found  # the old journals are dropped, or say that the key is gone
-    assert messages.updates(3) == {}

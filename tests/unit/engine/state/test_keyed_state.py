@@ -371,19 +371,6 @@ def test_a_key_that_is_deleted_stays_so_when_only_older_segments_are_left():
     assert 5 not in kept.restored()
 
 
-def test_state_of_before_there_were_segments_is_read_and_written_anew():
-    kept = Kept()
-    first = pickle.dumps(({"a": 1, "b": 2, "c": 3}, []), 5)
-    kept.journals = {"state": [first, pickle.dumps(({"a": 4}, ["b"]), 5)], "fields": [b""]}
-    state = kept.restored()
-    assert state == {"a": 4, "c": 3}
-    assert state.updates(7) == {}
-    state["d"] = 5
-    kept.add(8, state.updates(8))
-    assert "state" not in kept.journals
-    assert kept.restored() == {"a": 4, "c": 3, "d": 5}
-
-
 def test_several_keyed_states_of_a_task_do_not_mix():
     kept = Kept()
     for name in ("state", "failures"):
@@ -442,17 +429,6 @@ def test_a_key_whose_copy_is_not_equal_to_it_is_refused(calls, key):
     said = f"the key {key!r} of self.state is equal to itself alone: after a restart it would not"
     with pytest.raises(StateError, match=rf"^{re.escape(said)} be found\. Use plain values"):
         state.updates(2, calls)
-
-
-def test_a_key_with_nan_of_before_stays_and_may_be_deleted():
-    journals = {"state": [pickle.dumps(({math.nan: 1, "a": 2}, []), 5)]}
-    state = KeyedState.restore(journals)
-    state["a"] = 3
-    state.updates(1)
-    [lost] = [key for key in state if key != key]
-    del state[lost]
-    state.updates(2)
-    assert state == {"a": 3}
 
 
 # ---- fields ----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 
 from fulmen import Spout
 from fulmen.engine.state.fields import fields_of
-from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
@@ -163,12 +162,6 @@ class PlainTuples(Colors):
 def test_an_id_of_plain_parts_is_none_to_be_refused():
     acked = started_again(object_ids(PlainTuples())).fields("jobs")["acked"]
     assert {color for _, _, (color, _) in acked} == {Color.RED, Color.BLUE}
-
-
-def test_what_a_checkpoint_of_before_has_is_restored():
-    pending = PendingMessages.restore([pickle.dumps(([(5, [Job(1), "a"])], None), 5)])
-    job, letter = pending.msg_ids()
-    assert (job.n, letter) == (1, "a")
 
 
 def test_who_only_looks_reads_what_is_pending_as_it_is():

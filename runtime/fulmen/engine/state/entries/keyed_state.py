@@ -2,15 +2,13 @@
 
 Each task has some journals in the checkpoint. Keyed state has a journal for each segment, which is
 what a commit has written of it. `segments` says which segments are written anew, and
-`segment_format` what is in one. Before format 2 of the checkpoint there was one journal with
-records, replayed in their order.
+`segment_format` what is in one.
 """
 
 from __future__ import annotations
 
 import copy
-import pickle
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import Any
 
@@ -158,7 +156,7 @@ class KeyedState(dict[Any, Any]):
         """
         changed = self._find_changed()
         for key in unusual(changed):
-            if key in self:  # one that was restored may be deleted
+            if key in self:  # it may have been deleted again
                 _refuse_lost(key)
         many = 8 * len(changed) >= len(self) and 2 * self._at_once <= len(changed)
         self._note_by(_Compared if calls > len(self) and many else KeyedState)
@@ -207,9 +205,6 @@ class KeyedState(dict[Any, Any]):
         segments = Segments()
         state = KeyedState(owner=owner, name=name, segments=segments)
         with made_of({} if owner is None else {INSTANCE: owner}):
-            if old := journals.get(name):
-                dict.update(state, replayed(old, pickle.loads))
-                segments.add(name, sum(map(len, old)), [(1.0, list(state))], is_old=True)
             for journal in segment_journals(journals, name):
                 [data] = journals[journal]
                 parts: list[tuple[float, Sequence[Any]]] = []
@@ -232,17 +227,6 @@ def segment_journals(journals: Iterable[str], name: str) -> list[str]:
     return [
         journal for _, journal in sorted(((int(p[1]), int(p[2])), journal) for p, journal in found)
     ]
-
-
-def replayed(records: Iterable[bytes], loads: Callable[[bytes], Any]) -> dict[Any, Any]:
-    """What a log of changes in the format of before adds up to; `loads` reads a record."""
-    items: dict[Any, Any] = {}
-    for data in records:
-        values, deleted = loads(data)
-        items.update(values)
-        for key in deleted:
-            items.pop(key, None)
-    return items
 
 
 def _refuse_lost(key: Any) -> None:

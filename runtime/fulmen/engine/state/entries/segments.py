@@ -47,14 +47,12 @@ class Segment:
         journal: Its name.
         bytes: Its size.
         alone: It is for one large value.
-        is_old: It is of an older format, and written anew at the first opportunity.
         parts: What is in it.
     """
 
     journal: str
     bytes: int
     alone: bool = False
-    is_old: bool = False
     parts: list[Part] = field(default_factory=list)
 
     @property
@@ -115,7 +113,6 @@ class Segments:
         journal: str,
         size: int,
         parts: Iterable[tuple[float, Sequence[Any]]],
-        is_old: bool = False,
     ) -> None:
         """A segment was written, or read. They must come in the order of their commits.
 
@@ -123,7 +120,6 @@ class Segments:
             journal: Its journal.
             size: The size in bytes.
             parts: Keys, and about how many bytes one of them takes in comparison.
-            is_old: It is of an older format.
         """
         by_weight: dict[float, list[Any]] = {}
         for weight, keys in parts:
@@ -131,7 +127,7 @@ class Segments:
         number = sum(map(len, by_weight.values()))
         whole = sum(weight * len(keys) for weight, keys in by_weight.items()) or 1.0
         alone = size >= ALONE_BYTES and number == 1
-        segment = self._segments[journal] = Segment(journal, size, alone, is_old)
+        segment = self._segments[journal] = Segment(journal, size, alone)
         for weight, keys in by_weight.items():
             part = Part(keys, weight * size / whole, len(keys))
             segment.parts.append(part)
@@ -178,7 +174,7 @@ class Segments:
         rest: list[Segment] = []
         small: dict[int, list[Segment]] = defaultdict(list)
         for segment in self._segments.values():
-            if not segment.live or segment.is_old:
+            if not segment.live:
                 yield segment
                 continue
             total += segment.bytes

@@ -18,8 +18,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
-from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.state.journals import FAILED, FAILURES
+from fulmen.engine.state.journals import FAILED
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS, dumps, made_of
 from fulmen.errors import IGNORED, PASSED_ON
@@ -83,7 +82,6 @@ class FailedMessages:
         self._reasons: dict[str, str] = {}  # one object for equal ones: a pickle has it once
         self._changes: list[Change] = []
         self._policy = RewritePolicy()
-        self._earlier: KeyedState | None = None  # what a checkpoint had of it before
 
     @property
     def resting(self) -> int:
@@ -237,7 +235,6 @@ class FailedMessages:
         if tried is not None:
             some = enumerate(tried, len(changes))
             self.tried = dict(one for n, one in some if kept is None or n in kept)
-            self._earlier = None
             self._resting, self._failures = {}, Counter()
         for n, change in enumerate(changes):
             if type(change) is int and kept is not None:
@@ -251,19 +248,15 @@ class FailedMessages:
 
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write, by journal; empty if nothing changed."""
-        found: dict[str, Update] = {}
-        if self._earlier is not None:
-            self._earlier.clear()
-            found, self._earlier = dict(self._earlier.updates(number)), None
-        elif not self._changes:
+        if not self._changes:
             return {}
         alive = len(self._resting) + len(self.tried)
-        if self._policy.rewrite(alive, len(self._changes)) or found:
-            found[self._journal] = self._pickled(self.everything()), number
+        if self._policy.rewrite(alive, len(self._changes)):
+            update = self._pickled(self.everything()), number
         else:
-            found[self._journal] = self._pickled((self._changes, None)), 0
+            update = self._pickled((self._changes, None)), 0
         self._changes = []
-        return found
+        return {self._journal: update}
 
     def everything(self) -> Record:
         """All that rest and all that are tried, as one record."""
@@ -281,8 +274,6 @@ class FailedMessages:
     ) -> FailedMessages:
         """What the checkpoint has of a task. Arguments as for a new one."""
         found = FailedMessages(ids, journal, most_tried)
-        if journal == FAILED and (earlier := _earlier(journals)):
-            found.tried, found._earlier = dict(earlier), earlier
         records = journals.get(journal, ())
         for data in records:
             with made_of({IDS: found.ids}):
@@ -296,11 +287,6 @@ class FailedMessages:
 def _id_in(change: Change) -> Any:
     """The message id of a message that failed, or was acked."""
     return change[0] if len(change) == 1 else change[2]
-
-
-def _earlier(journals: Mapping[str, Sequence[bytes]]) -> KeyedState:
-    """How often messages had failed, as keyed state: checkpoints of before have it."""
-    return KeyedState.restore(journals, name=FAILURES)
 
 
 def _is_in(msg_id: Any, tried: Mapping[Any, Any]) -> bool:
