@@ -145,15 +145,17 @@ class Site:
                 f" those who show a token: this server has none in {TOKEN_ENV}.\n"
             )
             return Answer(text.encode(), status=HTTPStatus.FORBIDDEN)
-        asked = {name: values[-1] for name, values in parse_qs(query).items()}
+        given = parse_qs(query)
+        where = tuple(given.pop("where", ()))
+        asked = {name: values[-1] for name, values in given.items()}
         limit = asked.pop("limit", "0")
         if not (limit.isascii() and limit.isdecimal() and len(limit) <= 9):
             return Answer(b"limit: not a number.\n", status=HTTPStatus.BAD_REQUEST)
-        if wrong := asked.keys() - {"component", "stream", "where", "tree"}:
+        if wrong := asked.keys() - {"component", "stream", "tree"}:
             text = f"{min(wrong)}: there are component, stream, where, tree and limit.\n"
             return Answer(text.encode(), status=HTTPStatus.BAD_REQUEST)
         try:
-            tap = self._taps.open(Wanted(**asked, limit=int(limit)))
+            tap = self._taps.open(Wanted(**asked, where=where, limit=int(limit)))
         except TapRefused as refused:
             return Answer(f"{refused}\n".encode(errors="backslashreplace"), status=refused.status)
         return Answer(b"", "application/x-ndjson", tap=tap)

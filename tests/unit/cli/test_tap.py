@@ -76,7 +76,7 @@ def test_tuples_come_through_a_port_forward(fulmen, kubectl, driver, monkeypatch
     monkeypatch.setenv("FULMEN_METRICS_TOKEN", "s3cret")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # not for what is on this machine
     on_a_cluster(kubectl, driver)
-    wanted = ["--where", "word == 'é'", "--limit", "1"]
+    wanted = ["--where", "word=é", "--where", "n=1", "--limit", "1"]
     result = fulmen("tap", "word-count", "split:default", *wanted)
     assert (result.exit_code, result.stderr) == (0, "1,234 more tuples are not shown.\n")
     assert result.stdout == json.dumps(LINE, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -86,7 +86,7 @@ def test_tuples_come_through_a_port_forward(fulmen, kubectl, driver, monkeypatch
             {
                 "component": ["split"],
                 "stream": ["default"],
-                "where": ["word == 'é'"],
+                "where": ["word=é", "n=1"],
                 "limit": ["1"],
             },
         )

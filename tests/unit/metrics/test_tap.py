@@ -82,12 +82,12 @@ def test_the_page_itself_takes_one(running, server):
 
 
 def test_tuples_are_lines_of_json_until_there_are_as_many_as_were_wanted(running, server, closed):
-    with opened(server, "component=orders&where=id+%3E+0&limit=2") as answer:
+    with opened(server, "component=orders&where=id%3D1&limit=1") as answer:
         assert answer.headers["Content-Type"] == "application/x-ndjson"
         assert answer.headers["Cache-Control"] == "no-store"
         running.step()
         *tuples, end = [json.loads(line) for line in answer if line.strip()]
-    assert [one["values"] for one in tuples] == [{"id": 1, "card": "***"}, {"id": 2, "card": "***"}]
+    assert [one["values"] for one in tuples] == [{"id": 1, "card": "***"}]
     assert end == {"ended": ""}
     assert closed.wait(20)
     assert not running._taps._open

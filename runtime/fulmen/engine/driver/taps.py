@@ -20,7 +20,7 @@ from fulmen.engine.acking.root_ids import SEQUENCE_BITS, root_of, tree_id
 from fulmen.engine.protocol.figures.taps import TappedTuple, TapRequest
 from fulmen.engine.protocol.placed_topology import RESERVED, CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.taps.condition import ConditionError, condition_of
+from fulmen.engine.taps.condition import ConditionError, conditions_of
 from fulmen.engine.taps.kept_lines import KeptLines
 from fulmen.engine.taps.sampler import fields_of
 from fulmen.errors import FulmenError
@@ -59,14 +59,14 @@ class Wanted:
     Attributes:
         component: Whose tuples; "": those of all components, which takes a tree.
         stream: Of that stream alone; "": of all of them.
-        where: The condition that a tuple has to meet; "": none.
+        where: What a tuple has to have: `FIELD=VALUE`, all of them.
         tree: Of that tree alone; "next": the one that begins next; "": of any.
         limit: The tap ends after so many; 0: it does not.
     """
 
     component: str = ""
     stream: str = ""
-    where: str = ""
+    where: tuple[str, ...] = ()
     tree: str = ""
     limit: int = 0
 
@@ -306,7 +306,7 @@ def _check(wanted: Wanted, placed: PlacedTopology, rules: Tap) -> int | None:
         raise TapRefused("the topology has no trees: it is transactional, or has no ackers.")
     streams = _streams(wanted, placed)
     if wanted.where:
-        _check_condition(wanted.where, streams, rules.mask)
+        _check_conditions(wanted.where, streams, rules.mask)
     if wanted.tree == NEXT:
         _check_next(wanted, placed)
     if wanted.tree in ("", NEXT):
@@ -377,18 +377,18 @@ def _no_such(kind: str, name: str, names: Collection[str]) -> TapRefused:
     return TapRefused(f"there is no {kind} {name!r}. {cure}", HTTPStatus.NOT_FOUND)
 
 
-def _check_condition(text: str, streams: Sequence[tuple[str, ...]], mask: Sequence[str]) -> None:
+def _check_conditions(
+    texts: Sequence[str], streams: Sequence[tuple[str, ...]], mask: Sequence[str]
+) -> None:
     try:
-        condition = condition_of(text)
+        conditions = conditions_of(texts)
     except ConditionError as error:
         raise TapRefused(str(error)) from None
-    if hidden := condition.names & set(mask):
-        raise TapRefused(
-            f"the condition asks for {min(hidden)!r}, which the topology's `tap.mask` hides."
-        )
-    if not any(condition.fields <= set(fields) for fields in streams):
+    if hidden := {name for one in conditions for name in one.path} & set(mask):
+        raise TapRefused(f"--where asks for {min(hidden)!r}, which `tap.mask` hides.")
+    asked = {one.path[0] for one in conditions}
+    if not any(asked <= set(fields) for fields in streams):
         known = {name: None for fields in streams for name in fields}
-        unknown = sorted(condition.fields - known.keys())
-        if unknown:
+        if unknown := sorted(asked - known.keys()):
             raise _no_such("field", unknown[0], known)
-        raise TapRefused("the condition asks for fields that no stream has together.")
+        raise TapRefused("--where asks for fields that no stream has together.")

@@ -16,7 +16,7 @@ from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.root_ids import TRACED, root_ids, without_traced
 from fulmen.engine.protocol.figures.taps import Tapped, TappedTuple, TapRequest
 from fulmen.engine.protocol.placed_topology import RESERVED, PlacedTopology
-from fulmen.engine.taps.condition import condition_of
+from fulmen.engine.taps.condition import conditions_of
 from fulmen.engine.taps.values import TO_COMPARE, Mask
 from fulmen.engine.tuples.chunk import Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -135,7 +135,7 @@ class _Tap:
         self._streams = streams
         self._tapped = tapped
         self._mask = Mask(request.mask)
-        self._condition = condition_of(request.where) if request.where else None
+        self._conditions = conditions_of(request.where)
         self._room, self._looks = request.most, LOOKS
 
     def take(
@@ -165,9 +165,10 @@ class _Tap:
             return fields_of(self._streams[component], of)
 
         row = self._mask.tuple(stream, names(stream), values, names)
-        if self._condition is not None:
+        if self._conditions:
             self._looks -= 1
-            if not self._condition.is_met(_Compared(self._mask, row)):
+            values = _Compared(self._mask, row)
+            if not all(one.is_met(values) for one in self._conditions):
                 return
         self._room -= 1
         data = self._mask.dumps(row)
@@ -175,7 +176,7 @@ class _Tap:
 
 
 class _Compared(dict[str, Any]):
-    """The values of a tuple as a condition has them: those that it asks for."""
+    """The values of a tuple as conditions have them: those that they ask for."""
 
     def __init__(self, mask: Mask, row: Mapping[str, Any]) -> None:
         super().__init__()

@@ -149,24 +149,24 @@ def test_each_worker_shows_some_of_all_streams_or_of_one(running):
 
 
 def test_only_tuples_that_meet_a_condition_are_shown(running):
-    tuples, others = seen(running, component="orders", where="country == 'FR' and id > 30")
+    tuples, others = seen(running, component="orders", where=("country=FR",))
     ids = [t["values"]["id"] for t in tuples]
-    assert ids == [33 + 3 * i for i in range(taps_module.MOST_TUPLES)]
+    assert ids == [3 * i for i in range(taps_module.MOST_TUPLES)]
     assert others == EMITTED - (ids[-1] + 1)
 
 
 def test_a_condition_is_asked_about_some_tuples_of_a_batch_alone(running, monkeypatch):
     monkeypatch.setattr(sampler, "LOOKS", 10)
-    tuples, others = seen(running, component="orders", where="id >= 9")
+    tuples, others = seen(running, component="orders", where=("id=9",))
     assert [t["values"]["id"] for t in tuples] == [9]
     assert others == EMITTED - 10
 
 
 def test_arrow_and_untracked_tuples_are_shown(running):
-    tuples, _ = seen(running, component="columns", where="id < 3 or id == -1")
+    tuples, _ = seen(running, component="columns")
     assert {t["values"]["id"] for t in tuples} >= {0, 1, 2}
     assert all(t["values"]["card"] == "***" for t in tuples)
-    (untracked, *_), _ = seen(running, component="orders", where="id == -1")
+    (untracked, *_), _ = seen(running, component="orders", where=("id=-1",))
     assert untracked["trees"] == []
 
 
@@ -227,7 +227,7 @@ def test_tuples_of_attempts_that_come_to_nothing_are_not_shown():
             return rows
 
     running = started(jobs=Losing(clock, store=store), store=store, clock=clock)
-    with running._taps.open(Wanted("orders", where="id >= 0")) as tap:
+    with running._taps.open(Wanted("orders")) as tap:
         for _ in range(4):
             running.step()
         found = [line for line in lines_of(tap) if "values" in line]
@@ -326,24 +326,24 @@ def refused(running, **wanted):
             " double:default, double:odd, pair:default, columns:default.",
         ),
         (
-            {"component": "orders", "where": "contry == 'DE'"},
+            {"component": "orders", "where": ("contry=DE",)},
             404,
             "there is no field 'contry'. Did you mean 'country'?",
         ),
         (
-            {"component": "double", "where": "id == 1 and odd == 1"},
+            {"component": "double", "where": ("id=1", "odd=1")},
             400,
-            "the condition asks for fields that no stream has together.",
+            "--where asks for fields that no stream has together.",
         ),
         (
-            {"component": "orders", "where": "card == 'card-1'"},
+            {"component": "orders", "where": ("card=card-1",)},
             400,
-            "the condition asks for 'card', which the topology's `tap.mask` hides.",
+            "--where asks for 'card', which `tap.mask` hides.",
         ),
         (
-            {"component": "orders", "where": "id.card == 'card-1'"},
+            {"component": "orders", "where": ("id.card=card-1",)},
             400,
-            "the condition asks for 'card', which the topology's `tap.mask` hides.",
+            "--where asks for 'card', which `tap.mask` hides.",
         ),
         (
             {"tree": "7"},
@@ -368,8 +368,8 @@ def test_what_can_not_be_shown_is_refused(idle, wanted, status, text):
 
 
 def test_a_condition_that_can_not_be_read_is_refused(idle):
-    status, text = refused(idle, component="orders", where="id >")
-    assert (status, "can't be read: invalid syntax" in text) == (400, True)
+    status, text = refused(idle, component="orders", where=("id >",))
+    assert (status, text.startswith("'id >' is no condition: write FIELD=VALUE")) == (400, True)
 
 
 def test_dead_letters_can_be_looked_at():

@@ -28,9 +28,10 @@ _WITHOUT_DRIVER = "there are no tuples"
 @click.argument("component", required=False)
 @click.option(
     "--where",
-    metavar="CONDITION",
-    default="",
-    help="Only tuples that meet it, such as 'amount > 100 and country == \"DE\"'.",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    help="Only tuples with that value, such as country=DE or user.age=7. May be given several"
+    " times: then all have to hold.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="End after N tuples.")
 @click.option(
@@ -49,7 +50,7 @@ def tap(
     kubectl: Kubectl,
     name: str | None,
     component: str | None,
-    where: str,
+    where: tuple[str, ...],
     limit: int | None,
     tree: str,
     url: str | None,
@@ -73,7 +74,8 @@ def tap(
         raise BadInput("name the component whose tuples are to be shown, or give --tree.")
     of, _, stream = (component or "").partition(":")
     wanted = {"component": of, "stream": stream, "where": where, "tree": tree, "limit": limit}
-    path = f"api/tap?{urlencode({key: value for key, value in wanted.items() if value})}"
+    given = {key: value for key, value in wanted.items() if value}
+    path = f"api/tap?{urlencode(given, doseq=True)}"
     others = 0
     try:
         with _server(kubectl, name, url) as address:

@@ -14,7 +14,7 @@ class TapRequest(NamedTuple):
         number: The tap's. Its tuples come back with it.
         component: Whose tuples; "": those of all components.
         stream: Of that stream alone; "": of all of them.
-        where: The condition that a tuple has to meet; "": none.
+        where: What a tuple has to have: `FIELD=VALUE`, all of them.
         mask: The fields whose values are not shown.
         most: How many tuples each stage may give on each worker.
         roots: The trees that a tuple has to be part of one of; none: it may be of any, or of none.
@@ -24,7 +24,7 @@ class TapRequest(NamedTuple):
     number: int
     component: str
     stream: str
-    where: str
+    where: tuple[str, ...]
     mask: tuple[str, ...]
     most: int
     roots: tuple[int, ...] = ()
