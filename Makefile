@@ -118,6 +118,10 @@ bench: classes ## measure latency and throughput on this machine (BENCH_ARGS=--s
 format: setup ## format the code and mend what the linter can
 	@$(BIN)/ruff check --fix --quiet && $(BIN)/ruff format --quiet
 
+.PHONY: dashboard
+dashboard: setup ## write the dashboard for Grafana, charts/fulmen/dashboards/topology.json
+	@$(BIN)/python scripts/dashboard.py
+
 .PHONY: lock
 lock: setup ## choose the newest versions anew and write constraints.txt
 	@scripts/lock

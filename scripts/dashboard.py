@@ -1,6 +1,6 @@
 """Writes the dashboard for Grafana into the chart, with Grafana's own library for that.
 
-.venv/bin/python scripts/dashboard.py
+It is not kept in the repository: make dashboard
 """
 
 import json
@@ -343,4 +343,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
+    FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(text(), encoding="utf-8")

@@ -21,15 +21,16 @@ def helm(*args, fails=False):
     return done.stderr if fails else done.stdout
 
 
-def template(*values, hooks=False):
+def template(*values, hooks=False, chart=CHART):
     """The objects of the chart by kind, namespace and name, with some values set.
 
     Args:
         values: What is set.
+        chart: The folder of the chart.
         hooks: Take what `helm test` makes, instead of what is installed.
     """
     settings = [part for value in values for part in ("--set", value)]
-    text = helm("template", "fulmen", str(CHART), "--namespace", "tools", *settings)
+    text = helm("template", "fulmen", str(chart), "--namespace", "tools", *settings)
     objects = [thing for thing in yaml.load_all(text, yaml.CSafeLoader) if thing]
     return {
         (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o

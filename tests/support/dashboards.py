@@ -3,13 +3,14 @@
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import yaml
 
 from support.charts import CHART
 from support.scrapes import PAGE, documented
+from support.scripts import script
 
-DASHBOARD = CHART / "dashboards" / "topology.json"
 OPERATIONS = PAGE.with_name("operations.md")
 ALERTS = CHART / "alerts.yaml"
 TARGET_LABELS = {"namespace", "pod", "container", "endpoint", "job", "instance"}
@@ -38,8 +39,10 @@ class Query:
         return re.sub(r"\$\w+", lambda found: values[found[0]], self.text)
 
 
+@cache
 def dashboard():
-    return json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    """What `make dashboard` writes."""
+    return json.loads(script("dashboard").text())
 
 
 def panels():

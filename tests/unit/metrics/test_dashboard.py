@@ -5,7 +5,6 @@ import re
 import pytest
 
 from support.dashboards import (
-    DASHBOARD,
     TARGET_LABELS,
     alerts,
     check_names,
@@ -15,7 +14,6 @@ from support.dashboards import (
     panels,
 )
 from support.scrapes import PAGE, documented
-from support.scripts import script
 
 QUERIES = panel_queries()
 ALERTS = alerts()
@@ -23,11 +21,6 @@ ROWS = [
     *("At a glance", "__acker throughput", "Transactions"),
     *("Components", "Lag and backpressure", "Workers", "Batches", "Recoveries"),
 ]
-
-
-def test_the_file_is_what_the_script_makes():
-    text = DASHBOARD.read_text(encoding="utf-8")
-    assert script("dashboard").text() == text, "run scripts/dashboard.py"
 
 
 def test_rows_and_variables():

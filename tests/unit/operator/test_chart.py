@@ -1,6 +1,7 @@
 """The chart: valid, with no more rights than are used, in one namespace or in all."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -326,16 +327,17 @@ def test_alerts_on_demand():
     assert rule["spec"] == yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
 
 
-def test_the_dashboard_on_demand():
-    config_map = template("grafanaDashboard.enabled=true")["ConfigMap", "tools", "fulmen-dashboard"]
-    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+def test_the_dashboard_on_demand(tmp_path):
+    chart = shutil.copytree(CHART, tmp_path / "fulmen", ignore=lambda *_: ["dashboards"])
+    wanted = "grafanaDashboard.enabled=true"
+    assert "Write it with: make dashboard" in helm("template", chart, "--set", wanted, fails=True)
+    (chart / "dashboards").mkdir()
+    (chart / "dashboards" / "topology.json").write_text(json.dumps(dashboard()), encoding="utf-8")
+    objects = template(wanted, "grafanaDashboard.labels.boards=mine", chart=chart)
+    config_map = objects["ConfigMap", "tools", "fulmen-dashboard"]
+    labels = config_map["metadata"]["labels"]
+    assert (labels["grafana_dashboard"], labels["boards"]) == ("1", "mine")
     assert json.loads(config_map["data"]["fulmen-topology.json"]) == dashboard()
-
-
-def test_the_sidecar_may_look_for_another_label():
-    objects = template("grafanaDashboard.enabled=true", "grafanaDashboard.labels.boards=mine")
-    labels = objects["ConfigMap", "tools", "fulmen-dashboard"]["metadata"]["labels"]
-    assert labels["boards"] == "mine"
 
 
 def test_values_that_do_not_exist_are_refused():

@@ -3,13 +3,10 @@
 What is said is what docs/migration.md says, in the words of the part at hand.
 """
 
-import ast
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fulmen import api
-from fulmen.topology.code.sources import class_tree
 from fulmen.topology.problems import did_you_mean
 
 _STREAMPARSE = {
@@ -75,30 +72,7 @@ def leftovers(instance: Any) -> Iterator[tuple[str, str]]:
         base = next(b for b in _STREAMPARSE if issubclass(cls, b))
         if name in vars(cls) and getattr(cls, method, None) is getattr(base, method, None):
             yield f"{who}.{name} is never called: it is streamparse's", f"Write def {ours}."
-    if not hasattr(instance, "emit") and _uses_self_emit(cls):
-        collector = "collector" if isinstance(instance, api.BasicBolt) else "self.collector"
-        message = f"{who} calls self.emit, which is streamparse's"
-        yield message, f"Write {collector}.emit(values); {GUIDE} has the rest."
 
 
 def _streamparse_names(cls: type) -> Mapping[str, str]:
     return next((names for base, names in _STREAMPARSE.items() if issubclass(cls, base)), {})
-
-
-def _uses_self_emit(cls: type) -> bool:
-    """Whether a method reads `self.emit`, and none sets it."""
-    functions = [f for f in vars(cls).values() if inspect.isfunction(f)]
-    if not any("emit" in f.__code__.co_names for f in functions):
-        return False
-    tree = class_tree(cls)
-    if tree is None:
-        return False
-    found = [
-        node.ctx
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr == "emit"
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    ]
-    return bool(found) and all(isinstance(ctx, ast.Load) for ctx in found)

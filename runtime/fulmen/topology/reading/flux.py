@@ -17,8 +17,6 @@ FLUX = {
     "components": "values in config of a spout or bolt, which open or prepare receive; or write "
     "the topology in Python",
     "topologySource": "a file in Python that defines topology = TopologyBuilder(…)",
-    "includes": "not there: write one file",
-    "workerHooks": "not there",
 }
 """Fields of a Flux file, and what they are here."""
 _OWN = ("apiVersion", "kind", "metadata", "spec")
