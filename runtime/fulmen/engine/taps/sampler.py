@@ -167,8 +167,8 @@ class _Tap:
         row = self._mask.tuple(stream, names(stream), values, names)
         if self._conditions:
             self._looks -= 1
-            values = _Compared(self._mask, row)
-            if not all(one.is_met(values) for one in self._conditions):
+            compared = _Compared(self._mask, row)
+            if not all(one.is_met(compared) for one in self._conditions):
                 return
         self._room -= 1
         data = self._mask.dumps(row)
