@@ -76,6 +76,8 @@ class Access:
     async def observe(self, key: Key) -> Observed | None:
         """Everything about a topology; None if it is gone."""
         topology = self._store.get("Topology", key.namespace, key.name)
+        if topology is not None and "spec" not in topology:  # it was too large to be held
+            topology = await listed(self._api, "Topology", key.namespace, key.name)
         if topology is None:
             self._unwatched.forget(key)
             return None

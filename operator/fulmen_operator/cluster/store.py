@@ -4,8 +4,8 @@ What the operator itself writes comes in at once, with the API server's answer, 
 decided from a state that is known to be over; when the watch tells the same, it is no news.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import KIND
@@ -13,6 +13,10 @@ from fulmen_operator.model import Key, Object, label, name_of, uid_of
 
 DROPPED: Final = "managedFields"
 """Of metadata: large, and never looked at."""
+LARGE: Final = {"Topology": "spec", "ConfigMap": "data"}
+"""What is left out of objects that have very much of it: it is asked for when it is needed."""
+MOST_VALUES: Final = 2_000
+MOST_CHARACTERS: Final = 64 * 1024
 Place = tuple[str, str, str]
 """Kind, namespace and name."""
 Namespaces = frozenset[str] | None
@@ -55,6 +59,9 @@ class WatchCache:
         kept = {**thing, "metadata": meta}
         if kind == "ConfigMap" and not _is_revision(kept):
             kept = {"metadata": meta}  # code, nearly a megabyte each, is never looked at
+        part = LARGE.get(kind, "")
+        if is_large(kept.get(part)):
+            kept = {field: value for field, value in kept.items() if field != part}
         known = self._things.get(place)
         if known is not None:
             same = uid_of(known) == meta["uid"]
@@ -107,6 +114,25 @@ class WatchCache:
         self._of[key].discard(place)
         if not self._of[key]:
             del self._of[key]
+
+
+def is_large(value: Any) -> bool:
+    """Whether a value has so much in it that not all such are held. Looks at no more than that."""
+    rest, characters = [value], 0
+    for _ in range(MOST_VALUES):
+        if not rest:
+            return False
+        one = rest.pop()
+        if isinstance(one, str):
+            characters += len(one)
+        elif isinstance(one, Mapping):
+            characters += sum(map(len, one))
+            rest.extend(one.values())
+        elif isinstance(one, list):
+            rest.extend(one)
+        if characters > MOST_CHARACTERS:
+            return True
+    return bool(rest)
 
 
 def version_of(thing: Object) -> int:

@@ -8,6 +8,7 @@ from typing import Final
 
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import CallFailed, Overtaken
+from fulmen_operator.controller.metered import Metered
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
@@ -224,7 +225,9 @@ async def work(queue: Queue[Key], access: Access, settings: Settings, memory: Me
     while True:
         key = await queue.get()
         started = monotonic()
-        result = await _one(key, queue, access, settings, memory)
+        one = Metered(_one(key, queue, access, settings, memory))
+        result = await one
+        queue.charge(key, one.seconds)
         RECONCILES.labels(result).inc()
         SECONDS.observe(monotonic() - started)
         await asyncio.sleep(0)  # many in a row may cost no call, and the lease has to be renewed

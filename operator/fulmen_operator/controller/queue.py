@@ -1,8 +1,15 @@
-"""Topologies to look at: each once, at its time, one at a time, later after failures."""
+"""Topologies to look at: each once, at its time, one at a time, later after failures, fairly.
+
+Whoever may write topologies of one namespace may have as much to do as they like: many, which
+change all the time, each of which takes long. So namespaces take turns, none has all that work on
+the queue, and one whose topologies hold up everything rests for longer than it has done so.
+"""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from math import inf
 from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -10,6 +17,13 @@ K = TypeVar("K", bound=Hashable)
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 300.0
 RESYNC_SECONDS: Final = 600.0
+MOST_OF_A_GROUP: Final = 4
+"""Keys of one group that are worked on at once; there are more that work."""
+LIGHT_SECONDS: Final = 0.05
+"""What a key may take of the one thread that there is, for nothing."""
+REST: Final = 4.0
+"""For how many times of what a key has taken beyond that its group rests."""
+LONGEST_REST: Final = 10.0
 
 
 class Queue(Generic[K]):
@@ -21,14 +35,22 @@ class Queue(Generic[K]):
     Args:
         clock: Seconds that only grow.
         jitter: A number from 0 to 1, by which keys are kept from coming all at once.
+        group: What keys have in common that take turns with others: the namespace.
     """
 
-    def __init__(self, clock: Callable[[], float], jitter: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        jitter: Callable[[], float],
+        group: Callable[[K], Hashable],
+    ) -> None:
         self._clock = clock
         self._jitter = jitter
+        self._group = group
         self._due: dict[K, float] = {}
         self._running: dict[K, float] = {}
         self._failures: dict[K, int] = {}
+        self._turns: dict[Hashable, float] = {}  # when it was each group's, or will be again
         self._changed = asyncio.Event()
         self._moved = clock()
 
@@ -54,13 +76,27 @@ class Queue(Generic[K]):
         """The next key that is due, which is then being worked on until `done` or `failed`."""
         while True:
             self._changed.clear()
-            waiting = [(due, key) for key, due in self._due.items() if key not in self._running]
-            due, key = min(waiting, key=lambda entry: entry[0], default=(None, None))
-            if due is not None and key is not None and due <= self._clock():
+            now, waiting = self._clock(), self._waiting()
+            turn = min(
+                ((turn, due, key) for turn, due, key in waiting if max(turn, due) <= now),
+                key=lambda entry: entry[:2],
+                default=None,
+            )
+            if turn is not None:
+                key = turn[2]
                 del self._due[key]
-                self._running[key] = self._clock()
+                self._running[key] = self._turns[self._group(key)] = now
                 return key
-            await self._wait(None if due is None else due - self._clock())
+            await self._wait(min((max(turn, due) - now for turn, due, _ in waiting), default=None))
+
+    def _waiting(self) -> list[tuple[float, float, K]]:
+        """Keys that may be given out in time, with their groups' turns and their own times."""
+        running = Counter(map(self._group, self._running))
+        return [
+            (self._turns.get(group, -inf), due, key)
+            for key, due in self._due.items()
+            if key not in self._running and running[group := self._group(key)] < MOST_OF_A_GROUP
+        ]
 
     async def _wait(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
@@ -84,10 +120,20 @@ class Queue(Generic[K]):
         self._finish(key, delay)
         return delay
 
+    def charge(self, key: K, seconds: float) -> None:
+        """Let a key's group rest: it has held up all others for so many seconds."""
+        rest = min(LONGEST_REST, REST * (seconds - LIGHT_SECONDS))
+        if rest > 0:
+            group, now = self._group(key), self._clock()
+            self._turns[group] = max(now, self._turns.get(group, now)) + rest
+
     def forget(self, key: K) -> None:
         """A key that was worked on is gone: it comes again only if it is added."""
         self._failures.pop(key, None)
         self._running.pop(key, None)
+        group = self._group(key)
+        if group not in map(self._group, self._due.keys() | self._running.keys()):
+            self._turns.pop(group, None)
         self._moved = self._clock()
         self._changed.set()
 

@@ -15,7 +15,7 @@ from fulmen_operator.controller.watching import keep_fresh
 from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
 
-WORKERS: Final = 4
+WORKERS: Final = 6
 
 
 async def serve(api: ApiServer, store: WatchCache, queue: Queue[Key], settings: Settings) -> None:

@@ -28,7 +28,8 @@ WATCHED: Final = (
 )
 REFRESH_SECONDS: Final = 600
 RETRY_SECONDS: Final = 5
-PAGE: Final = "500"
+PAGE: Final = 20
+"""Objects in one answer: each may have a megabyte and a half, which Python takes ten times for."""
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ async def refresh(api: ApiServer, store: WatchCache, namespaces: Sequence[str]) 
 async def _refresh(api: ApiServer, store: WatchCache, kind: str, namespace: str) -> set[Key]:
     """ConfigMaps without content: revisions are asked for when they are needed."""
     news: set[Key] = set()
-    query = {"limit": PAGE}
+    query = {"limit": str(PAGE)}
     if kind != "Topology":
         query["labelSelector"] = contract.TOPOLOGY_LABEL
     found, version, path = [], 0, KINDS[kind].path(namespace)

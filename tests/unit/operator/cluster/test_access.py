@@ -92,3 +92,19 @@ def test_of_a_topology_that_is_gone_no_code_is_held(large):
     access._store.remove("Topology", KEY.namespace, KEY.name, large.topology["metadata"]["uid"])
     asyncio.run(access.observe(KEY))
     assert access._unwatched._code == {}
+
+
+@pytest.mark.parametrize(
+    "config", [{"x": list(range(20_000))}, {"x": "y" * 100_000}, {"y" * 70_000: 1}]
+)
+def test_of_a_topology_with_very_much_in_it_little_is_held_and_it_runs(config):
+    cluster = FakeCluster()
+    cluster.change({"spec.config": config})
+    cluster.settle()
+    access = cluster.access()
+    seen = asyncio.run(access.observe(KEY))
+    assert (seen.topology["spec"]["config"], seen.revision is not None) == (config, True)
+    assert (
+        len(pickle.dumps([access._store.all_of("Topology"), access._store.of(KEY, "ConfigMap")]))
+        < 10_000
+    )

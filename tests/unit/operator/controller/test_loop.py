@@ -25,7 +25,7 @@ class Clock:
 def worked(cluster, rounds=1, memory=None):
     """Let a worker take what is due, so many times; returns the queue and its clock."""
     clock = Clock()
-    queue = Queue(clock, lambda: 0.0)
+    queue = Queue(clock, lambda: 0.0, str)
     access = cluster.access()
 
     async def run():
@@ -92,7 +92,7 @@ def test_a_topology_that_is_gone_is_forgotten():
     assert readiness() == 0
     cluster.remove("Topology", KEY.name)
     clock = Clock()
-    queue = Queue(clock, lambda: 0.0)
+    queue = Queue(clock, lambda: 0.0, str)
     access = cluster.access()
     memory = Memory(refusals={KEY: Refusal("Refused", "no")}, trials={KEY: ("a", "", 0.0)})
 
@@ -111,7 +111,7 @@ def test_a_topology_that_is_gone_is_forgotten():
 
 def test_others_have_their_turn_between_topologies_that_cost_no_call():
     cluster, clock = FakeCluster(), Clock()
-    queue = Queue(clock, lambda: 0.0)
+    queue = Queue(clock, lambda: 0.0, str)
     for number in range(20):
         queue.add(Key(KEY.namespace, f"gone-{number}"))
 

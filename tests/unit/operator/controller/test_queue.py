@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from fulmen_operator.controller.queue import RESYNC_SECONDS, Queue
+from fulmen_operator.controller.queue import (
+    LIGHT_SECONDS,
+    MOST_OF_A_GROUP,
+    REST,
+    RESYNC_SECONDS,
+    Queue,
+)
 
 
 class Clock:
@@ -24,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def queue(clock):
-    return Queue(clock, lambda: 0.5)
+    return Queue(clock, lambda: 0.5, lambda key: key[:1])
 
 
 def taken(queue):
@@ -174,3 +180,36 @@ def test_waiting_ends_when_a_key_is_added(queue):
         return await task
 
     assert asyncio.run(wait_and_add()) == "a"
+
+
+def test_namespaces_take_turns_however_many_are_due_in_one(queue, clock):
+    for key in ("a1", "a2", "a3", "b1"):
+        queue.add(key)
+        clock.now += 1
+    taken(queue)
+    clock.now += 1
+    assert (taken(queue), taken(queue)) == ("b1", "a2")
+
+
+def test_one_namespace_never_has_all_that_work(queue):
+    for number in range(MOST_OF_A_GROUP + 1):
+        queue.add(f"a{number}")
+    busy = [taken(queue) for _ in range(MOST_OF_A_GROUP)]
+    assert taken(queue) is None
+    queue.add("b1")
+    assert taken(queue) == "b1"
+    queue.done(busy[0])
+    assert taken(queue) == f"a{MOST_OF_A_GROUP}"
+
+
+def test_a_namespace_that_has_held_up_all_others_rests_for_longer_and_they_do_not(queue, clock):
+    for key in ("a1", "a2", "a3", "b1"):
+        queue.add(key)
+    for key in (taken(queue), taken(queue)):
+        queue.done(key)
+        queue.charge(key, LIGHT_SECONDS + 1.0 if key == "a1" else LIGHT_SECONDS)
+    assert taken(queue) is None
+    queue.add("b1")
+    assert taken(queue) == "b1"
+    clock.now += REST
+    assert taken(queue) == "a2"

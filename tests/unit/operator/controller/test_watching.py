@@ -83,7 +83,7 @@ def fill(api, store, queue):
 
 
 def test_what_is_there_at_the_start_is_looked_at_though_it_is_no_news_to_the_watch(cluster):
-    running, queue = Running(Settings()), Queue(lambda: 0.0, lambda: 0.0)
+    running, queue = Running(Settings()), Queue(lambda: 0.0, lambda: 0.0, str)
     running.queue = queue
     fill(cluster.api, running.store, queue)
     assert set(queue._due) == {KEY}
@@ -97,7 +97,7 @@ def test_what_is_there_at_the_start_is_looked_at_though_it_is_no_news_to_the_wat
 
 def test_while_the_api_server_is_away_it_is_asked_again(caplog, monkeypatch):
     monkeypatch.setattr(watching, "RETRY_SECONDS", 0)
-    store, queue = WatchCache(), Queue(lambda: 0.0, lambda: 0.0)
+    store, queue = WatchCache(), Queue(lambda: 0.0, lambda: 0.0, str)
     fill(Paged(failures=2), store, queue)
     assert store.get("Topology", "blue", "t2")
     assert "no route" in caplog.text

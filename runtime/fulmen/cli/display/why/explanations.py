@@ -97,8 +97,8 @@ EXPLANATIONS: Final = (
     Explanation(
         ("Refused",),
         ("Ready", "Placed"),
-        "the API server does not let the operator make something: quota, admission, a mistake"
-        " in `podTemplate`",
+        "the API server does not let the operator make something: a quota, an admission policy"
+        " or webhook, or a right that the operator lacks",
         "the message says what; it is tried again",
     ),
     Explanation(
