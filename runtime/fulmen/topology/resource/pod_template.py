@@ -20,8 +20,9 @@ from fulmen.topology.resource.base import OWN
 from fulmen.topology.resource.quantity import amount
 
 ROOT: Final = "PodTemplateSpec"
+PARTS: Final = ("metadata", "spec")
 OF_ALL: Final = ("apiVersion", "kind")
-"""What an object of Kubernetes may have beside that, to no effect here."""
+"""What an object of Kubernetes may have beside them, to no effect here."""
 TYPO: Final = 0.85
 """So alike are names of which one is the other, misspelled: two characters of twelve differ."""
 
@@ -47,8 +48,8 @@ _PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def shaped(template: dict[str, Any]) -> dict[str, Any]:
-    """The same, if it is one; else pydantic reports all mistakes at once."""
-    found = list(islice(mistakes(template), MOST_TOLD + 1))
+    """The same, if pods can be made of it; else pydantic reports all mistakes at once."""
+    found = list(islice(_in_parts(template), MOST_TOLD + 1))
     errors = [mistake for mistake in found if mistake.severity == "error"]
     if len(found) > MOST_TOLD:  # and no more were looked for
         errors = [replace(mistake, severity="error") for mistake in found]
@@ -62,11 +63,14 @@ def mistakes(template: Mapping[str, Any]) -> Iterator[Problem]:
 
     What Kubernetes may have in a newer version is a warning.
     """
-    known = {field.rstrip("!") for field in kinds()[ROOT]}
-    for field in sorted(set(template) - known - {*OF_ALL}):
+    for field in sorted(set(template) - {*PARTS, *OF_ALL}):
         message = f"{field!r} is no part of a pod template, which has metadata and spec"
         yield Problem("", message, f"Write it below spec: {{spec: {{{field}: …}}}}.")
-    own = {field: value for field, value in template.items() if field in known}
+    yield from _in_parts(template)
+
+
+def _in_parts(template: Mapping[str, Any]) -> Iterator[Problem]:
+    own = {field: value for field, value in template.items() if field in PARTS}
     yield from _mistakes(own, ROOT, "", "podTemplate")
 
 

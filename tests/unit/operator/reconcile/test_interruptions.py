@@ -182,6 +182,9 @@ class Stopped:
         self._api, self._number, self._meanwhile = api, number, meanwhile
         self.left = 7.0
 
+    def now(self):
+        return self._api.now()
+
     async def call(self, *args, **options):
         if self._number == 0:
             self.left = 0.0
