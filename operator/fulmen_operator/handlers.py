@@ -87,9 +87,8 @@ class NoHistory(kopf.DiffBaseStorage):
         """It is never asked for."""
 
 
-@kopf.on.startup()
-async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> None:
-    """Set kopf up to watch and to do nothing else; begin to work."""
+def configure(settings: kopf.OperatorSettings) -> None:
+    """Have kopf watch, hold little of what it is told, and do nothing else."""
     settings.posting.enabled = False
     settings.scanning.disabled = True  # namespaces and kinds don't come and go for us
     settings.networking.error_backoffs = [1, 1, 2, 3, 5, 8, 13, 21, *[30] * 10_000]
@@ -103,6 +102,12 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     settings.watching.chunk_size = PAGE
     settings.watching.connect_timeout = 30
     settings.networking.request_timeout = 60
+
+
+@kopf.on.startup()
+async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> None:
+    """Begin to work."""
+    configure(settings)
     api = await memo.open.enter_async_context(KubernetesApi())
     await must_be_served(api)
     follow(memo)

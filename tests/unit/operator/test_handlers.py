@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 
 from fulmen_operator import handlers, metrics
 from fulmen_operator.cluster.api import CallFailed
-from fulmen_operator.controller.watching import WATCHED
+from fulmen_operator.controller.watching import PAGE, WATCHED
 from fulmen_operator.handlers import must_be_served
 from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
@@ -153,3 +153,11 @@ def test_kopf_gets_no_handler_that_would_add_a_finalizer():
     assert not registry._changing.get_all_handlers()
     assert not registry._spawning.get_all_handlers()
     assert len(list(registry._watching.get_all_handlers())) == len(WATCHED)
+
+
+def test_kopf_copies_nothing_of_what_a_watch_tells_and_reads_lists_in_small_pages():
+    settings = kopf.OperatorSettings()
+    handlers.configure(settings)
+    history = settings.persistence.diffbase_storage
+    assert (history.build(body={"spec": {"a": 1}}), history.fetch(body={})) == ({}, None)
+    assert settings.watching.chunk_size == PAGE

@@ -8,8 +8,9 @@ from prometheus_client import REGISTRY
 from fulmen.kube.contract import DriverPhase, Report
 from fulmen_operator import metrics
 from fulmen_operator.controller.loop import Memory, work
-from fulmen_operator.controller.queue import Queue
+from fulmen_operator.controller.queue import LIGHT_SECONDS, REST, Queue
 from fulmen_operator.model import Key, Refusal
+from support.cpu import burn
 from support.fake_cluster import KEY, FakeCluster
 
 
@@ -220,3 +221,30 @@ def test_whether_topologies_are_ready_is_told():
     cluster.change({"spec.state": "Suspended"})
     cluster.settle()
     assert readiness() is None
+
+
+def test_a_namespace_rests_whose_topology_took_long_to_look_at():
+    cluster, clock = FakeCluster(), Clock()
+    queue = Queue(clock, lambda: 0.0, lambda key: key.namespace)
+    access = cluster.access()
+    observe = access.observe
+
+    async def slowly(key):
+        burn(2 * LIGHT_SECONDS if key.namespace == "dear" else 0.0)
+        return await observe(key)
+
+    access.observe = slowly
+    for namespace in ("light", "dear"):
+        queue.add(Key(namespace, "gone"))
+        queue.add(Key(namespace, "later"), delay=60)
+
+    async def turns():
+        task = asyncio.ensure_future(work(queue, access, cluster.settings, Memory()))
+        while len(queue) > 2:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return queue._turns
+
+    found = asyncio.run(turns())
+    assert (found["light"], found["dear"] >= REST * LIGHT_SECONDS) == (0.0, True)
