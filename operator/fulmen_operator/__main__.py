@@ -16,13 +16,12 @@ def main() -> None:
     settings = Settings.from_environment(os.environ)
     log_format = kopf.LogFormat.JSON if settings.json_logs else kopf.LogFormat.FULL
     kopf.configure(log_format=log_format)
-    for name in ("kopf.objects", "kopf.activities", "aiohttp.access"):
-        logging.getLogger(name).setLevel(logging.WARNING)  # that a probe came says nothing
+    for name in ("kopf.objects", "kopf.activities"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # what they say is said already
     kopf.run(
         standalone=True,
         clusterwide=not settings.namespaces,
         namespaces=settings.namespaces,
-        liveness_endpoint=f"http://0.0.0.0:{settings.probe_port}/healthz",
         memo=handlers.Running(settings),
     )
 

@@ -36,6 +36,8 @@ from fulmen_operator.settings import Settings
 SELECTORS = {"ConfigMap": f"{contract.TOPOLOGY_LABEL},{contract.COMPONENT_LABEL}!={CODE}"}
 """Where not all objects with a topology's label are watched."""
 STUCK_SECONDS = 300
+ANSWER_SECONDS = 8
+"""Less than the kubelet waits for an answer."""
 
 
 class Running:
@@ -112,6 +114,8 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     await must_be_served(api)
     follow(memo)
     memo.open.enter_context(metrics.served(memo.settings.metrics_port))
+    ask = partial(asked, memo, asyncio.get_running_loop())
+    memo.open.enter_context(metrics.healthy(memo.settings.probe_port, ask))
     memo.task = asyncio.create_task(led(memo, api))
 
 
@@ -173,16 +177,27 @@ def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | N
     return found or kopf.login_with_kubeconfig(settings=settings)
 
 
-@kopf.on.probe(id="queue", errors=kopf.ErrorsMode.PERMANENT)
-async def is_moving(memo: Running, **_: Any) -> float:
-    """Fail when the queue does not move. The API server being away is no reason to be killed.
+def trouble(memo: Running) -> str:
+    """Why the operator is to be started anew; empty: it is well, also if the API server is away.
 
     One that stands by only fills the queue.
     """
     stuck = memo.queue.stuck_for() if memo.serves else 0.0
     if stuck > STUCK_SECONDS or (memo.task is not None and memo.task.done()):
-        raise kopf.PermanentError(f"nothing has moved for {stuck:.0f} s")
-    return stuck
+        return f"nothing has moved for {stuck:.0f} s"
+    return ""
+
+
+def asked(memo: Running, loop: asyncio.AbstractEventLoop) -> str:
+    """The same from another thread, which the loop has to answer."""
+
+    async def answer() -> str:
+        return trouble(memo)
+
+    try:
+        return asyncio.run_coroutine_threadsafe(answer(), loop).result(ANSWER_SECONDS)
+    except TimeoutError:
+        return f"no answer for {ANSWER_SECONDS} s"
 
 
 def resource_of(kind: str) -> tuple[str, str, str]:

@@ -1,7 +1,8 @@
-"""The operator's own figures, as Prometheus reads them."""
+"""The operator's own figures, as Prometheus reads them, and whether it is well, for the kubelet."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram, MetricsHandler
@@ -42,6 +43,33 @@ def served(port: int) -> AbstractContextManager[int]:
         port: 0: a free one. The context gives which.
     """
     return BoundedServer(("", port), _Handler).running()
+
+
+class _Health(BoundedHandler):
+    """Answers every GET with what is wrong, or that nothing is."""
+
+    def __init__(self, *connection: Any, ask: Callable[[], str]) -> None:
+        self._ask = ask
+        super().__init__(*connection)
+
+    def do_GET(self) -> None:
+        """Ask, and answer."""
+        trouble = self._ask()
+        text = (trouble or "ok").encode()
+        self.send_response(503 if trouble else 200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+
+def healthy(port: int, ask: Callable[[], str]) -> AbstractContextManager[int]:
+    """Answer probes at all of this machine's addresses.
+
+    Args:
+        port: 0: a free one. The context gives which.
+        ask: What is wrong; empty: nothing. Called in a thread of the server's.
+    """
+    return BoundedServer(("", port), partial(_Health, ask=ask)).running()
 
 
 def show(namespace: str, name: str, status: Mapping[str, Any] | None) -> None:

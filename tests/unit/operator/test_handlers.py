@@ -1,6 +1,9 @@
 """What kopf's handlers do: before the operator begins to watch, and while it does."""
 
 import asyncio
+from functools import partial
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import kopf
 import pytest
@@ -82,12 +85,34 @@ def test_an_objects_end_is_news_once(running):
         assert len(running.queue._due) == due
 
 
+def answer_of(port):
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+async def probed(running):
+    ask = partial(handlers.asked, running, asyncio.get_running_loop())
+    with metrics.healthy(0, ask) as port:
+        return await asyncio.to_thread(answer_of, port)
+
+
 def test_the_probe_fails_when_nothing_moves(running, monkeypatch):
     monkeypatch.setattr(running.queue, "stuck_for", lambda: 301.0)
-    assert asyncio.run(handlers.is_moving(memo=running)) == 0, "one that stands by is well"
+    assert asyncio.run(probed(running)) == (200, "ok"), "one that stands by is well"
     running.serves = True
-    with pytest.raises(kopf.PermanentError, match="301"):
-        asyncio.run(handlers.is_moving(memo=running))
+    assert asyncio.run(probed(running)) == (503, "nothing has moved for 301 s")
+
+
+def test_the_probe_fails_when_the_loop_does_not_turn(running, monkeypatch):
+    monkeypatch.setattr(handlers, "ANSWER_SECONDS", 0)
+    loop = asyncio.new_event_loop()
+    assert handlers.asked(running, loop) == "no answer for 0 s"
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
 
 
 # ---- who leads
