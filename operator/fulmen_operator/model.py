@@ -100,8 +100,10 @@ class Observed:
         sources: The ConfigMaps that `spec.code` names.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
+        fallen: The worker's pod that has failed last, of those that the watch has told of.
         missing: Why the API server would take no further worker of the driver's, if so.
         refusal: Why the last decision could not be carried out, if so.
+        others_start: Whether its driver can't start yet, as those of other topologies do.
         older_waits: An older topology whose pods find no room, either: its namespace and name.
     """
 
@@ -113,8 +115,10 @@ class Observed:
     mends: Sequence["Mend"] = ()
     sources: Sources = Sources()
     trial: tuple[str, str] | None = None
+    fallen: Object | None = None
     missing: str = ""
     refusal: Refusal | None = None
+    others_start: bool = False
     older_waits: str = ""
 
     @property

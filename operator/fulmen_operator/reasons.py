@@ -68,6 +68,8 @@ class Reason(StrEnum):
     """Objects of a deleted topology of the same name are still there."""
     DRIVER_ENDING = "DriverEnding", News.TROUBLE
     """The driver's pod was told to end, not by the operator."""
+    WAITS_TO_START = "WaitsToStart", News.PASSING
+    """As many drivers of the namespace are starting as may at once."""
     WAITS_FOR_ROOM = "WaitsForRoom", News.TROUBLE
     """The driver has given its room back: an older topology finds none, either."""
     START_TIMEOUT = "StartTimeout", News.TROUBLE
@@ -99,6 +101,8 @@ class Reason(StrEnum):
     """There are fewer workers than asked for."""
     WORKER_REFUSED = "WorkerRefused", News.TROUBLE
     """The API server refuses a further worker."""
+    WORKER_FAILED = "WorkerFailed", News.TROUBLE
+    """A worker's pod has ended, and none that takes its place runs."""
     VOLUMES_NOT_MOUNTED = "VolumesNotMounted", News.TROUBLE
     """A pod has a node, but not its volumes."""
 

@@ -48,6 +48,7 @@ class Settings:
         image_pull_policy: For that image; empty: Kubernetes' own rule.
         namespaces: Those to look after; empty: all.
         pod_template_allow: The pod security standard that a podTemplate must keep to.
+        starts_per_node: How many drivers of a namespace start at once, for each of its nodes.
         claim_size: Of checkpoint claims that the operator makes.
         claim_access_mode: Of those claims.
         claim_storage_class: Of those claims; empty: the cluster's default.
@@ -63,6 +64,7 @@ class Settings:
     image_pull_policy: str = ""
     namespaces: tuple[str, ...] = ()
     pod_template_allow: Level = "restricted"
+    starts_per_node: int = 4
     claim_size: str = "10Gi"
     claim_access_mode: str = "ReadWriteOnce"
     claim_storage_class: str = ""
@@ -86,6 +88,7 @@ class Settings:
             image_pull_policy=given.get("image_pull_policy", ""),
             namespaces=tuple(given.get("namespaces", "").replace(",", " ").split()),
             pod_template_allow=_level(given.get("pod_template_allow", "restricted")),
+            starts_per_node=int(given.get("starts_per_node", default.starts_per_node)),
             claim_size=given.get("claim_size", default.claim_size),
             claim_access_mode=given.get("claim_access_mode", default.claim_access_mode),
             claim_storage_class=given.get("claim_storage_class", ""),

@@ -5,7 +5,8 @@ import json
 import pytest
 import yaml
 
-from support.kube import condition, is_ready, total
+from support.cluster_images import RUNTIME
+from support.kube import condition, eventually, is_ready, total
 from support.numbered import FILE, SINGLE_POD, manifest
 from support.troubles import (
     TOLD_SECONDS,
@@ -19,6 +20,7 @@ from support.troubles import (
 IMAGE = "nowhere.invalid/fulmen:1"
 NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
 """The kubelet says one after the other."""
+LOOK = "test -e /models/model || { echo looking; echo there is no model; exit 3; }"
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -107,7 +109,8 @@ def test_what_keeps_workers_away_is_named_while_they_are_waited_for(kube, remove
     remove("no-workers")
     volume = {"name": "models", "configMap": {"name": "models"}}
     mount = {"name": "worker", "volumeMounts": [{"name": "models", "mountPath": "/models"}]}
-    template = {"spec": {"volumes": [volume], "containers": [mount]}}
+    first = {**mount, "name": "look", "image": RUNTIME, "command": ["sh", "-c", LOOK]}
+    template = {"spec": {"volumes": [volume], "containers": [mount], "initContainers": [first]}}
     worker = {"image": IMAGE, "podTemplate": template}
     kube.run("create", "quota", "one", "--hard=pods=1")
     kube.wait("resourcequota", "one", lambda quota: quota["status"].get("hard"), 60, "looked after")
@@ -121,10 +124,28 @@ def test_what_keeps_workers_away_is_named_while_they_are_waited_for(kube, remove
     message = wait_for(kube, "no-workers", "Placed", "VolumesNotMounted")
     assert "ConfigMap 'models'" in message
     metadata = {"name": "models"}
-    kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})
+    models = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    kube.apply(models)
+    words = "its init container 'look' ended with exit code 3: there is no model"
+    assert words in wait_for(kube, "no-workers", "Placed", "WorkerFailed")
+    assert words in told(kube, "no-workers", "WorkerFailed")["message"]
+    kube.apply({**models, "data": {"model": ""}})
     assert IMAGE in wait_for(kube, "no-workers", "Placed", *NO_IMAGE)
     assert IMAGE in told(kube, "no-workers", *NO_IMAGE)["message"]
     assert not is_ready(kube.get("topology", "no-workers"))
+
+
+def test_of_many_drivers_some_wait_until_others_have_started(kube, remove):
+    names = [f"many-{number}" for number in range(5)]
+    one = yaml.safe_load(manifest(FILE))
+    for name in names:
+        remove(name)
+    kube.apply(*({**one, "metadata": {"name": name}} for name in names))
+
+    def reasons():
+        return [condition(kube.get("topology", name), "Ready").get("reason") for name in names]
+
+    eventually(reasons, lambda found: "WaitsToStart" in found, 60, "waiting to start, one of five")
 
 
 def test_an_image_that_can_not_be_pulled(kube, remove):

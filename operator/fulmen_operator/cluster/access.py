@@ -102,8 +102,14 @@ class Access:
             children=children,
             mends=changed_labels([one for one in known if uid_of(one) in own], topology),
             sources=await self._unwatched.sources(key, topology, children),
+            fallen=self._store.fallen(key),
             older_waits=older_waiting(topology, self._store.all_of),
         )
+
+    def pods_in(self, namespace: str) -> list[Object]:
+        """The pods of all topologies of a namespace."""
+        found = self._store.all_of("Pod")
+        return [pod for pod in found if pod["metadata"]["namespace"] == namespace]
 
     async def _look_for_driver(self, key: Key, topology: Object) -> list[Object]:
         """A driver's pod that the watch has nothing of: it may have lost its labels."""

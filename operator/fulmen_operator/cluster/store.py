@@ -29,6 +29,7 @@ class WatchCache:
     def __init__(self) -> None:
         self._things: dict[Place, Object] = {}
         self._of: dict[Key, set[Place]] = {}
+        self._fallen: dict[Key, Object] = {}
 
     def keys(self, kind: str, thing: Object) -> set[Key]:
         """The topologies that an object is of, by what it says, and by what is known of it."""
@@ -47,6 +48,10 @@ class WatchCache:
     def all_of(self, kind: str) -> list[Object]:
         """All objects of a kind, in whatever order."""
         return [thing for place, thing in self._things.items() if place[0] == kind]
+
+    def fallen(self, key: Key) -> Object | None:
+        """The worker's pod that has failed last: its driver deletes such within a second."""
+        return self._fallen.get(key)
 
     def put(self, kind: str, thing: Object) -> bool:
         """Take an object in.
@@ -71,6 +76,8 @@ class WatchCache:
                 return False
             self._discard(place)
         self._things[place] = kept
+        if kind == "Pod" and _has_failed(kept):
+            self._fallen[key_of(kind, kept)] = {"metadata": meta, "status": kept["status"]}
         self._of.setdefault(key_of(kind, kept), set()).add(place)
         return True
 
@@ -81,6 +88,8 @@ class WatchCache:
         if known is None or uid_of(known) != uid:
             return False
         self._discard(place)
+        if kind == KIND:
+            self._fallen.pop(Key(namespace, name), None)
         return True
 
     def retain(
@@ -139,6 +148,13 @@ def version_of(thing: Object) -> int:
     """How new an object is. Kubernetes' versions are numbers that grow; 0: it says none."""
     text = str(thing["metadata"].get("resourceVersion", ""))
     return int(text) if text.isdecimal() else 0
+
+
+def _has_failed(pod: Object) -> bool:
+    """Whether it is a worker's that has failed by itself: nobody has told it to end."""
+    is_worker = label(pod, contract.COMPONENT_LABEL) == contract.WORKER
+    is_going = "deletionTimestamp" in pod["metadata"]
+    return is_worker and not is_going and (pod.get("status") or {}).get("phase") == "Failed"
 
 
 def _is_revision(config_map: Object) -> bool:

@@ -10,6 +10,7 @@ from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import CallFailed, Overtaken
 from fulmen_operator.controller.metered import Metered
 from fulmen_operator.controller.queue import Queue
+from fulmen_operator.controller.starts import Starts
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
 from fulmen_operator.ownership import InTheWay, sentence
@@ -47,12 +48,14 @@ class Memory:
         trials: Results of dry runs, by topology: hash, refusal, and when.
         probes: Why workers are missing, by topology, and when that was asked.
         written: When statuses were last written, by topology.
+        starts: Which drivers may start.
     """
 
     refusals: dict[Key, Refusal] = field(default_factory=dict)
     trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
     probes: dict[Key, tuple[str, float]] = field(default_factory=dict)
     written: dict[Key, float] = field(default_factory=dict)
+    starts: Starts = field(default_factory=lambda: Starts(monotonic))
 
     def forget(self, key: Key) -> None:
         """A topology is gone."""
@@ -60,6 +63,7 @@ class Memory:
         self.trials.pop(key, None)
         self.probes.pop(key, None)
         self.written.pop(key, None)
+        self.starts.forget(key)
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,9 @@ async def _step(key: Key, access: Access, settings: Settings, memory: Memory) ->
         decision = decide(seen, settings)
     else:
         memory.probes.pop(key, None)
+    wait = _wait_to_start(key, seen, decision, access, settings, memory)
+    if wait is not None:
+        decision = replace(decide(replace(seen, others_start=True), settings), again_in=wait)
     show(key.namespace, key.name, decision.status or seen.topology.get("status", {}))
     wait = _wait_with_figures(key, seen, decision, memory)
     if wait is not None:
@@ -135,6 +142,18 @@ async def _step(key: Key, access: Access, settings: Settings, memory: Memory) ->
         return done
     waits = [w for w in (wait, done.again_in, decision.again_in) if w is not None]
     return Done(min(waits, default=None))
+
+
+def _wait_to_start(
+    key: Key, seen: Observed, decision: Decision, access: Access, settings: Settings, memory: Memory
+) -> float | None:
+    """Seconds that a driver has to wait before it may start; None: it may, or none is to start."""
+    if not any(isinstance(action, StartDriver) for action in decision.actions):
+        memory.starts.forget(key)
+        return None
+    has_failed = bool(((seen.topology.get("status") or {}).get("restarts") or {}).get("failures"))
+    pods = access.pods_in(key.namespace)
+    return memory.starts.seconds_to_wait(key, pods, settings.starts_per_node, has_failed, seen.now)
 
 
 async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory: Memory) -> str:

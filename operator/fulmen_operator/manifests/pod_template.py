@@ -22,6 +22,8 @@ SIDECAR_SECURITY: Final[Manifest] = {
     "capabilities": {"drop": ["ALL"]},
 }
 """What namespaces ask for that enforce the level restricted, unless a sidecar says otherwise."""
+LAST_WORDS: Final[Manifest] = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+"""Of a container that fails, the end of its log is told, if it has left no message."""
 OUTAGE_SECONDS: Final = 30
 """How long a node may not answer before its driver is started elsewhere."""
 _USERS_METADATA: Final = ("labels", "annotations")
@@ -82,14 +84,17 @@ def whole_pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Man
 
 
 def _sidecars(template: dict[str, Any], field: str, but: str = "") -> list[Manifest]:
-    """Security contexts for the user's own containers. One that is privileged can have none."""
+    """What the user's own containers get by default. A privileged one can't be restricted."""
     own = {but, contract.DRIVER_CONTAINER, contract.WORKER_CONTAINER}
     return [
-        {"name": entry["name"], "securityContext": SIDECAR_SECURITY}
+        {"name": entry["name"], **LAST_WORDS}
+        | (
+            {}
+            if (entry.get("securityContext") or {}).get("privileged")
+            else {"securityContext": SIDECAR_SECURITY}
+        )
         for entry in (template.get("spec") or {}).get(field) or ()
-        if entry.get("name")
-        and entry["name"] not in own
-        and not (entry.get("securityContext") or {}).get("privileged")
+        if entry.get("name") and entry["name"] not in own
     ]
 
 

@@ -11,7 +11,7 @@ from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.manifests.merge import merged
-from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, whole_pod
+from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, LAST_WORDS, whole_pod
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     GENERATION_ANNOTATION,
@@ -236,7 +236,7 @@ def _container(
         "image": image,
         "resources": _resources(pod, defaults, slots),
         "terminationMessagePath": contract.TERMINATION_FILE,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **LAST_WORDS,
     }
     pull = pod.image_pull_policy or (policy if pod.image is None else "")
     return made | ({"imagePullPolicy": pull} if pull else {})

@@ -58,12 +58,10 @@ from fulmen_operator.reconcile.status import (
     recovered,
     written,
 )
-from fulmen_operator.reconcile.step import Start, Step, Stop
+from fulmen_operator.reconcile.step import WITH_WORKERS, Start, Step, Stop
 from fulmen_operator.reconcile.trial import begun, seconds_left, tried
 from fulmen_operator.settings import Settings
 
-WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
-"""States in which there should be workers."""
 CLAIMS_SECONDS: Final = 60
 """How often to look at claims that are not watched."""
 LOOK_AGAIN: Final = 10

@@ -34,6 +34,7 @@ from fulmen_operator.reconcile.pod_states import (
     ending_of,
     has_committed,
     is_ready,
+    missing_worker,
     report_of,
     waiting_for,
 )
@@ -46,6 +47,7 @@ from fulmen_operator.reconcile.step import (
     Step,
     Stop,
     Wait,
+    queued,
 )
 from fulmen_operator.room import UNSCHEDULABLE
 
@@ -129,6 +131,8 @@ def next_step(now: Situation) -> Step:
     driver = now.driver
     ending = ending_of(driver, contract.DRIVER_CONTAINER, now.seen.now) if driver else None
     step = _next_step(now, driver, ending)
+    if isinstance(step.does, Start) and now.seen.others_start:
+        step = queued(step, step.does)
     return replace(step, hopeless=_hopeless(now, step, ending))
 
 
@@ -390,11 +394,6 @@ def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason
     troubles = [waiting_for(pod, now.seen.now) for pod in workers]
     if workers and all(troubles):  # one worker that runs is enough to start
         return troubles[0], since
-    if not workers and now.seen.missing:
-        return refused_worker(now.seen), since
-    return None, since
-
-
-def refused_worker(seen: Observed) -> tuple[AnyReason, str]:
-    """Why the API server takes no further worker: the reason and its words."""
-    return Reason.WORKER_REFUSED, f"no further worker is taken: {seen.missing}"
+    if any(is_ready(pod) for pod in workers):
+        return None, since
+    return missing_worker(now.seen, now.status.attempt), since

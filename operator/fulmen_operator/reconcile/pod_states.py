@@ -12,7 +12,17 @@ from typing import Final
 from pydantic import ValidationError
 
 from fulmen.kube import contract
-from fulmen_operator.model import Object, name_of, seconds_since, time_of
+from fulmen_operator.model import (
+    UID_ANNOTATION,
+    Object,
+    Observed,
+    annotation,
+    attempt_of,
+    name_of,
+    seconds_since,
+    time_of,
+    uid_of,
+)
 from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reasons import AnyReason, Foreign, Reason
 
@@ -24,7 +34,10 @@ ONE_NODE: Final = (
     " (It has to be on the driver's node: the checkpoint's claim can be mounted by one node only. A"
     " claim that is ReadWriteMany, or an object store, spreads the pods.)"
 )
+CONTAINERS: Final = "containerStatuses"
 NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
+FALLEN_SECONDS: Final = 600
+"""For how long a worker's pod that has failed is the reason for workers that are missing."""
 MOUNT_SECONDS: Final = 10
 """Within which volumes are mounted, if nothing is wrong; then it is told."""
 PULL_FAILED: Final = "ErrImagePull"
@@ -131,23 +144,40 @@ def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
     given = status.get("reason")
     unknown = Foreign(str(given)) if given else Reason.POD_LOST
     reason, message = trouble or (unknown, status.get("message", ""))
-    text = message or _failed_before(pod) or f"{name_of(pod)} is gone without a word"
+    text = message or _failed_container(pod) or f"{name_of(pod)} is gone without a word"
     known = trouble is not None or lost or reason in POD_TROUBLE
-    return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, _last_seen(pod, now))
+    return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, last_seen(pod, now))
 
 
-def _failed_before(pod: Object) -> str:
-    """Which container failed so that others never ran, and its last words; empty: none."""
-    for found in _all(pod.get("status", {}), "initContainerStatuses"):
-        terminated = (found.get("state") or {}).get("terminated") or {}
-        if terminated.get("exitCode"):
-            words = _last_words(terminated) or terminated.get("reason") or "no last words"
-            code = terminated["exitCode"]
-            return (
-                f"{name_of(pod)}: its init container {found['name']!r} ended with exit code {code}:"
-                f" {words}"
-            )
+def death_of(pod: Object) -> str:
+    """Why a pod has failed: who ended it, or which container, and its last words."""
+    status = pod.get("status", {})
+    trouble = _disruption(pod)
+    given = trouble[1] or trouble[0] if trouble else status.get("message") or status.get("reason")
+    return f"{name_of(pod)}: {given}" if given else _failed_container(pod)
+
+
+def _failed_container(pod: Object) -> str:
+    """The container that failed first, and its last words; empty: none."""
+    status = pod.get("status", {})
+    for kind, field in (("init container", "initContainerStatuses"), ("container", CONTAINERS)):
+        failed = [
+            (str(terminated.get("finishedAt", "")), found["name"], terminated)
+            for found in _all(status, field)
+            if (terminated := (found.get("state") or {}).get("terminated") or {}).get("exitCode")
+        ]
+        if failed:
+            _, name, terminated = min(failed, key=lambda entry: entry[:2])
+            return f"{name_of(pod)}: its {kind} {name!r} {_how(terminated)}"
     return ""
+
+
+def _how(terminated: Object) -> str:
+    said, reason = _said(terminated), terminated.get("reason")
+    words = said.message if said else _last_words(terminated)
+    if reason == "OOMKilled":
+        words = "it ran out of memory. If it repeats, raise its memory limit"
+    return f"ended with exit code {terminated['exitCode']}: {words or reason or 'no last words'}"
 
 
 def _is_lost(pod: Object, now: datetime) -> bool:
@@ -185,7 +215,8 @@ def _by_our_clock(pod: Object, at: datetime, now: datetime) -> datetime:
     return min(at, now)
 
 
-def _last_seen(pod: Object, now: datetime) -> datetime | None:
+def last_seen(pod: Object, now: datetime) -> datetime | None:
+    """When anything of a pod has changed last; None if it says no time."""
     times = [
         condition["lastTransitionTime"]
         for condition in pod.get("status", {}).get("conditions") or ()
@@ -259,7 +290,9 @@ def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
             reason, words = waiting["reason"], str(waiting.get("message") or waiting["reason"])
             if reason == PULL_FAILED:  # the kubelet says one and the other in turn
                 reason = PULL_WAITS
-            return Foreign(str(reason)), f"{name_of(pod)}: {words.split(f'{PULL_FAILED}: ')[-1]}"
+            words = f"{name_of(pod)}: {words.split(f'{PULL_FAILED}: ')[-1]}"
+            last = (container.get("lastState") or {}).get("terminated")
+            return Foreign(str(reason)), f"{words}; it {_how(last)}" if last else words
     left = mounting_for(pod, now)
     if left is None or left > 0:
         return None
@@ -269,6 +302,19 @@ def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
         f" they need: {needed}. Is all of it there? `kubectl describe pod {name_of(pod)}` shows"
         " why, as the events of the kubelet say it"
     )
+
+
+def missing_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
+    """Why a worker is not there: the reason and the words of whoever refuses or has ended it."""
+    if seen.missing:
+        return Reason.WORKER_REFUSED, f"no further worker is taken: {seen.missing}"
+    if seen.fallen is None or annotation(seen.fallen, UID_ANNOTATION) != uid_of(seen.topology):
+        return None
+    since = last_seen(seen.fallen, seen.now)
+    is_old = since is None or (seen.now - since).total_seconds() > FALLEN_SECONDS
+    if is_old or attempt_of(seen.fallen) != attempt:
+        return None
+    return Reason.WORKER_FAILED, death_of(seen.fallen)
 
 
 def _is_bound(pod: Object) -> bool:

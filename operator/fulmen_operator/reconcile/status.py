@@ -33,10 +33,10 @@ from fulmen_operator.model import (
 from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.conditions import Facts, conditions
-from fulmen_operator.reconcile.next_step import driver_of, refused_worker
-from fulmen_operator.reconcile.pod_states import is_ready, report_of, waiting_for
+from fulmen_operator.reconcile.next_step import driver_of
+from fulmen_operator.reconcile.pod_states import is_ready, missing_worker, report_of, waiting_for
 from fulmen_operator.reconcile.rollout import Verdict
-from fulmen_operator.reconcile.step import StartEmpty, Step
+from fulmen_operator.reconcile.step import WITH_WORKERS, StartEmpty, Step
 
 ROOM: Final = 90_000
 """Bytes of JSON that the whole may have."""
@@ -172,7 +172,7 @@ def _facts(
         # the last pod may have slots that are nobody's
         ready=min(ready_pods * topology.spec.slots, topology.spec.workers),
         rows=rows,
-        waiting=_waiting_worker(seen, step.attempt),
+        waiting=_waiting_worker(seen, step),
     )
 
 
@@ -260,15 +260,17 @@ def _ready_pods(seen: Observed, attempt: int, component: str) -> int:
     )
 
 
-def _waiting_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
+def _waiting_worker(seen: Observed, step: Step) -> tuple[AnyReason, str] | None:
     """What keeps workers from starting: of the pods that there are, else of those there are not."""
     workers = (
         pod
         for pod in seen.pods
-        if component_of(pod) == contract.WORKER and attempt_of(pod) == attempt
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == step.attempt
     )
     found = next((words for pod in workers if (words := waiting_for(pod, seen.now))), None)
-    return found or (refused_worker(seen) if seen.missing else None)
+    if found is None and step.state in WITH_WORKERS:
+        return missing_worker(seen, step.attempt)
+    return found
 
 
 def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:
@@ -291,7 +293,7 @@ def _epoch(before: TopologyStatus, step: Step) -> int:
 
 def _last_batch(before: TopologyStatus, step: Step) -> int:
     """Kept when nobody says more, so that an empty checkpoint is known to be a lost one."""
-    if isinstance(step.does, StartEmpty):
+    if isinstance(step.start, StartEmpty):
         return 0
     return (step.report.batch if step.report else 0) or before.last_batch
 

@@ -1,15 +1,19 @@
 """What may be done about a driver, and what is said of it. Plain values.
 
-A step is one of `Start`, `StartEmpty`, `Stop`, `Clear`, `Stay`, `Wait`, `Overdue` and `Stall`, with
-the state of the topology after it. `next_step` decides which.
+A step is one of `Start`, `StartEmpty`, `Queue`, `Stop`, `Clear`, `Stay`, `Wait`, `Overdue` and
+`Stall`, with the state of the topology after it. `next_step` decides which.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from fulmen.kube import contract
 from fulmen.topology.resource.status import State
-from fulmen_operator.reasons import AnyReason
+from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.pod_states import Ending
+
+WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
+"""States in which there should be workers."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,17 @@ class Start:
 @dataclass(frozen=True)
 class StartEmpty(Start):
     """The same, with an empty checkpoint: the user has accepted that what was there is lost."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Number a new driver, but make its pod only when fewer of other topologies start.
+
+    Attributes:
+        start: What is done then.
+    """
+
+    start: Start
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ class Stall:
     """Nothing can be done until the user changes something."""
 
 
-Does = Start | Stop | Clear | Stay | Wait | Overdue | Stall
+Does = Start | Queue | Stop | Clear | Stay | Wait | Overdue | Stall
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,14 @@ class Step:
     @property
     def cause(self) -> Ending | None:
         """Why the driver before ended, if a new one is started because of it."""
-        return self.does.cause if isinstance(self.does, Start) else None
+        return self.start.cause if self.start is not None else None
+
+    @property
+    def start(self) -> Start | None:
+        """The start of a new driver, now or when there is room for it; None: there is none."""
+        if isinstance(self.does, Queue):
+            return self.does.start
+        return self.does if isinstance(self.does, Start) else None
 
     @property
     def trouble(self) -> tuple[AnyReason, str] | None:
@@ -115,3 +137,14 @@ class Step:
     def is_stalled(self) -> bool:
         """Whether nothing can be done until the user changes something."""
         return isinstance(self.does, Stall)
+
+
+def queued(step: Step, start: Start) -> Step:
+    """The same start, of which only the number is noted: the next look goes on from there."""
+    message = (
+        f"driver {step.attempt} waits: as many drivers of this namespace are starting as may at"
+        " once. It starts when another one is ready, has ended, or has been starting for five"
+        " minutes"
+    )
+    waiting = replace(step, state="Pending", reason=Reason.WAITS_TO_START, message=message)
+    return replace(waiting, does=Queue(start), again_in=None)

@@ -14,14 +14,13 @@ def pod(name, **container):
     return {"spec": {"containers": [{"name": "sidecar"}, {"name": name, **container}]}}
 
 
-def settings(worker=None, driver=None, workers=2, where=WHERE):
+def settings(worker=None, driver=None, where=WHERE):
     return pod_settings(
         where,
         "https://10.0.0.1:443",
         "shop:1",
         pod("worker", **(worker or {})),
         pod("driver", **(driver or {})),
-        workers,
     )
 
 
@@ -70,11 +69,6 @@ def test_cpu(resources, requested, limit):
     found = settings(worker={"resources": resources})
     assert found["spark.kubernetes.executor.request.cores"] == requested
     assert found.get("spark.kubernetes.executor.limit.cores") == limit
-
-
-def test_losses_that_end_a_driver_grow_with_its_workers():
-    assert settings(workers=2)["spark.executor.maxNumFailures"] == "10"
-    assert settings(workers=30)["spark.executor.maxNumFailures"] == "120"
 
 
 def test_the_secret_is_in_a_file_only():

@@ -24,11 +24,13 @@ from typing import Any, NamedTuple
 
 from pyspark import SparkContext
 
-from fulmen.engine.spark.arrivals import Arrivals
+from fulmen.engine.spark.arrivals import Arrivals, Replacements
 from fulmen.engine.spark.jvm_names import JvmNames
 from fulmen.errors import FulmenError
 
 POLL_SECONDS = 0.05
+LOOK_SECONDS = 2.0
+"""How often to look whether pods have failed."""
 DRIVER_ID = "driver"
 """Spark's id of the driver's own JVM."""
 
@@ -84,6 +86,7 @@ class Workers:
         self._spark = sc._jsc.sc()
         self._scheduler = self._spark.taskScheduler()
         self._lock = threading.Lock()
+        self._most: int | None = None
 
     def _jvms_for(self, workers: int) -> int:
         return -(-workers // self.slots)
@@ -155,8 +158,51 @@ class Workers:
         if ids:
             to_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
             self._spark.killExecutors(to_scala(ids).toSeq())
+        with self._lock:
+            self._request()
+
+    def _request(self) -> None:
+        """Tell Spark how many JVMs there are to be, or may be for now."""
+        wanted = self._jvms_for(self._count)
+        count = wanted if self._most is None else min(wanted, self._most)
         no_hosts = scala_object(self._jvm.scala.collection.immutable, "Map").empty()
-        self._spark.requestTotalExecutors(wanted, 0, no_hosts)
+        self._spark.requestTotalExecutors(count, 0, no_hosts)
+
+    def replace(self, ended: threading.Event, tell: Callable[[str], None]) -> None:
+        """Have JVMs of pods that fail again and again come later and later, until `ended`.
+
+        Args:
+            ended: Spark is being ended.
+            tell: Is told when the next one may come, if not at once.
+        """
+        failures, replacements = self._failures(), Replacements()
+        pause = 0
+        while not ended.wait(LOOK_SECONDS):
+            failed = failures.getNumExecutorsFailed()
+            if not (failed or replacements.in_a_row):
+                continue
+            with self._lock:
+                there = [jvm.id for jvm in self._executors()]
+                wanted = self._jvms_for(self._count)
+                missing = wanted - len(there)
+                is_time = replacements.may_come(failed, there, missing, time.monotonic())
+                most = None if is_time else len(there)
+                if most != self._most:
+                    self._most = most
+                    self._request()
+            if replacements.pause > pause:
+                tell(
+                    f"workers have ended {replacements.in_a_row} times in a row before they were"
+                    f" there: the next is begun {replacements.pause} s after the last has ended"
+                )
+            pause = replacements.pause
+
+    def _failures(self) -> Any:
+        """What counts executors that have failed within some minutes, where they are pods."""
+        backend = self._spark.schedulerBackend()
+        field = backend.getClass().getDeclaredField("lifecycleManager")
+        field.setAccessible(True)
+        return field.get(backend)
 
     def alive(self) -> tuple[int, ...]:
         """The numbers of the workers that are there. New ones get lost ones' numbers."""

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -95,6 +96,7 @@ class Session:
         self.settings = settings
         self._folder: WorkDir | None = None
         self._gateway: Any = None
+        self._ended = threading.Event()
 
     def start(self) -> None:
         """Start Spark and wait for its workers. What was started by then is ended if that fails.
@@ -138,6 +140,8 @@ class Session:
         try:
             self.sc = _context(gateway, conf)
             self.workers = Workers(self.sc, settings.workers, slots)
+            if conf["spark.master"].startswith("k8s:"):
+                threading.Thread(target=self._replace, name="fulmen-workers", daemon=True).start()
             self._wait_for_workers()
         except JVM_ERRORS as e:
             text = text_of(e)
@@ -171,6 +175,10 @@ class Session:
         self.workers.wait_for(least, seconds, settings.log_file, settings.tell)
         if settings.least_workers is not None:
             self.workers.wait_some_time(settings.patience_seconds)
+
+    def _replace(self) -> None:
+        with suppress(*JVM_ERRORS):  # Spark has ended
+            self.workers.replace(self._ended, self.settings.tell)
 
     def _worker_environment(self, java_home: str) -> dict[str, str]:
         """The environment of workers' JVMs and Python processes, unless the user sets another."""
@@ -264,6 +272,7 @@ class Session:
             self._close()
 
     def _close(self) -> None:
+        self._ended.set()
         if self._gateway is not None:
             if hasattr(self, "sc"):
                 for _ in range(2):  # if the JVM is gone, only the second call cleans up

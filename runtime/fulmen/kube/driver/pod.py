@@ -199,13 +199,13 @@ class DriverPod:
         )
         if spec.is_single_pod:
             return SparkJobs(self._in_this_pod(settings))
-        return SparkJobs(self._in_pods(settings, spec.pods))
+        return SparkJobs(self._in_pods(settings))
 
-    def _in_pods(self, settings: SessionSettings, pods: int) -> SessionSettings:
+    def _in_pods(self, settings: SessionSettings) -> SessionSettings:
         revision = self._revision
         Path(TEMPLATE_FILE).write_text(json.dumps(revision.worker_pod), encoding="utf-8")
         image, template = revision.images.worker, revision.worker_pod
-        conf = pod_settings(self._where, self._api.url, image, template, self._own_pod, pods)
+        conf = pod_settings(self._where, self._api.url, image, template, self._own_pod)
         return replace(
             settings,
             conf={**settings.conf, **conf},

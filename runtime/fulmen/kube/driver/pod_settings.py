@@ -79,7 +79,6 @@ def pod_settings(
     worker_image: str,
     worker_pod: Mapping[str, Any],
     driver_pod: Mapping[str, Any],
-    pods: int,
 ) -> dict[str, str]:
     """All settings that have to do with pods.
 
@@ -89,7 +88,6 @@ def pod_settings(
         worker_image: The image of worker pods.
         worker_pod: Their template.
         driver_pod: The driver's pod as it is.
-        pods: How many pods of workers.
     """
     container = container_of(worker_pod, WORKER_CONTAINER)
     host = f"[{where.pod_ip}]" if ":" in where.pod_ip else where.pod_ip
@@ -118,7 +116,7 @@ def pod_settings(
     }
     if policy := container.get("imagePullPolicy"):
         settings["spark.kubernetes.container.image.pullPolicy"] = policy
-    return settings | _RIGHTS | _ENCRYPTION | _losses(pods) | _resources(worker_pod)
+    return settings | _RIGHTS | _ENCRYPTION | _LOSSES | _resources(worker_pod)
 
 
 def single_pod_settings(where: Surroundings, driver_pod: Mapping[str, Any]) -> dict[str, str]:
@@ -151,12 +149,7 @@ _ENCRYPTION = {
 }
 
 
-def _losses(pods: int) -> dict[str, str]:
-    """So many lost pods in ten minutes end the driver, but not so many in its whole life."""
-    return {
-        "spark.executor.failuresValidityInterval": "10m",
-        "spark.executor.maxNumFailures": str(max(10, 4 * pods)),
-    }
+_LOSSES = {"spark.executor.failuresValidityInterval": "10m"}  # that many minutes are "lately"
 
 
 def _resources(worker_pod: Mapping[str, Any]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What placement decides without Spark. The rest is in tests/engine."""
 
 import re
+import threading
 
 import pytest
 
@@ -16,6 +17,7 @@ class FakeSpark:
         self.found = {}
         self.running = "0"
         self.killed, self.wanted = [], None
+        self.failed = []
         self._jsc = self.sc = self.taskScheduler = self
         self._jvm = Scala()
 
@@ -30,6 +32,19 @@ class FakeSpark:
 
     def runningTasksByExecutors(self):
         return Text(self.running.split())
+
+    def schedulerBackend(self):
+        return self
+
+    getClass = schedulerBackend
+
+    def getDeclaredField(self, _):
+        return self
+
+    setAccessible = get = getDeclaredField
+
+    def getNumExecutorsFailed(self):
+        return self.failed.pop(0)
 
     def killExecutors(self, ids):
         self.killed += ids.values
@@ -119,6 +134,28 @@ def test_more_workers_get_the_next_numbers_and_of_fewer_the_last_ones_go(spark):
     workers.resize(1)
     assert (spark.wanted, spark.killed) == (1, ["2", "3"])
     assert workers.alive() == (0,)
+
+
+def test_while_pods_that_fail_in_a_row_have_to_wait_spark_is_asked_for_none(spark):
+    workers, told, wanted = Workers(spark, 3, slots=1), [], []
+    spark.found = {"10.0.0.4": ["1"]}
+    spark.failed = [0, 1, 2, 2, 2]
+
+    class Looks(threading.Event):
+        def wait(self, _=None):
+            wanted.append(spark.wanted)
+            if len(wanted) == 4:  # the driver plans for another number of workers
+                workers.resize(2)
+            if len(wanted) == 5:
+                spark.found["10.0.0.5"] = ["2"]
+            return not spark.failed
+
+    workers.replace(Looks(), told.append)
+    assert wanted == [None, None, None, 1, 1, 2]
+    assert told == [
+        "workers have ended 2 times in a row before they were there: the next is begun 5 s after"
+        " the last has ended"
+    ]
 
 
 def test_jvms_on_the_same_host_are_told_apart(spark):

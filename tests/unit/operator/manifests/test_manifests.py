@@ -194,6 +194,7 @@ def test_the_users_pod_template_is_merged_by_name():
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert len(spec["tolerations"]) == 3
     assert [c["name"] for c in spec["containers"]] == ["driver", "sidecar"]
+    assert {c["terminationMessagePolicy"] for c in spec["containers"]} == {"FallbackToLogsOnError"}
     assert container(driver)["image"] == "mine:1"
     values = {v["name"]: v.get("value") for v in container(driver)["env"]}
     assert (values["A"], values["B"]) == ("template", "1")

@@ -73,7 +73,7 @@ def is_port(allowed, port, protocol):
 
 def test_the_ports_are_those_that_spark_is_told():
     where = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
-    settings = pod_settings(where, "https://api", "shop:1", {}, {}, 2)
+    settings = pod_settings(where, "https://api", "shop:1", {}, {})
     told = {int(value) for name, value in settings.items() if name.endswith(".port")}
     assert set(contract.POD_PORTS) == told
 

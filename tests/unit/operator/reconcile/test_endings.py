@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.kube.contract import Ended
 from fulmen_operator.model import text_of, time_of
-from fulmen_operator.reconcile.pod_states import Next, ending_of, report_of, waiting_for
+from fulmen_operator.reconcile.pod_states import Next, death_of, ending_of, report_of, waiting_for
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 EARLIER, LATER = "2026-01-01T11:59:00Z", "2026-01-01T12:01:00Z"
@@ -254,3 +254,59 @@ def test_no_container_has_ended_in_the_future():
     state = found["status"]["containerStatuses"][0]["state"]["terminated"]
     state["finishedAt"] = LATER
     assert ending_of(found, "driver", NOW).at == NOW
+
+
+def ended(name, code, message="", at=EARLIER, reason="Error"):
+    terminated = {"exitCode": code, "reason": reason, "finishedAt": at, "message": message}
+    return {"name": name, "state": {"terminated": terminated}}
+
+
+WORKER, SIDECAR = ended("worker", 137, at=LATER), ended("proxy", 1, "no upstream\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param(
+            {"containerStatuses": [WORKER, SIDECAR]},
+            "its container 'proxy' ended with exit code 1: no upstream",
+            id="sidecar-first",
+        ),
+        pytest.param(
+            {"containerStatuses": [ended("worker", 2, said("InvalidSpec", "another SHA-256"))]},
+            "its container 'worker' ended with exit code 2: another SHA-256",
+            id="what-it-said",
+        ),
+        pytest.param(
+            {"containerStatuses": [ended("worker", 137, "a line of Java", reason="OOMKilled")]},
+            "its container 'worker' ended with exit code 137: it ran out of memory. If it repeats,"
+            " raise its memory limit",
+            id="out-of-memory",
+        ),
+        pytest.param(
+            {"initContainerStatuses": [ended("fetch", 128, reason="StartError")]},
+            "its init container 'fetch' ended with exit code 128: StartError",
+            id="never-ran",
+        ),
+        pytest.param(
+            {"reason": "OutOfcpu", "message": "Node didn't have enough resource: cpu"},
+            "Node didn't have enough resource: cpu",
+            id="refused-by-the-kubelet",
+        ),
+        pytest.param(
+            {**disrupted("PreemptionByScheduler"), "containerStatuses": [WORKER]},
+            "PreemptionByScheduler",
+            id="preempted",
+        ),
+    ],
+)
+def test_why_a_workers_pod_has_failed_is_told_of_the_container_that_failed_first(status, words):
+    assert death_of(pod({"phase": "Failed", **status})) == f"p: {words}"
+
+
+def test_a_sidecar_that_is_restarted_is_told_with_its_last_words():
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}}
+    proxy = {"name": "proxy", "state": state, "lastState": SIDECAR["state"]}
+    found = waiting_for(pod({"phase": "Pending", "initContainerStatuses": [proxy]}), NOW)
+    said = "p: back-off 10s restarting; it ended with exit code 1: no upstream"
+    assert found == ("CrashLoopBackOff", said)

@@ -30,6 +30,45 @@ def test_from_apply_to_active():
     assert (cluster.status["executors"], cluster.status["tasks"]) == (7, 9)
 
 
+def beginning(cluster, *names):
+    """Drivers of other topologies of the namespace, which have just been started."""
+    for name in names:
+        labels = {"fulmen.dev/topology": name, "app.kubernetes.io/component": "driver"}
+        meta = {"name": f"{name}-driver-1", "namespace": "blue", "labels": labels}
+        cluster.api._store(cluster._place("Pod", meta["name"]), {"metadata": meta, "spec": {}})
+
+
+def test_a_driver_waits_while_many_others_start_and_its_number_is_kept():
+    cluster = FakeCluster(CODE)
+    beginning(cluster, "a", "b", "c", "d")
+    assert cluster.reconcile() == 2
+    assert summary(cluster) == ("Pending", "False", "WaitsToStart")
+    assert cluster.condition("Reconciling")["status"] == "True"
+    assert cluster.reconcile() == 2
+    assert cluster.status["attempt"] == 1
+    assert "word-count-driver-1" not in cluster.names("Pod")
+    cluster.remove("Pod", "d-driver-1")
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    assert "word-count-driver-1" in cluster.names("Pod")
+
+
+def test_a_driver_that_follows_one_that_is_gone_waits_as_well_and_is_counted_once(cluster):
+    beginning(cluster, "a", "b", "c", "d")
+    cluster.remove("Pod", "word-count-driver-1")
+    for _ in range(3):
+        cluster.reconcile()
+    assert summary(cluster) == ("Pending", "False", "WaitsToStart")
+    assert cluster.status["attempt"] == 2
+    restarts = cluster.status["restarts"]
+    assert (restarts["count"], restarts["cause"]) == (1, "DriverGone")
+    cluster.remove("Pod", "d-driver-1")
+    cluster.reconcile()
+    assert cluster.status["attempt"] == 2
+    assert cluster.status["restarts"] == restarts
+    assert "word-count-driver-2" in cluster.names("Pod")
+
+
 SINGLE = {**CODE, "spec.deployment": "single-pod", "spec.slots": 2}
 
 

@@ -185,6 +185,41 @@ def active(workers):
     return report.model_copy(update={"planned": planned})
 
 
+def fail(cluster, worker, words="no such bucket"):
+    """A worker's pod ends by itself in its init container."""
+    terminated = {"exitCode": 3, "reason": "Error", "message": words}
+    states = [{"name": "fetch", "state": {"terminated": terminated}}]
+    at = {"type": "Initialized", "status": "False", "lastTransitionTime": text_of(cluster.now)}
+    status = {"phase": "Failed", "conditions": [at], "initContainerStatuses": states}
+    cluster.set_status(worker, status)
+
+
+FETCH_FAILED = "its init container 'fetch' ended with exit code 3: no such bucket"
+
+
+def test_a_worker_that_fails_is_told_with_its_last_words_until_another_one_runs(cluster):
+    kept, lost = cluster.pods("worker")
+    fail(cluster, lost)
+    cluster.say(cluster.pod("word-count-driver-1"), active([0]))
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+    placed = cluster.condition("Placed")
+    assert (placed["status"], placed["reason"]) == ("False", "WorkerFailed")
+    assert placed["message"].endswith(f"word-count-1-exec-1: {FETCH_FAILED}")
+    assert cluster.events()[-1] == "WorkerFailed"
+    fail(cluster, kept)
+    cluster.say(cluster.pod("word-count-driver-1"), active([]))
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    assert cluster.condition("Ready")["message"] == f"word-count-1-exec-1: {FETCH_FAILED}"
+    cluster.later(301)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "WorkerFailed")
+    cluster.later(600)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "StartTimeout")
+
+
 @pytest.mark.parametrize("reason", ["CheckpointUnreachable", "ServiceUnavailable"])
 def test_while_what_it_needs_is_away_a_topology_is_not_ready_and_says_since_when(cluster, reason):
     driver = cluster.pod("word-count-driver-1")

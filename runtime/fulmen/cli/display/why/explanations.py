@@ -82,6 +82,14 @@ EXPLANATIONS: Final = (
         and_others=True,
     ),
     Explanation(
+        ("WaitsToStart",),
+        ("Ready",),
+        "as many drivers of its namespace are starting as may at once, see [many at"
+        " once](#many-at-once)",
+        "wait; it starts when another one is ready, has ended, or has been starting for five"
+        " minutes",
+    ),
+    Explanation(
         ("WaitsForRoom",),
         ("Ready",),
         "no node has room for the workers, and none for those of an older topology: the driver"
@@ -265,6 +273,15 @@ EXPLANATIONS: Final = (
         "the API server refuses a further worker: a quota, a webhook, a limit range; the"
         " message has its words",
         "make room, or mend what refuses the worker; then workers start by themselves",
+    ),
+    Explanation(
+        ("WorkerFailed",),
+        ("Placed", "Ready"),
+        "a worker's pod has ended, and none runs in its place yet: the message has the container,"
+        " its exit code and its last words. Those that end again and again before Spark knows them"
+        " are begun anew later and later: after 5 s, up to five minutes",
+        "mend what the message says. What is part of the image or of the spec needs a change of the"
+        " spec; an archive of `code.uri` that was overwritten, its old content back",
     ),
     Explanation(
         ("VolumesNotMounted",),

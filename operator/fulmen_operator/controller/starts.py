@@ -1,0 +1,102 @@
+"""Which drivers may start: few at once in a namespace, in the order in which they have asked.
+
+Drivers that start together on a node that is full take each other's processor, and none comes up.
+No namespace waits for another one's. In its own, a driver that does not come up holds up others
+for some minutes at most, and one that waits for a node, an image or a volume does not at all; those
+that have failed come after those that have not. A topology that asks no more is forgotten.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from fulmen.kube import contract
+from fulmen_operator.model import Key, Object, component_of, label, seconds_since
+from fulmen_operator.ownership import is_terminating
+from fulmen_operator.reconcile.pod_states import ending_of, is_ready, waiting_for
+
+LONGEST_START: Final = 300
+"""Seconds after which a driver is not taken for one that starts any more."""
+MADE_SECONDS: Final = 10
+"""Within which the watch tells of a pod that was made."""
+ASK_SECONDS: Final = 2
+LONGEST_ASK: Final = 30
+"""How often one that waits asks again: the next ones often, those behind them less."""
+FORGOTTEN_AFTER: Final = 3 * LONGEST_ASK
+
+
+class _Place(NamedTuple):
+    """In the order of those that wait: those that have failed are last, then the first is first."""
+
+    has_failed: bool
+    number: int
+
+
+class Starts:
+    """Who waits, and who has been let start.
+
+    Args:
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._number = 0
+        self._places: dict[Key, _Place] = {}
+        self._asked: dict[Key, float] = {}
+        self._let: dict[Key, float] = {}
+
+    def seconds_to_wait(
+        self, key: Key, pods: Iterable[Object], each_node: int, has_failed: bool, now: datetime
+    ) -> float | None:
+        """Ask whether a topology's driver may start now.
+
+        Args:
+            key: The topology.
+            pods: All pods of topologies of its namespace.
+            each_node: How many drivers may start at once for each node that these pods are on.
+            has_failed: Whether its last driver has failed.
+            now: The time of the cluster.
+
+        Returns:
+            None: it may. Else after how many seconds to ask again.
+        """
+        pods, asked = list(pods), self._clock()
+        self._number += 1
+        number = self._places.get(key, _Place(has_failed, self._number)).number
+        place = self._places[key] = _Place(has_failed, number)
+        self._asked[key] = asked
+        self._forget_old(asked)
+        nodes = {node for pod in pods if (node := (pod.get("spec") or {}).get("nodeName"))}
+        starting = {label(pod, contract.TOPOLOGY_LABEL) for pod in pods if _is_starting(pod, now)}
+        starting |= {other.name for other in self._let if other.namespace == key.namespace}
+        room = each_node * max(1, len(nodes)) - len(starting - {key.name})
+        before = sum(
+            other.namespace == key.namespace and its < place for other, its in self._places.items()
+        )
+        if before < room:
+            self.forget(key)
+            self._let[key] = asked
+            return None
+        return min(LONGEST_ASK, ASK_SECONDS * (1 + (before - max(room, 0)) / each_node))
+
+    def forget(self, key: Key) -> None:
+        """A topology does not wait."""
+        self._places.pop(key, None)
+        self._asked.pop(key, None)
+
+    def _forget_old(self, now: float) -> None:
+        for key in [k for k, asked in self._asked.items() if now - asked > FORGOTTEN_AFTER]:
+            self.forget(key)
+        self._let = {key: let for key, let in self._let.items() if now - let < MADE_SECONDS}
+
+
+def _is_starting(pod: Object, now: datetime) -> bool:
+    if component_of(pod) != contract.DRIVER or is_ready(pod) or is_terminating(pod):
+        return False
+    if ending_of(pod, contract.DRIVER_CONTAINER, now) or waiting_for(pod, now):
+        return False
+    conditions = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or ()}
+    placed = conditions.get("PodScheduled", {}).get("lastTransitionTime")
+    since = str(placed or pod["metadata"]["creationTimestamp"])
+    return seconds_since(since, now) < LONGEST_START
