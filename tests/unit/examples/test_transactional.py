@@ -28,10 +28,10 @@ def example(monkeypatch, tmp_path):
     """Reads the topology of an example; its modules are forgotten afterwards."""
     before = set(sys.modules)
 
-    def read(name, file):
+    def read(name, file, *more):
         monkeypatch.chdir(EXAMPLES / name)
         monkeypatch.syspath_prepend(EXAMPLES / name)
-        changes = [f"spec.config.file={tmp_path / file}"]
+        changes = [f"spec.config.file={tmp_path / file}", *more]
         return parse(
             set_values(parse_yaml((EXAMPLES / name / "topology.yaml").read_text()), changes)
         )
@@ -132,3 +132,21 @@ def test_the_buckets_are_those_of_the_counts(example, tmp_path):
     assert found["counts"] == counts
     buckets = Counter(count // BUCKET_SIZE for count in counts.values())
     assert {bucket: n for bucket, n in found["buckets"].items() if n} == buckets
+
+
+def test_word_counts_and_their_history_are_exact_though_transactions_fail_after_they_were_written(
+    example, tmp_path, monkeypatch
+):
+    writes = Writes(monkeypatch, every=2)
+    path = f"spec.bolts[history].config.path={tmp_path / 'words.db'}"
+    run(example("trident-word-count", "words.db", path))
+    from tridentwords import Sentences
+
+    batches = Sentences.data[0][:3], Sentences.data[0][3:]
+    words = [Counter(" ".join(s for (s,) in batch).split()) for batch in batches]
+    counts = words[0] + words[1]
+    assert writes.failed >= 2
+    with closing(sqlite3.connect(tmp_path / "words.db")) as database:
+        assert dict(database.execute("SELECT key, value FROM counts")) == counts
+        history = Counter(database.execute("SELECT * FROM history"))
+    assert history == Counter([*words[0].items(), *((w, counts[w]) for w in words[1])])
