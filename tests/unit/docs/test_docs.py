@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+@pytest.mark.parametrize("page", [*WITH_CODE, "docs/migration.md"])
 def test_python_runs(page, folder):
     for name in write_files(page, folder):
         if name.endswith(".py"):
