@@ -192,6 +192,13 @@ class WholeSpout(Source, TransactionalSpout):
     coordinator, emitter = WholeCoordinator, WholeEmitter
 
 
+def add(state, what, counts):
+    """Count for good, in a value that is changed in place. A look at a class does not see it."""
+    found = state.get(what, Counter())
+    found.update(counts)
+    state[what] = found
+
+
 class Pass(BasicBolt):
     outputs = ("tx", "row")
 
@@ -202,7 +209,7 @@ class Pass(BasicBolt):
         outside, row = trouble(self.conf), tup.values[1]
         outside.may("execute of pass")
         if self.conf["keeps"]:
-            self.state[row] = self.state.get(row, 0) + 1
+            add(self.state, row, Counter("x"))
             self.passed[row] += 1
             outside.may("execute of pass")
         collector.emit(list(tup.values))
@@ -229,11 +236,9 @@ class Counts(BatchBolt):
         self.keep("executed", Counter({tup.values[1]: count}))
 
     def keep(self, what, counts):
-        """Count it for good, in a value that is changed in place."""
+        """Count it for good, if the topology keeps anything."""
         if self.keeps:
-            kept = self.state.get(what, Counter())
-            kept.update(counts)
-            self.state[what] = kept
+            add(self.state, what, counts)
 
     def finish_batch(self):
         must(not self.is_finished, "finished twice")
@@ -296,7 +301,8 @@ def kept(driver, component):
     for journals in load_many(driver.store, driver.log.manifest, keys).values():
         state, fields = KeyedState.restore(journals), fields_of(journals)
         if component == "pass":
-            state = {"executed": Counter(state), "finished": fields["passed"]}
+            passed = Counter({row: count["x"] for row, count in state.items()})
+            state = {"executed": passed, "finished": fields["passed"]}
         for what, counts in state.items():
             found[what] += counts
     return found
