@@ -17,6 +17,7 @@ LARGE: Final = {"Topology": "spec", "ConfigMap": "data"}
 """What is left out of objects that have very much of it: it is asked for when it is needed."""
 MOST_VALUES: Final = 2_000
 MOST_CHARACTERS: Final = 64 * 1024
+LONGEST_ANNOTATION: Final = 1024
 Place = tuple[str, str, str]
 """Kind, namespace and name."""
 Namespaces = frozenset[str] | None
@@ -60,6 +61,8 @@ class WatchCache:
             Whether that is news: neither known already, nor older than what is known.
         """
         meta = {k: v for k, v in thing["metadata"].items() if k != DROPPED}
+        if kind not in ("Topology", "Pod") and "annotations" in meta:
+            meta["annotations"] = _of_interest(meta["annotations"] or {})
         place = kind, str(meta["namespace"]), str(meta["name"])
         kept = {**thing, "metadata": meta}
         if kind == "ConfigMap" and not _is_revision(kept):
@@ -142,6 +145,16 @@ def is_large(value: Any) -> bool:
         if characters > MOST_CHARACTERS:
             return True
     return bool(rest)
+
+
+def _of_interest(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The operator's own, and those of others that are short: each object may have 256 KiB."""
+    own = f"{contract.GROUP}/"
+    return {
+        name: value
+        for name, value in annotations.items()
+        if name.startswith(own) or len(value) <= LONGEST_ANNOTATION
+    }
 
 
 def version_of(thing: Object) -> int:

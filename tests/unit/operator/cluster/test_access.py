@@ -108,3 +108,16 @@ def test_of_a_topology_with_very_much_in_it_little_is_held_and_it_runs(config):
         len(pickle.dumps([access._store.all_of("Topology"), access._store.of(KEY, "ConfigMap")]))
         < 10_000
     )
+
+
+def test_of_long_annotations_that_are_not_its_own_nothing_is_held(cluster):
+    store = cluster.store()
+    [account] = [
+        one for one in store.all_of("ServiceAccount") if "driver" in one["metadata"]["name"]
+    ]
+    meta = account["metadata"]
+    own = meta["annotations"]
+    meta = {**meta, "resourceVersion": "99999", "annotations": {**own, "a": "b", "c": "d" * 2000}}
+    store.put("ServiceAccount", {**account, "metadata": meta})
+    held = store.get("ServiceAccount", KEY.namespace, meta["name"])
+    assert held["metadata"]["annotations"] == {**own, "a": "b"}
