@@ -1,6 +1,7 @@
 """A second signal ends a run, whatever the code that it interrupts makes of it."""
 
 import signal
+import threading
 
 import pytest
 
@@ -30,6 +31,16 @@ def test_the_second_stops_although_a_library_raises_something_else():
         fetch()
     assert isinstance(stopped.value.__cause__, UnboundLocalError)
     assert stop.now
+
+
+def test_a_call_that_does_not_end_after_the_first_is_cut_off():
+    def wait(stop):
+        signal.raise_signal(signal.SIGTERM)
+        threading.Thread(target=stop.cut_off).start()
+        threading.Event().wait()  # the test's timeout would end it
+
+    with pytest.raises(StoppedAtOnce), Signals(stop := Stop()):
+        wait(stop)
 
 
 def test_an_error_after_one_signal_stays_what_it_is():

@@ -142,6 +142,9 @@ class LocalRun:
             with self._signals:
                 self._run()
         except StoppedAtOnce:
+            if self._running is not None and (hung := self._running.recovery.calls.hung):
+                self._print_summary("failed")
+                raise FulmenError(self._with_log(hung)) from None
             self._print_summary("stopped at once")
             raise FulmenError(
                 "stopped at once, by a second signal. What is committed stays: another run with "

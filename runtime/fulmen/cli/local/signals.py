@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StoppedAtOnce(Interruption):
-    """The second signal: unwinds the main thread from wherever it is. It is not an error."""
+    """The second signal, or a call that does not end after the first: unwinds the main thread."""
 
 
 class Signals:
@@ -27,7 +27,7 @@ class Signals:
         self._stop = stop
         self._asked = False
         self._is_over = False
-        self._is_second = False
+        self._is_second = self._is_cut_off = False
         self._before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     @property
@@ -35,12 +35,19 @@ class Signals:
         """Whether there was a signal."""
         return self._asked
 
+    def cut_off(self) -> None:
+        """Unwind the main thread, which waits for a call that does not end. For another thread."""
+        if not (self._is_cut_off or self._is_over):
+            self._is_cut_off = True
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
     def over(self) -> None:
         """The topology has ended: nothing is left to be drained or ended."""
         self._is_over = True
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
+            self._stop.cut_off = self.cut_off
             self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 

@@ -73,9 +73,10 @@ class AuthorCalls:
     def _watch(self, stop: Stop, ended: threading.Event) -> None:
         while not ended.wait(LOOK_SECONDS):
             placed = self.planner.current.placed
+            own = list(CALLS.under_way())
             found = [
                 call
-                for call in (*self.jobs.calls_under_way(), *CALLS.under_way())
+                for call in (*self.jobs.calls_under_way(), *own)
                 if call.seconds >= placed.limits.hang_seconds and self._may_hang(call)
             ]
             shown = [
@@ -89,6 +90,8 @@ class AuthorCalls:
             self.given_up = found if stop.interrupted else ()
             if self.given_up:
                 self.jobs.cancel()
+                if stop.cut_off is not None and any(call in own for call in found):
+                    stop.cut_off()
 
     def _tell(self, call: Call) -> None:
         """Tell of a call that goes on, once a minute."""
@@ -121,11 +124,18 @@ class AuthorCalls:
         Raises:
             TopologyFailed: That is so.
         """
+        if text := self.hung:
+            raise TopologyFailed(text)
+
+    @property
+    def hung(self) -> str:
+        """Which call the end of an interrupted topology waits for in vain; none: nothing."""
         for call in self.given_up:
-            raise TopologyFailed(
+            return (
                 f"{self._who(call.task)}: {method_of(call.callback)} did not end for"
                 f" {call.seconds:.0f} s, so the topology can't be drained. What is committed stays"
             )
+        return ""
 
     def blamed(self, job: JobFailed | None) -> Sequence[Call]:
         """The calls that an attempt came to nothing in, if that is known; after `Jobs.recover`.

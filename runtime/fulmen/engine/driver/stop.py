@@ -1,7 +1,7 @@
 """When a driver is to stop, and what it is to do until then."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fulmen.topology.resource.spec import Topology
@@ -14,6 +14,8 @@ class Stop:
     Attributes:
         drain: Spouts stop now; go on until nothing is pending and bolts have had their last turn.
         interrupted: Somebody waits: if a call hangs while it drains, end as failed at once.
+        cut_off: Unwinds the driver's thread, from another one, if a call in its own process hangs
+            then. None: nothing does.
         now: Stop after the batch at hand.
         after_seconds: Drain then.
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
@@ -32,6 +34,7 @@ class Stop:
 
     drain: bool = False
     interrupted: bool = False
+    cut_off: Callable[[], None] | None = None
     now: bool = False
     after_seconds: float | None = None
     when_drained: bool = False

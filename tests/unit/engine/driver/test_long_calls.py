@@ -121,6 +121,25 @@ def test_a_pinned_spout_whose_open_hangs_is_named_and_one_ctrl_c_ends_the_topolo
     assert re.match(r"spout 'values', task \d+: open runs since ", observer.notes[0])
 
 
+class Waits(ListSpout):
+    """Waits for what cuts the call off; somebody presses Ctrl-C meanwhile."""
+
+    stop: ClassVar[Stop] = Stop()
+    is_cut_off = threading.Event()
+
+    def next_tuple(self):
+        self.stop.drain = self.stop.interrupted = True
+        assert self.is_cut_off.wait(30)
+        return super().next_tuple()
+
+
+def test_a_call_in_the_process_of_the_driver_is_cut_off_after_one_ctrl_c():
+    Waits.stop.cut_off = Waits.is_cut_off.set  # a signal would unwind the thread
+    driver = make_driver(collecting(Waits([1])), limits=LIMITS).start()
+    driver.run(Waits.stop)
+    driver.close()
+
+
 def test_a_pinned_spout_whose_open_takes_too_long_ends_the_topology():
     topology = collecting(Stuck("open"), batch_timeout_seconds=1)
     driver = make_driver(topology, limits=LIMITS).start()
