@@ -64,34 +64,40 @@ def parse(document: object) -> Topology:
     Raises:
         ValidationFailed: Fields are missing, unknown, of the wrong type or out of bounds.
     """
-    problems = shape_problems(document)
-    if problems:
+    topology, problems = read_fields(document)
+    if topology is None or problems:
         raise ValidationFailed(problems)
-    return Topology.model_validate(without_status(document), by_alias=True, by_name=False)
+    return topology
 
 
 def shape_problems(document: object) -> list[Problem]:
     """Every field that is missing, unknown, of the wrong type or out of bounds."""
+    return read_fields(document)[1]
+
+
+def read_fields(document: object) -> tuple[Topology | None, list[Problem]]:
+    """The topology, unless a field of it is wrong, and what `shape_problems` gives."""
     if not isinstance(document, Mapping):
         wanted = f"a mapping with apiVersion: {API_VERSION}, kind: {KIND}, metadata and spec"
-        return [Problem("", f"the document is {shown(document)}, but must be {wanted}")]
+        return None, [Problem("", f"the document is {shown(document)}, but must be {wanted}")]
     if is_flux(document):
-        return flux_problems(document)
+        return None, flux_problems(document)
+    topology: Topology | None = None
     problems = []
     if (kind := document.get("kind")) != KIND:
         what = "'kind' is missing" if kind is None else f"kind is {shown(kind)}, but must be {KIND}"
         problems.append(Problem("kind", what, f"A topology begins with kind: {KIND}."))
         if not is_topology(document):
-            return problems
+            return None, problems
         document = {**document, "kind": KIND}
     if document.get("apiVersion") is None:
         cure = f"Add apiVersion: {API_VERSION}."
         problems.append(Problem("apiVersion", "'apiVersion' is missing", cure))
     try:
-        Topology.model_validate(without_status(document), by_alias=True, by_name=False)
+        topology = Topology.model_validate(without_status(document), by_alias=True, by_name=False)
     except ValidationError as error:
         problems += translate(error, document)
-    return problems
+    return topology, problems
 
 
 def is_topology(document: object) -> bool:

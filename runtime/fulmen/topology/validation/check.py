@@ -15,7 +15,7 @@ from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.configuration.options import mistaken_in_topology
 from fulmen.topology.problems import MORE, Problem, bounded
 from fulmen.topology.reading.documents import to_document
-from fulmen.topology.reading.field_problems import is_topology, parse, shape_problems
+from fulmen.topology.reading.field_problems import is_topology, read_fields
 from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
 from fulmen.topology.reading.yaml_limits import beyond_limits
 from fulmen.topology.resource.pods import Code
@@ -34,7 +34,7 @@ class Checked:
 
     Attributes:
         problems: Errors and warnings, in the document's order.
-        document: What was validated.
+        parsed: The topology, unless a field of it is wrong.
         streams: The output streams of each component, by name, as far as classes could be loaded.
         pinned: Names of the spouts that are hosted by the driver.
         printing: Names of the bolts that write rows to standard output.
@@ -42,7 +42,7 @@ class Checked:
     """
 
     problems: tuple[Problem, ...]
-    document: Any
+    parsed: Topology | None
     streams: Mapping[str, Mapping[str, api.Stream]]
     pinned: tuple[str, ...]
     printing: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ class Checked:
         Raises:
             ValidationFailed: There are errors; it names all of them.
         """
-        if self.errors:
+        if self.parsed is None or self.errors:
             raise ValidationFailed(self.errors)
-        return parse(self.document)
+        return self.parsed
 
     def runnable(
         self, code_folder: Path | None = None, checkpoint_tasks: Mapping[str, int] | None = None
@@ -150,9 +150,9 @@ def check(
     if (beyond := beyond_limits(document)) is not None:
         problem = Problem(_large_place(document), f"the document is too large: {beyond}")
         return Checked((problem,), None, {}, ())
-    shape = shape_problems(document)
+    parsed, shape = read_fields(document)
     if not is_topology(document):
-        return Checked(tuple(bounded(shape)), document, {}, ())
+        return Checked(tuple(bounded(shape)), parsed, {}, ())
     parts = components_of(document)
     spec, wrong = rest_of(document)
     classes = Classes(None, spec)
@@ -181,7 +181,7 @@ def check(
     )
     return Checked(
         tuple(sorted(bounded(found), key=_place)),
-        document,
+        parsed,
         classes.streams,
         tuple(classes.pinned),
         tuple(classes.printing),
