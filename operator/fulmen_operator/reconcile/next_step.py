@@ -36,6 +36,7 @@ from fulmen_operator.reconcile.pod_states import (
     is_ready,
     missing_worker,
     report_of,
+    scheduled_at,
     waiting_for,
 )
 from fulmen_operator.reconcile.step import (
@@ -383,7 +384,7 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
 
 def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason, str] | None, str]:
     """What keeps the driver from starting, else what keeps its workers; and since when."""
-    since = str(driver["metadata"]["creationTimestamp"])
+    since = scheduled_at(driver) or str(driver["metadata"]["creationTimestamp"])
     if trouble := driver_waits_for(driver, now.seen.pods, now.seen.now):
         return trouble, since
     workers = [
@@ -394,6 +395,5 @@ def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason
     troubles = [waiting_for(pod, now.seen.now) for pod in workers]
     if workers and all(troubles):  # one worker that runs is enough to start
         return troubles[0], since
-    if any(is_ready(pod) for pod in workers):
-        return None, since
-    return missing_worker(now.seen, now.status.attempt), since
+    is_served = any(is_ready(pod) for pod in workers)
+    return None if is_served else missing_worker(now.seen, now.status.attempt), since

@@ -207,11 +207,9 @@ def _by_our_clock(pod: Object, at: datetime, now: datetime) -> datetime:
 
     Both have noted when the pod came to the node: one with its condition, the other as `startTime`.
     """
-    status = pod.get("status", {})
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    scheduled = conditions.get("PodScheduled", {}).get("lastTransitionTime")
-    if scheduled and status.get("startTime"):
-        at += time_of(scheduled) - time_of(status["startTime"])
+    scheduled, begun = scheduled_at(pod), pod.get("status", {}).get("startTime")
+    if scheduled and begun:
+        at += time_of(scheduled) - time_of(begun)
     return min(at, now)
 
 
@@ -269,6 +267,14 @@ def is_ready(pod: Object) -> bool:
         condition["type"] == "Ready" and condition["status"] == "True"
         for condition in pod.get("status", {}).get("conditions") or ()
     )
+
+
+def scheduled_at(pod: Object) -> str:
+    """When a pod was given a node, by the control plane's clock; empty: it has none."""
+    for condition in pod.get("status", {}).get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "True":
+            return str(condition.get("lastTransitionTime") or "")
+    return ""
 
 
 def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
@@ -332,16 +338,12 @@ def mounting_for(pod: Object, now: datetime) -> float | None:
 
     It says only when they are, and the sandbox is made. Images are pulled after that.
     """
-    status = pod.get("status", {})
+    status, since = pod.get("status", {}), scheduled_at(pod)
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     ready = conditions.get("PodReadyToStartContainers", {}).get("status")
-    scheduled = conditions.get("PodScheduled", {})
-    since = scheduled.get("lastTransitionTime")
     if status.get("phase") != "Pending" or ready != "False" or not since:
         return None
-    if scheduled["status"] != "True":
-        return None
-    return MOUNT_SECONDS - seconds_since(str(since), now)
+    return MOUNT_SECONDS - seconds_since(since, now)
 
 
 def driver_waits_for(

@@ -239,7 +239,11 @@ def test_an_init_container_that_fails_is_named_with_its_last_words():
 def test_when_a_container_ended_is_told_by_the_control_planes_clock(minutes):
     """Its node's is off, which shows in when both say that the pod came to the node."""
     off = timedelta(minutes=minutes)
-    scheduled = {"type": "PodScheduled", "lastTransitionTime": "2026-01-01T11:50:00Z"}
+    scheduled = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastTransitionTime": "2026-01-01T11:50:00Z",
+    }
     found = exited(
         1, conditions=[scheduled], startTime=text_of(time_of("2026-01-01T11:50:01Z") + off)
     )

@@ -261,6 +261,21 @@ def test_a_source_that_is_away_from_the_start_is_the_reason_for_not_being_ready(
     assert "ConnectionRefusedError" not in cluster.condition("Ready")["message"]
 
 
+def test_how_long_a_driver_takes_to_start_is_counted_from_when_it_has_a_node():
+    """It may have waited for that for long, such as for the only one to come back."""
+    cluster = FakeCluster(CODE)
+    cluster.reconcile()
+    cluster.later(400)
+    came = {"type": "PodScheduled", "status": "True", "lastTransitionTime": text_of(cluster.now)}
+    driver = cluster.pod("word-count-driver-1")
+    cluster.set_status(driver, {"phase": "Running", "conditions": [came]})
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    cluster.later(301)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "StartTimeout")
+
+
 def test_a_source_that_is_away_later_is_in_the_message_of_ready(cluster):
     driver = cluster.pod("word-count-driver-1")
     cluster.say(driver, active([0, 1]).model_copy(update={"message": AWAY}))
