@@ -70,7 +70,7 @@ def recovered(
     reports = [report for pod in seen.pods if (report := report_of(pod)) is not None]
     batch = max([before.last_batch, *(report.batch for report in reports)])
     if before.attempt == 0 and held is not None:
-        batch = max(batch, held.last_batch)
+        batch = max(batch, held.last_batch, int(held.worked))
     return before.model_copy(
         update={
             "attempt": max([before.attempt, *attempts]),

@@ -369,6 +369,16 @@ def test_after_a_lost_status_a_topology_without_pods_goes_on_with_the_next_attem
     assert "word-count-driver-2" in cluster.names("Pod")
 
 
+def test_without_status_and_pods_a_revision_that_has_worked_says_that_there_were_commits(cluster):
+    """So that an empty checkpoint, restored without its content, is a lost one, and no new one."""
+    cluster.remove("Pod", "word-count-driver-1")
+    for worker in cluster.pods("worker"):
+        cluster.remove("Pod", worker["metadata"]["name"])
+    lose_status(cluster)
+    cluster.settle()
+    assert cluster.revision.last_batch == 1
+
+
 def test_after_a_lost_status_attempts_never_go_backwards(cluster):
     for attempt in (1, 2):
         cluster.end(f"word-count-driver-{attempt}", 137, reason="Evicted")

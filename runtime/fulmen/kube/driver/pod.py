@@ -133,6 +133,15 @@ class DriverPod:
 
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
+        if self._is_being_deleted():
+            name = self._where.topology
+            message = (
+                f"topology {name!r} is not the one that this pod was made for (uid"
+                f" {self._where.uid}): it was deleted, or it is another one of that name, such as"
+                " after a restore from a backup, which has a driver of its own"
+            )
+            _log.error("%s", message)
+            return ExitCode.FENCED, Ended(reason="Fenced", message=message)
         host = "::" if ":" in self._where.pod_ip else "0.0.0.0"
         self._own_pod = self._api.pod(self._where.pod_name)
         reporter = Reporter(self._api, self._own_pod, self.report)
