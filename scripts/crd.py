@@ -4,6 +4,7 @@
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,26 @@ def _schema() -> dict[str, Any]:
     }
 
 
+def _without_defaults(schema: dict[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:
+    """A schema by which the API server fills in nothing that the user has left out.
+
+    Defaults are the model's. With those of the server, an operator that is older than the
+    definition would find a field that it does not know in every topology, and refuse them all.
+
+    Args:
+        schema: The schema.
+        but: Properties that keep theirs: `kubectl scale` reads the number of workers.
+    """
+    found = {key: value for key, value in schema.items() if key != "default"}
+    for name, one in found.get("properties", {}).items():
+        kept = {"default": one["default"]} if name in but else {}
+        found["properties"] = {**found["properties"], name: {**_without_defaults(one), **kept}}
+    for key in ("items", "additionalProperties"):
+        if isinstance(found.get(key), dict):
+            found[key] = _without_defaults(found[key])
+    return found
+
+
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (as PyYAML calls it)
         """Write everything out: kubectl does not care, but people do."""
@@ -121,6 +142,8 @@ class _Dumper(yaml.SafeDumper):
 def texts() -> dict[Path, str]:
     """The files, and what must be in them."""
     plain = definition()
+    fields = plain["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    fields["spec"] = _without_defaults(fields["spec"], but=("workers",))
     kept = {**plain, "metadata": {**plain["metadata"]}}
     kept["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     return {

@@ -98,3 +98,10 @@ def test_the_chart_keeps_the_definition_when_it_goes():
     kept = yaml.safe_load(body)["metadata"]["annotations"]
     assert kept == {"helm.sh/resource-policy": "keep"}
     assert "{{" not in body
+
+
+def test_the_api_server_fills_in_nothing_but_the_number_that_it_scales_by():
+    """An operator that is older than the definition would find fields that it does not know."""
+    served = yaml.safe_load(CRD.FILE.read_text(encoding="utf-8"))["spec"]["versions"][0]["schema"]
+    spec = served["openAPIV3Schema"]["properties"]["spec"]
+    assert [p for p, schema in schemas(spec) if "default" in schema] == [".workers"]
