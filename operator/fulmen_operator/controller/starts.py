@@ -2,8 +2,8 @@
 
 Drivers that start together on a node that is full take each other's processor, and none comes up.
 No namespace waits for another one's. In its own, a driver that does not come up holds up others
-for some minutes at most, and one that waits for a node, an image or a volume does not at all; those
-that have failed come after those that have not. A topology that asks no more is forgotten.
+for some minutes at most, and one that waits for a node or an image does not at all; those that have
+failed come after those that have not. A topology that asks no more is forgotten.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from fulmen.kube import contract
 from fulmen_operator.model import Key, Object, component_of, label, seconds_since
 from fulmen_operator.ownership import is_terminating
+from fulmen_operator.reasons import Reason
 from fulmen_operator.reconcile.pod_states import ending_of, is_ready, waiting_for
 
 LONGEST_START: Final = 300
@@ -94,7 +95,10 @@ class Starts:
 def _is_starting(pod: Object, now: datetime) -> bool:
     if component_of(pod) != contract.DRIVER or is_ready(pod) or is_terminating(pod):
         return False
-    if ending_of(pod, contract.DRIVER_CONTAINER, now) or waiting_for(pod, now):
+    if ending_of(pod, contract.DRIVER_CONTAINER, now):
+        return False
+    trouble = waiting_for(pod, now)
+    if trouble is not None and trouble[0] != Reason.VOLUMES_NOT_MOUNTED:  # a full node is slow
         return False
     conditions = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or ()}
     placed = conditions.get("PodScheduled", {}).get("lastTransitionTime")

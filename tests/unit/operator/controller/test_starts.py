@@ -87,6 +87,16 @@ def test_what_takes_no_processor_holds_up_none(namespaces, status):
     assert namespaces.may_start(*NAMES[4:]) == NAMES[4:8]
 
 
+def test_a_driver_whose_volumes_are_not_mounted_yet_starts_as_its_node_may_be_slow(namespaces):
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": text_of(NOW)}
+    sandbox = {"type": "PodReadyToStartContainers", "status": "False"}
+    namespaces.seconds = 60
+    for name in NAMES[:4]:
+        status = {"phase": "Pending", "conditions": [placed, sandbox]}
+        namespaces.drivers["blue", name] = driver(name, status)
+    assert namespaces.may_start(NAMES[4]) == []
+
+
 def test_drivers_that_never_come_up_hold_up_others_for_five_minutes(namespaces):
     assert namespaces.may_start(*NAMES[:5]) == NAMES[:4]
     namespaces.seconds = 299
