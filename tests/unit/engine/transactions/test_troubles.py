@@ -288,11 +288,11 @@ def test_metadata_that_are_no_use_are_reported(value, message):
 
 
 def test_a_coordinator_whose_metadata_are_refused_is_no_nearer_to_its_end():
-    def count_and_return_too_much(coordinator, *_):
-        coordinator.opened = coordinator.turns
+    def go_to_the_end_and_return_too_much(coordinator, *_):
+        coordinator.end = coordinator.spout.limit
         return METADATA["too large"][0]
 
-    ran = Ran("whole", {"initialize_transaction": [count_and_return_too_much] * 2}).end()
+    ran = Ran("whole", {"initialize_transaction": [go_to_the_end_and_return_too_much] * 2}).end()
     ran.check_complete()
     assert [message.partition(": ")[0] for _, message in ran.errors()] == [
         "coordinator, initialize_transaction"
