@@ -277,8 +277,9 @@ class Transactions:
             commits = oldest.attempt
         waiting = [one.attempt for one in self.active.values()]
         processes = [] if now < self._hold_until else self._open(now)
+        ledger, before = self.ledger, self._before(commits)
         return TransactionWork(
-            processes, commits, waiting, self.ledger.committed, self._before(commits)
+            processes, commits, waiting, ledger.committed, before, ledger.written
         )
 
     def _before(self, commits: TransactionAttempt | None) -> CommitPhase | None:

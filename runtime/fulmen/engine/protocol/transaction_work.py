@@ -61,6 +61,7 @@ class TransactionWork:
         waiting: Attempts that were processed before and wait to be committed, `commits` among them.
         committed: The last txid that is committed; 0: none is.
         phase: What stores are to have while `commits` is committed; None: nothing is.
+        written: The last transaction that is committed and was not given up; None: there is none.
     """
 
     processes: Sequence[Opened] = ()
@@ -68,6 +69,7 @@ class TransactionWork:
     waiting: Collection[TransactionAttempt] = ()
     committed: int = 0
     phase: CommitPhase | None = None
+    written: Point | None = None
 
     def __bool__(self) -> bool:
         return bool(self.processes) or self.commits is not None
@@ -94,6 +96,7 @@ class TransactionWork:
             "committed": self.committed,
             "phase": self.phase
             and (self.phase.transaction, self.phase.written, *self.phase.skipped),
+            "written": self.written,
         }
 
     @staticmethod
@@ -109,6 +112,7 @@ class TransactionWork:
             waiting=[TransactionAttempt(*pair) for pair in told["waiting"]],
             committed=told["committed"],
             phase=_phase(told["phase"]),
+            written=told["written"] and Point(*told["written"]),
         )
 
 

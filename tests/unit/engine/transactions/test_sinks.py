@@ -42,11 +42,11 @@ def table_of(database, **config):
     return {"path": database, "table": "t", "create": {"row": "INTEGER"}, **config}
 
 
-def topology(source, config, tasks=1, sink=SqliteSink, **spec):
+def topology(source, config, tasks=1, sink=SqliteSink, name="source", **spec):
     spec = {"max_spout_pending": 2, "config": {"store": fresh_store()}, **spec}
-    builder = TransactionalTopologyBuilder("t", "source", source, **spec)
-    builder.set_bolt("sink", sink, tasks).shuffle_grouping("source").set_config(config)
-    builder.set_bolt("again", Again).shuffle_grouping("source")
+    builder = TransactionalTopologyBuilder("t", name, source, **spec)
+    builder.set_bolt("sink", sink, tasks).shuffle_grouping(name).set_config(config)
+    builder.set_bolt("again", Again).shuffle_grouping(name)
     builder.set_bolt("beside", Beside).global_grouping("again")
     return builder
 
@@ -92,6 +92,15 @@ def test_what_is_committed_and_not_written_is_written_by_the_next_run(database):
     assert (first.transactions.committed, rows_of(database)) == ([1], [])
     run(builder, checkpoint=first)
     assert rows_of(database) == [*range(9)]
+
+
+def test_what_is_not_committed_of_another_source_before_is_never_written(database):
+    fault = TransactionFault(2, "beside", "committing", times=None)
+    before = topology(Numbers(9, 3), table_of(database), max_spout_pending=1)
+    first = run(before, workers=2, failing=[fault], batches=4)
+    assert (first.transactions.committed, first.transactions.attempts[2]) == ([1], 1)
+    run(topology(Numbers(2, 3), table_of(database), name="other"), workers=2, checkpoint=first)
+    assert rows_of(database) == [0, 1, 2, 0, 1]
 
 
 def with_errors(database, config, source=None):

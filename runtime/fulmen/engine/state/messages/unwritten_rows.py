@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fulmen.api.marks import Point
-from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.state.pickling import dumps
 
 
@@ -24,9 +23,9 @@ class Unwritten:
         fields: Of the tuples.
         previous: The point of the rows before these; None: there were none.
         items: What `encode` made of them.
-        attempt: In a transactional topology, the attempt that they are of: they are to be written
-            if its transaction is committed. None: they are to be written.
-        refused: The rows of the same attempt that `encode` has refused, and why.
+        transaction: In a transactional topology, the one that they are of: they are to be written
+            if it is committed. None: they are to be written.
+        refused: The rows of the same transaction that `encode` has refused, and why.
     """
 
     number: int
@@ -34,13 +33,14 @@ class Unwritten:
     fields: tuple[str, ...]
     previous: Point | None
     items: Sequence[Any]
-    attempt: TransactionAttempt | None = None
+    transaction: Point | None = None
     refused: Sequence[tuple[Any, str]] = field(default_factory=list)
 
     def pack(self) -> bytes:
         """As bytes, for the checkpoint."""
         previous = self.previous and tuple(self.previous)
-        commit = (self.number, self.tag, self.fields, previous, self.attempt)
+        transaction = self.transaction and tuple(self.transaction)
+        commit = (self.number, self.tag, self.fields, previous, transaction)
         return dumps((*commit, list(self.refused), list(self.items)), {})
 
     @property
@@ -51,9 +51,9 @@ class Unwritten:
     @staticmethod
     def unpack(data: bytes) -> Unwritten:
         """What `pack` gave."""
-        number, tag, fields, previous, attempt, refused, items = pickle.loads(data)
-        before = previous and Point(*previous)
-        return Unwritten(number, tag, fields, before, items, attempt, refused)
+        number, tag, fields, *points, refused, items = pickle.loads(data)
+        previous, transaction = (point and Point(*point) for point in points)
+        return Unwritten(number, tag, fields, previous, items, transaction, refused)
 
 
 def new_id(rng: np.random.Generator) -> str:

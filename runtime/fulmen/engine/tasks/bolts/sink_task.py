@@ -24,7 +24,6 @@ from fulmen.api.declarer import ANY_STREAM
 from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
@@ -169,18 +168,18 @@ class SinkTask(BoltTask):
             return
         self.collector.position = 0  # there is no tuple to anchor to
         refused = [(self.instance.describe(rows[i]), why) for i, why in sorted(rows.failed.items())]
-        self.emit_refused([*unwritten.refused, *refused], unwritten.attempt)
+        self.emit_refused([*unwritten.refused, *refused], unwritten.transaction)
 
     def emit_refused(
         self,
         refused: Sequence[tuple[Any, str]],
-        attempt: TransactionAttempt | None,  # noqa: ARG002 (for those below)
+        transaction: Point | None,  # noqa: ARG002 (for those below)
     ) -> None:
         """Emit rows that can't fail any more on the stream `errors`.
 
         Args:
             refused: The rows, and why.
-            attempt: Of the transaction that they are of.
+            transaction: The one that they are of.
         """
         for row, reason in refused:
             self.collector.emit([row, reason[:LONGEST_REASON]], ERRORS_STREAM)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.api.marks import WHATEVER, Point
 from fulmen.api.sinks import ERRORS_STREAM, Rows
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import END_STREAM, FINISH_STREAM
@@ -25,7 +26,7 @@ from fulmen.engine.state.messages.sink_rows import LONGEST_REASON
 from fulmen.engine.state.messages.unwritten_rows import Unwritten
 from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
-from fulmen.engine.tasks.transactional.batch_bolt_task import LOST, NO_ATTEMPT
+from fulmen.engine.tasks.transactional.batch_bolt_task import LOST
 from fulmen.engine.tasks.transactional.transactional_task import AttemptTask, attempts_of
 from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.errors import repr_of
@@ -63,9 +64,10 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
         super().begin_batch(header)
 
     @override
-    def emit_refused(self, refused: Refused, attempt: TransactionAttempt | None) -> None:
+    def emit_refused(self, refused: Refused, transaction: Point | None) -> None:
+        attempt = TransactionAttempt(transaction.number if transaction else 0, 0)
         for row, reason in refused:
-            values = [attempt or NO_ATTEMPT, row, reason[:LONGEST_REASON]]
+            values = [attempt, row, reason[:LONGEST_REASON]]
             self.collector.emit(values, ERRORS_STREAM)
 
     # Attempts
@@ -122,7 +124,9 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
 
     @override
     def unwritten_of(self, rows: Rows, items: Sequence[Any]) -> Unwritten:
-        return replace(super().unwritten_of(rows, items), attempt=self._attempt)
+        phase = self._work.phase if self._attempt is not None else None
+        transaction = phase and phase.transaction
+        return replace(super().unwritten_of(rows, items), transaction=transaction)
 
     @override
     def _write(
@@ -158,7 +162,10 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
 
 
 def _is_committed(unwritten: Unwritten, work: TransactionWork) -> bool:
-    return unwritten.attempt is None or unwritten.attempt.txid <= work.committed
+    its, last = unwritten.transaction, work.written
+    if its is None or its == last:
+        return True
+    return last is not None and last.branch == WHATEVER and last.number >= its.number
 
 
 def _part(chunk: Chunk, first: int, end: int) -> Chunk:
