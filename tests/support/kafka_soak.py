@@ -33,6 +33,8 @@ class KafkaRun(TransactionRun):
         name: Of the topic.
     """
 
+    row_fields = ("partition", "number")
+
     def __init__(self, folder, stores, kafka, name, **shape):
         self.kafka, self.topic, self.sent = kafka, name, []
         super().__init__(folder, stores, **shape)

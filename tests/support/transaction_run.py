@@ -8,16 +8,17 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
-
-import yaml
 
 from fulmen import TransactionalTopologyBuilder
 from fulmen.checkpoint import Store, read_newest
+from fulmen.connectors.sqlite import SqliteSink
 from fulmen.engine.batches.transactions import ledger_of
 from fulmen.topology.reading.documents import to_document
 from support import committing_parts as parts
@@ -41,7 +42,11 @@ class TransactionRun:
         starts: How many there were.
         limits: How many messages there are in each partition.
         missing: Of each partition, messages that are not to be counted.
+        rows: The file of SQLite to which a sink writes all messages; None: there is no sink.
+        row_fields: What the source calls the fields of a message.
     """
+
+    row_fields = ("partition", "n")
 
     def __init__(self, folder, stores, *, spout=parts.Repeated, rule="transactional", **shape):
         self.folder, self.stores = folder, stores
@@ -53,6 +58,7 @@ class TransactionRun:
             **shape.pop("config", {}),
         }
         self.checkpoint = (folder / "checkpoint").as_uri()
+        self.rows = folder / "rows.db" if shape.pop("rows", True) else None
         self.process, self.olds, self.starts = None, [], 0
         self.limits, self.missing = [0, 0, 0], {}
         self.set_limits()
@@ -71,13 +77,17 @@ class TransactionRun:
         gather.fields_grouping("spread", ["group"], stream="direct")
         totals = b.set_bolt("totals", parts.Totals, self.tasks).set_blocking(is_blocking)
         totals.fields_grouping("gather", ["group"])
+        if self.rows is not None:
+            rows = b.set_bolt("rows", SqliteSink, 2).shuffle_grouping("source")
+            columns = dict.fromkeys(self.row_fields, "INTEGER")
+            rows.set_config({"path": str(self.rows), "table": "rows", "create": columns})
         document = to_document(b.build())
         spec = document["spec"]
         for component in (spec["transactional"], *spec["bolts"]):
             component["class"] = component["class"].removeprefix("support.")
         spec["code"] = {"folder": "."}
         shutil.copy(parts.__file__, self.folder)
-        (self.folder / "counted.yaml").write_text(yaml.safe_dump(document))
+        (self.folder / "counted.yaml").write_text(json.dumps(document))
 
     def source_config(self):
         """The source's own config."""
@@ -112,6 +122,26 @@ class TransactionRun:
                 for way in WAYS:
                     totals[f"{parts.group_of(key)} {way}"] += amount
         return {"counts": dict(counts), "totals": dict(totals)}
+
+    def has_all_rows(self):
+        """Whether the sink has written each message that is to be counted.
+
+        Raises:
+            Difference: It has written another one, or one of them twice.
+        """
+        if self.rows is None or not self.rows.exists():
+            return self.rows is None
+        with closing(sqlite3.connect(self.rows, timeout=60)) as db:
+            found = Counter(db.execute("SELECT * FROM rows"))
+        wanted = {
+            (partition, n)
+            for partition, limit in enumerate(self.limits)
+            for n in range(limit)
+            if n not in self.missing.get(partition, ())
+        }
+        if wrong := [row for row, times in found.items() if times > 1 or row not in wanted]:
+            raise Difference(f"the sink has rows that it should not have: {wrong[:9]}")
+        return found.keys() == wanted
 
     # ---- processes
 
@@ -198,7 +228,7 @@ class TransactionRun:
                             f"{store.kind}, {table}: {key} is {value}, not {wanted.get(key, 0)}"
                         )
                 complete = complete and found == wanted
-        return complete
+        return self.has_all_rows() and complete
 
     def check(self, gaps=()):
         """Assert that stores have exactly what they must, written in strict order.
