@@ -159,7 +159,7 @@ PROBLEMS = {
          " exactly-once."],
     ),
     "a bolt behind a sink": (
-        {"bolts__0": bolt("fulmen.connectors.files.FileSink",
+        {"bolts__0": bolt("fulmen.connectors.files.FileSink", parallelism=2,  # of any grouping
                           config={"path": "x", "format": {"type": "json"}}),
          "bolts__1__inputs__0": {"from": "x", "stream": "errors", "grouping": {"type": "global"}}},
         ["spec.bolts[1].inputs: bolt 'sum': what sink 'x' refuses belongs to a transaction that is"

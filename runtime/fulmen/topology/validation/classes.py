@@ -259,8 +259,6 @@ class Classes:
                     yield from _subscription(item, item.stream, self.streams[item.source])
                 else:
                     yield from _needs_fields(item, None)
-            if self.is_transactional:
-                yield from self._behind_sinks(part)
             streams = self._received(part)
             if self.sinks.get(part.name or "") is False:
                 yield from _inputs_of_sink(part, streams)
@@ -269,7 +267,9 @@ class Classes:
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
                 yield from checked_inputs(part, instance, checked, streams, of_all)
         yield from stricter_in_front(parts, self.checks)
-        yield from transactional_graph(parts, self.streams, self.committers, self.refused)
+        yield from transactional_graph(
+            parts, self.streams, self.committers, self.sinks, self.refused
+        )
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
         """Bolts whose results are kept have a stream for those given up, if it is asked for."""
@@ -296,17 +296,6 @@ class Classes:
             name: {stream: without_attempt(it) for stream, it in streams.items()}
             for name, streams in self.streams.items()
         }
-
-    def _behind_sinks(self, part: ComponentPart) -> Iterator[Problem]:
-        """What sinks of a transactional topology emit belongs to transactions that are over."""
-        after = [item for item in part.inputs if item.source in self.sinks]
-        if after and (part.name not in self.sinks or len(after) < len(part.inputs)):
-            message = (
-                f"{part.label}: what sink {after[0].source!r} refuses belongs to a transaction that"
-                " is committed, and can only go to a sink that has no other inputs"
-            )
-            cure = "Give the stream a sink of its own, such as a SqliteSink or a FileSink."
-            yield Problem(f"{part.path}.inputs", message, cure)
 
     def _custom(self, item: InputPart) -> Iterator[Problem]:
         grouping = item.grouping

@@ -107,6 +107,7 @@ def transactional_graph(
     parts: Sequence[ComponentPart],
     streams: Mapping[str, Mapping[str, api.Stream]],
     committers: Sequence[str],
+    sinks: Collection[str],
     refused: Collection[str],
 ) -> Iterator[Problem]:
     """What is wrong about how bolts of a transactional topology are connected.
@@ -115,6 +116,7 @@ def transactional_graph(
         parts: All components.
         streams: What they declare.
         committers: The bolts whose class is a committer.
+        sinks: The bolts that are sinks, which are committers, too.
         refused: Bolts whose class can't stand there, of which all is said.
     """
     source = next((part for part in parts if part.kind == "transactional spout"), None)
@@ -124,9 +126,23 @@ def transactional_graph(
     attempt_fields = {stream.fields[0] for stream in declared if stream.fields}
     for part in parts:
         if part.kind == "bolt":
-            yield from _apart(part, committers)
+            yield from _behind_sinks(part, sinks)
+            if part.name not in sinks:
+                yield from _apart(part, committers)
             if part.name not in refused:
                 yield from _attempt_first(part, streams, attempt_fields)
+
+
+def _behind_sinks(part: ComponentPart, sinks: Collection[str]) -> Iterator[Problem]:
+    """What sinks refuse belongs to transactions that are over."""
+    after = [item for item in part.inputs if item.source in sinks]
+    if after and (part.name not in sinks or len(after) < len(part.inputs)):
+        message = (
+            f"{part.label}: what sink {after[0].source!r} refuses belongs to a transaction that is"
+            " committed, and can only go to a sink that has no other inputs"
+        )
+        cure = "Give the stream a sink of its own, such as a SqliteSink or a FileSink."
+        yield Problem(f"{part.path}.inputs", message, cure)
 
 
 def _apart(part: ComponentPart, committers: Sequence[str]) -> Iterator[Problem]:

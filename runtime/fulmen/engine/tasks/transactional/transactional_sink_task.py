@@ -125,7 +125,7 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
     @override
     def unwritten_of(self, rows: Rows, items: Sequence[Any]) -> Unwritten:
         phase = self._work.phase if self._attempt is not None else None
-        transaction = phase and phase.transaction
+        transaction = None if phase is None else phase.transaction
         return replace(super().unwritten_of(rows, items), transaction=transaction)
 
     @override
