@@ -21,8 +21,9 @@ LONGEST_START: Final = 300
 MADE_SECONDS: Final = 10
 """Within which the watch tells of a pod that was made."""
 ASK_SECONDS: Final = 2
-LONGEST_ASK: Final = 30
-"""How often one that waits asks again: the next ones often, those behind them less."""
+LONGEST_ASK: Final = 120
+"""How often one that waits asks again: the next ones often, those behind them less, as each look
+takes the operator some milliseconds, and a namespace may have a thousand that wait."""
 FORGOTTEN_AFTER: Final = 3 * LONGEST_ASK
 
 
