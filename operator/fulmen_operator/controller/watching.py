@@ -26,6 +26,7 @@ WATCHED: Final = (
     "NetworkPolicy",
     CLAIM,
 )
+FORBIDDEN: Final = 403
 REFRESH_SECONDS: Final = 600
 RETRY_SECONDS: Final = 5
 PAGE: Final = 20
@@ -37,16 +38,29 @@ logger = logging.getLogger(__name__)
 async def refresh(api: ApiServer, store: WatchCache, namespaces: Sequence[str]) -> set[Key]:
     """List all objects with a topology's label, and drop what is there no more.
 
+    A namespace that may not be read, as it was deleted and its Role with it, keeps no other one
+    from being looked after.
+
     Returns:
         The topologies of which there is news: at the start all of them.
 
     Raises:
-        CallFailed: They could not be listed.
+        CallFailed: They could not be listed: in no namespace, or for another reason.
     """
     news: set[Key] = set()
-    for kind in WATCHED:
-        for namespace in namespaces or ("",):
-            news |= await _refresh(api, store, kind, namespace)
+    refused: list[CallFailed] = []
+    for namespace in namespaces or ("",):
+        try:
+            for kind in WATCHED:
+                news |= await _refresh(api, store, kind, namespace)
+        except CallFailed as error:
+            if error.status != FORBIDDEN:
+                raise
+            refused.append(error)
+    if len(refused) == len(namespaces or ("",)):
+        raise refused[0]
+    for error in refused:
+        logger.warning("a namespace is left out, as it may not be read: %s", error)
     return news
 
 

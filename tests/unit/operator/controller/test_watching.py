@@ -1,6 +1,7 @@
 """The store: filled by lists, kept by watches; and what is done when it lags behind."""
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -46,6 +47,30 @@ def test_namespaces_that_are_not_listed_are_left_as_they_are(cluster):
     store = cluster.store()
     asyncio.run(refresh(cluster.api, store, ("green",)))
     assert names(store) == names(cluster.store())
+
+
+@pytest.mark.parametrize(("status", "raises"), [(403, False), (500, True)])
+def test_a_namespace_that_was_deleted_with_its_role_hides_no_other(cluster, caplog, status, raises):
+    gone = Refusing(cluster.api, "/namespaces/gone/", status)
+    store = WatchCache()
+    with pytest.raises(CallFailed) if raises else nullcontext():
+        asyncio.run(refresh(gone, store, ("gone", NAMESPACE)))
+        assert names(store) == names(cluster.store())
+        assert "left out, as it may not be read: GET /" in caplog.text
+    with pytest.raises(CallFailed):
+        asyncio.run(refresh(gone, store, ("gone",)))
+
+
+class Refusing:
+    """An API server that refuses calls to a place."""
+
+    def __init__(self, api, place, status):
+        self._api, self._place, self._status = api, place, status
+
+    async def call(self, method, path, **options):
+        if self._place in path:
+            raise CallFailed(self._status, "not allowed", f"{method} {path}")
+        return await self._api.call(method, path, **options)
 
 
 class Paged:
