@@ -59,8 +59,8 @@ async def refresh(api: ApiServer, store: WatchCache, namespaces: Sequence[str]) 
             refused.append(error)
     if len(refused) == len(namespaces or ("",)):
         raise refused[0]
-    for error in refused:
-        logger.warning("a namespace is left out, as it may not be read: %s", error)
+    for one in refused:
+        logger.warning("a namespace is left out, as it may not be read: %s", one)
     return news
 
 
