@@ -51,7 +51,8 @@ class SinkOptions(Options):
 
     guarantee: Guarantee = "at-least-once"
     """What a sink promises when something is lost: `at-least-once` writes a batch again that is run
-    again; `exactly-once` writes rows after they are committed, with a mark."""
+    again; `exactly-once` writes rows after they are committed, with a mark. In a transactional
+    topology the default is `exactly-once`."""
     any_stream: bool = False
     """Whether inputs may have different fields. Then a row has the fields `component`, `stream` and
     `values`: where the tuple is from, and all its values by name."""
