@@ -90,7 +90,7 @@ def has_claim(claim: Object, topology: Object, revision: Object | None) -> bool:
 
 
 def own_pods(pods: Iterable[Object], topology: Object) -> list[Object]:
-    """Those of the pods that are the topology's, workers included, with the labels of their making.
+    """The topology's own pods, workers included, with the labels that they were made with.
 
     Which those are follows from a pod's name.
     """

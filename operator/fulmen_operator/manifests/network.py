@@ -20,7 +20,7 @@ def policy_names(topology: str) -> list[str]:
 def network_policies(
     seen: Observed, accepted: Accepted, of_all: NetworkPolicies | None
 ) -> list[Manifest]:
-    """Those that a topology is to have.
+    """The network policies that a topology is to have.
 
     Args:
         seen: The topology.

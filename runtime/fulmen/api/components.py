@@ -229,7 +229,7 @@ class Spout(Component):
         """Emit the next tuple, if there is one now.
 
         Returns:
-            Of no matter if it emitted something, as that says enough. Otherwise: False, there is
+            Ignored if a tuple was emitted. Otherwise: False, there is
             nothing now, and the turn ends. True, it did something, such as passing over a record:
             it is called again, and the next batch comes at once. None, it does not say: it is
             called again for some milliseconds, at most 1,000 times in a row.

@@ -40,7 +40,7 @@ Journals = dict[str, list[bytes]]
 """Journal -> its payloads, in the order of their commits."""
 
 _TRIES = 5
-"""That find the same commit the newest, and parts of it missing."""
+"""How often the same commit may be the newest with parts of it missing."""
 _MOST_TRIES = 100
 _AT_ONCE = 64  # objects in memory at the same time, besides what is wanted of them
 

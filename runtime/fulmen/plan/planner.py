@@ -32,7 +32,7 @@ def make_plan(
     wanted = topology.spec.workers
     slots = sorted(set(range(wanted) if workers is None else workers))
     if not slots or slots[0] < 0 or slots[-1] >= wanted:
-        raise ValueError(f"workers {slots}: there must be some, all of them from 0 to {wanted - 1}")
+        raise ValueError(f"workers {slots}: need worker numbers from 0 to {wanted - 1}")
     executors = executors_of(topology)
     placed = schedule(
         [e for e in executors if e.component not in pinned],

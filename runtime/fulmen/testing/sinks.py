@@ -115,7 +115,7 @@ class SinkHarness:
         return rows.failed | {left[i]: reason for i, reason in refused.items()}
 
     def mark(self, number: int) -> Mark:
-        """That of write `number`, from 1."""
+        """The mark of write `number`, from 1."""
         previous = Point(number - 1, f"tag {number - 1}") if number > 1 else None
         return Mark(self._id, number, f"tag {number}", f"test/sink/{self._task}", previous)
 

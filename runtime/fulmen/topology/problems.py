@@ -93,7 +93,7 @@ def there_are(names: Iterable[str]) -> str:
 
 
 def key_mistake(key: object) -> str:
-    """That a mapping has a key that is no text, and what YAML has made it of."""
+    """A message: a mapping has a key that is no text, and what YAML has made it of."""
     words = {bool: "on, off, yes, no, y and n", type(None): "null, ~ and nothing"}.get(type(key))
     hint = f": YAML reads {words} as that" if words else ""
     return f"has the key {'null' if key is None else shown(key)}, which is not text{hint}"

@@ -48,7 +48,7 @@ class Keys(NamedTuple):
     codes: Numbers
 
     def at(self, rows: Positions | None) -> Keys:
-        """Those of the rows at some positions; None: of all."""
+        """The keys of the rows at some positions; None: of all."""
         if rows is None:
             return self
         found = pa.array(self.codes[rows]).dictionary_encode()

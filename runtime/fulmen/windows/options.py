@@ -14,7 +14,7 @@ from fulmen.windows.wanted import wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
 MOST_WINDOWS = 100_000
-"""That a tuple is in: with so many it takes a good part of a second."""
+"""How many windows a tuple may be in: with so many it takes a good part of a second."""
 
 
 def _positive(value: str) -> str:
@@ -193,7 +193,7 @@ class AggregateOptions(TimedOptions):
     nothing can change it any more. `updates`: at its end, and again for what is late."""
     retract: bool = False
     """Before a window is emitted once more, its row is emitted again as it was, with the field
-    `is_retraction`: so that who adds up rows can take it away."""
+    `is_retraction`: so that sums can subtract it."""
     partial: Literal["auto"] | bool = "auto"
     """Whether tuples of the same key and window are aggregated in the worker that emits them before
     they leave it: then a frequent key is one row a batch. `auto`: where there are few keys, and the

@@ -58,7 +58,7 @@ class Kll:
         self._sketch.update(numbers)
 
     def merge(self, other: Kll) -> None:
-        """Those of another sketch have come."""
+        """Add what another sketch has counted."""
         self._sketch.merge(other._sketch)
 
     def quantile(self, rank: float) -> float | None:
@@ -87,7 +87,7 @@ class Hll:
         self._sketch.update(_plain(value))
 
     def merge(self, other: Hll) -> None:
-        """Those of another sketch have come."""
+        """Add what another sketch has counted."""
         from datasketches import hll_union
 
         union = hll_union(HLL_SIZE)

@@ -145,7 +145,7 @@ def test_nothing_goes_along_with_an_image(project):
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
-        ("requirements.txt", "-r ../base.txt", "takes in what an image of"),
+        ("requirements.txt", "-r ../base.txt", "includes files outside of"),
         ("requirements.txt", "-r gone.txt", "gone.txt' can't be read"),
         ("pyproject.toml", "[project]\ndynamic = ['dependencies']", "has no project.dependencies"),
         ("pyproject.toml", "[tool.poetry.dependencies]", "has no project.dependencies"),

@@ -254,7 +254,7 @@ def test_few_executors_are_spread_over_pods_first():
 
 @pytest.mark.parametrize("workers", [[], [2], [-1, 0]])
 def test_workers_that_can_not_be(workers):
-    with pytest.raises(ValueError, match="there must be some, all of them from 0 to 1"):
+    with pytest.raises(ValueError, match="need worker numbers from 0 to 1"):
         make_plan(blue_green_yellow(), workers=workers)
 
 

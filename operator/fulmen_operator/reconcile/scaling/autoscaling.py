@@ -131,7 +131,7 @@ def seconds_to_decision(after: AutoscaleStatus, scale: Autoscale, now: datetime)
 def scaling_events(
     before: AutoscaleStatus | None, after: AutoscaleStatus | None
 ) -> Iterator[Event]:
-    """That the number of workers is another one, or why it is not although it should be."""
+    """Events: the number of workers has changed, or why it has not although it should."""
     if before is None or after is None:
         return
     if after.reason in LIMITED and after.reason != before.reason:
@@ -259,7 +259,7 @@ def _too_many(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
 def _pressed(
     before: AutoscaleStatus, pressure: Pressure, enough: int, scene: Scene
 ) -> AutoscaleStatus:
-    """That there should be more or fewer workers. `enough`: as long as it lasts, the most of it.
+    """Note that more or fewer workers are needed. `enough`: as long as it lasts, the most of it.
 
     Batches that worked off what had gathered took all the time that there was: what they need from
     then on is not known.

@@ -98,7 +98,7 @@ def _check_buckets(name: str, bounds: tuple[float, ...]) -> None:
 
 
 def differs(family: Family, known: Family, where: str) -> str:
-    """That a name means two things.
+    """A message: a name means two things.
 
     Args:
         family: What it means here.
@@ -120,7 +120,7 @@ def differs(family: Family, known: Family, where: str) -> str:
 
 
 def too_many(name: str) -> str:
-    """That a component has as many series as it may have."""
+    """A message: a component has as many series as it may have."""
     return (
         f"metric {name!r} would be series {MOST_SERIES + 1} of its component, and at most"
         f" {MOST_SERIES} are kept: use fewer values of labels"

@@ -120,7 +120,7 @@ def _taken_in(context: Path, folder: Path, requirements: Path) -> list[Path]:
     files = requirement_files(requirements)[1:]
     if outside := [str(file) for file in files if not file.is_relative_to(root)]:
         raise BadInput(
-            f"'{requirements}' takes in what an image of '{root}' can't have:"
+            f"'{requirements}' includes files outside of '{root}':"
             f" {', '.join(outside)}. Put it there."
         )
     return [file.relative_to(context) for file in files] if beside else []

@@ -164,7 +164,7 @@ def state(  # noqa: C901 (each option once)
         raise BadInput("--top is for values, and not for --windows and --timers.")
     if removes and not is_unreadable and (key is None or is_fields or is_dropped):
         raise BadInput(
-            "--remove is for what --unreadable shows, or for a --key of the state, its --windows or"
+            "--remove needs --unreadable, or a --key of the state, its --windows or"
             " its --timers: give one of them."
         )
     if above is not None and not accepts_store:
@@ -256,7 +256,7 @@ def _unreadable(
     for one in found:
         echo(visible(f"task {one.task}  {one.where}  {one.key}  {one.reason}"))
     if not found:
-        echo(f"all that {component!r} keeps can be read.", err=True)
+        echo(f"everything that {component!r} keeps is readable.", err=True)
     elif removes:
         echo(f"{len(found)} taken out of {uri}.", err=True)
 
@@ -362,7 +362,7 @@ def _entries(state: CommittedState) -> Iterator[Entry]:
 
 
 def _largest(entries: Sequence[Entry], count: int) -> list[Entry]:
-    """Those with the largest values, largest first; equal ones by their keys."""
+    """The entries with the largest values, largest first; equal ones by their keys."""
     try:
         return sorted(sorted(entries, key=_shown_key), key=lambda e: e.value, reverse=True)[:count]
     except TypeError as error:

@@ -110,7 +110,7 @@ def _head_fails(totals: Totals, topology: Topology) -> Iterator[str]:
 
 
 def not_acked_sentence(bolt: str, left: int, executed: int) -> str:
-    """That a bolt has let tuples be of those that it has executed."""
+    """Advice: a bolt has neither acked nor failed some of its tuples."""
     return (
         f"bolt {bolt!r} has neither acked nor failed {count(left)} of its {count(executed)} tuples,"
         " and trees time out. A Bolt must call ack or fail for every tuple; a BasicBolt does so by"
@@ -119,7 +119,7 @@ def not_acked_sentence(bolt: str, left: int, executed: int) -> str:
 
 
 def not_anchored_sentence(bolt: str, failed: int) -> str:
-    """That nobody was told of the tuples that a bolt has failed."""
+    """Advice: no spout was told of the tuples that a bolt has failed."""
     return (
         f"bolt {bolt!r} has failed {count(failed)} tuples, but they are in no tree, so no spout was"
         " told. Anchor what is emitted, as in emit(values, anchors=tup), and emit with a msg_id in"

@@ -145,7 +145,7 @@ class Meter:
                     self._samples.popleft()
 
     def figures(self) -> Figures:
-        """Those of the moment."""
+        """The figures of this moment."""
         with self._lock:
             now, started = self._clock(), self._started
             first, last = self._samples[0], self._samples[-1]

@@ -215,7 +215,7 @@ class WorkerCounts(BaseModel):
 
 
 class BatchesView(BaseModel):
-    """Those that counted, and where their time goes."""
+    """How many batches counted, and where their time goes."""
 
     count: int
     failed_attempts: int = 0
@@ -250,5 +250,5 @@ class TopologyView(BaseModel):
 
     @property
     def unread(self) -> list[ComponentView]:
-        """Those whose stream `errors` has tuples that nobody gets."""
+        """Components whose stream `errors` has tuples that nobody gets."""
         return [component for component in self.components if component.unread_errors]

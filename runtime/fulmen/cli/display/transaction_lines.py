@@ -37,7 +37,7 @@ class TransactionFigures:
 
     @staticmethod
     def of(totals: TransactionTotals) -> "TransactionFigures":
-        """Those of the totals, without a rate."""
+        """The figures of transactions in the totals, without a rate."""
         return TransactionFigures(
             committed_txid=totals.committed,
             active=len(totals.active),

@@ -28,7 +28,7 @@ class WaitFigures:
 
     @staticmethod
     def of(totals: Totals) -> "WaitFigures":
-        """Those of the totals. Any thread may ask."""
+        """The figures of waits in the totals. Any thread may ask."""
         with totals.lock:
             waits, plan = totals.waits.copy(), totals.placed.plan
             resting, full = dict(totals.resting), full_sentences(totals)
@@ -55,7 +55,7 @@ class WaitFigures:
 
 
 def full_sentences(totals: Totals) -> list[str]:
-    """That spouts may emit nothing more, and which bolts hold what is pending; under `lock`."""
+    """Sentences: spouts may emit nothing more, and which bolts hold them; under `lock`."""
     found = full_spouts(
         totals.waits.full, totals.pending_messages, totals.placed.plan, totals.steady()
     )
@@ -67,7 +67,7 @@ def full_sentences(totals: Totals) -> list[str]:
 
 
 def away_sentence(component: str, service: str, since: float, reason: str) -> str:
-    """That a service is away.
+    """A sentence: a service is away.
 
     Args:
         component: What needs it.
@@ -80,7 +80,7 @@ def away_sentence(component: str, service: str, since: float, reason: str) -> st
 
 
 def left_out_sentence(component: str, task: int, since: float, reason: str) -> str:
-    """That batches do without a spout task, or without a call of a bolt's.
+    """A sentence: batches do without a spout task, or without a call of a bolt.
 
     Args:
         component: The component.
@@ -93,7 +93,7 @@ def left_out_sentence(component: str, task: int, since: float, reason: str) -> s
 
 
 def long_call_sentence(who: str, callback: str, since: float) -> str:
-    """That a call has not ended for seconds.
+    """A sentence: a call has not ended for seconds.
 
     Args:
         who: Component and task.
@@ -105,12 +105,12 @@ def long_call_sentence(who: str, callback: str, since: float) -> str:
 
 
 def hold_sentence(component: str, reason: str) -> str:
-    """That a bolt holds the spouts, and why."""
+    """A sentence: a bolt holds the spouts, and why."""
     return f"spouts rest, because {component!r} holds them: {reason}"
 
 
 def assumed_end_sentence(end: AssumedEnd, asked: float) -> str:
-    """That nothing came, and was taken for the end.
+    """A sentence: nothing came, and this was taken for the end.
 
     Args:
         end: Which spouts don't say their end.

@@ -68,7 +68,7 @@ def _variables(document: Any, place: str) -> Sequence[EnvVar]:
 
 
 def _values(variables: Sequence[EnvVar]) -> dict[str, str]:
-    """Those whose value is in the document; one without any is empty, as in a pod.
+    """The variables whose value is in the document. One without a value is empty, as in a pod.
 
     Of several variables of the same name the last one counts.
     """

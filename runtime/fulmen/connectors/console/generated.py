@@ -145,7 +145,7 @@ class TimeField(Options):
         AwareDatetime,
         Field(ge=datetime(1100, 1, 1, tzinfo=UTC), lt=datetime(8900, 1, 1, tzinfo=UTC)),
     ] = datetime(2026, 1, 1, tzinfo=UTC)
-    """That of the first row, with its offset from UTC."""
+    """The time of the first row, with its offset from UTC."""
     step: Duration = "1s"
     """How much later each row is than the one before."""
     jitter: Duration = "0s"

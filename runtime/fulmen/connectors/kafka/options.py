@@ -148,7 +148,7 @@ class KafkaSpoutOptions(ClientOptions):
 
     @property
     def more(self) -> tuple[str, ...]:
-        """Those of them that are not the format's."""
+        """The fields that are not the format's."""
         return (*self.include, *(("deleted",) if self.tombstones == "deleted" else ()))
 
 

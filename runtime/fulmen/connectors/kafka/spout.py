@@ -168,7 +168,7 @@ class KafkaSpout(Spout):
                 self.state.pop(msg_id, None)
 
     def _fill(self) -> bool:
-        """Get what can be emitted next; False: there is nothing now, or what is said is emitted."""
+        """Get what can be emitted next; False: nothing now, or only a report was emitted."""
         try:
             self._look_around()
             self._pass_ends()

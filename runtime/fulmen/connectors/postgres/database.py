@@ -144,7 +144,7 @@ class Database:
         return found
 
     def in_doubt(self, error: psycopg.Error, rows: int) -> Exception:
-        """That nobody knows whether so many rows, all that there are, are to blame."""
+        """The error for rows that may not be its cause: all of them fail alike."""
         told = connections.without_password(said(error), self._dsn)
         if rows == 1:
             doubt = "the only row, and no other tells whether it is to blame. It is refused"

@@ -230,7 +230,7 @@ class PostgresQueueSpout(Spout):
         return f"{self._options.table} of task {self._context.task_index}"
 
     def unread_parts(self) -> Sequence[str]:
-        """Those rows, while some of them are not emitted. A task without rows waits for nothing."""
+        """This task's part, while rows are left. A task without rows waits for nothing."""
         return [self.part_of(None)] if self._rows or self._is_new else []
 
     @property

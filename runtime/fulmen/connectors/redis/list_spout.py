@@ -70,7 +70,7 @@ class RedisListSpout(RedisSource[bytes]):
 
     @override
     def kept(self) -> list[str]:
-        """Those of tasks that are no more are divided among those that there are."""
+        """Share removed tasks' messages among the rest."""
         with self._server.told():
             args = [self._index, self._tasks]
             return [name.decode() for name in self._adopt(keys=[self._processing], args=args)]

@@ -224,7 +224,7 @@ class GrowingSpout(Spout):
         self._context.lag(messages=behind, seconds=self._age() if behind else 0.0)
 
     def _tell_of_rows_without_place(self) -> None:
-        """Those that have come since the last time, also in another life."""
+        """Tell of rows that have come since the last time, before a restart as well."""
         before, self.without_place = self.without_place, self._table.without_place(self._start)
         more = self.without_place - before
         if more > 0:

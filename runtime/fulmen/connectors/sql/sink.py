@@ -217,7 +217,7 @@ class SqlSink(Sink):
 
     @property
     def key_fields(self) -> Sequence[str]:
-        """Those that go to the columns of the key, if the table's rows may be deleted."""
+        """The fields of the key's columns, if rows of the table may be deleted."""
         if self.appends or not self._table.may_delete:
             return ()
         columns = zip(self._fields, self._names, strict=True)

@@ -76,7 +76,7 @@ def with_sequences(failed: Iterable[tuple[int, str]]) -> list[tuple[int, int, st
 
 
 def traced_among(roots: Ids) -> Ids:
-    """Those of trees that are traced."""
+    """The roots of traced trees."""
     found: Ids = roots[(roots & TRACED) != 0]
     return found
 

@@ -29,11 +29,11 @@ class Unfinished:
 
     @property
     def trees(self) -> int:
-        """Those that acker tasks hold."""
+        """How many trees acker tasks hold."""
         return sum(self._trees.values())
 
     def messages(self, left_out: Container[int]) -> int:
-        """Those of spouts and results of bolts, but for tasks that are left out."""
+        """How many messages and results are pending, without tasks that are left out."""
         return sum(n for task, n in self._messages.items() if task not in left_out)
 
     @property

@@ -20,7 +20,7 @@ from fulmen.errors import FulmenError, Unreachable
 LOOKED = "looked"
 """The section that says that sinks have all early results: see `Coordinator.has_looked`."""
 OUTAGE_SECONDS = 1800.0
-"""That a commit waits for its store. Then the driver ends: another one may have more luck."""
+"""How long a commit waits for its store. Then the driver ends, and another one tries."""
 
 
 @dataclass(frozen=True)

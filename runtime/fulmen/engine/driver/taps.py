@@ -72,7 +72,7 @@ class Wanted:
 
 
 class Taps:
-    """Those of one driver, whether its topology runs already or not."""
+    """The open taps of one driver, whether its topology runs already or not."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -224,7 +224,7 @@ class OpenTap:
             self._new.notify_all()
 
     def _of_the_tree(self, found: list[TappedTuple]) -> list[TappedTuple]:
-        """Those of one tree: the first that shows up, if it was to be the next one."""
+        """Tuples of the tapped tree; for a tap of the next tree, the first tree that shows up."""
         if not self._is_found:
             for one in found:
                 common = [root for root in one.roots if root in self._roots]
@@ -314,7 +314,7 @@ def _check(wanted: Wanted, placed: PlacedTopology, rules: Tap) -> int | None:
     root = root_of(wanted.tree)
     if root is None:
         raise TapRefused(
-            f"{wanted.tree!r} is no tree: its id is such as 3-2591, as tuples have it in `trees`;"
+            f"{wanted.tree!r} is not a tree's id: ids look like 3-2591, as in a tuple's `trees`;"
             f" or write {NEXT}."
         )
     return root
@@ -391,4 +391,4 @@ def _check_conditions(
         known = {name: None for fields in streams for name in fields}
         if unknown := sorted(asked - known.keys()):
             raise _no_such("field", unknown[0], known)
-        raise TapRefused("--where asks for fields that no stream has together.")
+        raise TapRefused("no stream has all fields that --where asks for.")

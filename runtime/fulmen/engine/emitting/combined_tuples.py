@@ -42,7 +42,7 @@ class CombinedRows(NamedTuple):
 
 
 class CombinedTuples:
-    """Those of one subscription in one batch.
+    """Combined tuples of one subscription in one batch.
 
     Attributes:
         is_overtaken: Whether what is sent as it is must come after the rows so far.

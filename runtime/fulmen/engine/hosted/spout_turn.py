@@ -42,7 +42,7 @@ class SpoutTurn:
 
     Attributes:
         placed: Whose plan the rows are for.
-        rows: All of them.
+        rows: All rows of the turn.
         summary: Of this task alone.
         records: What the commit has to write of its state.
         is_told: Whether the summary and the messages to ackers are committed.

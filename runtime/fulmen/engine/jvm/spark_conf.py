@@ -148,7 +148,7 @@ def java_size(size: str) -> str:
 
 
 def at_launch(conf: Mapping[str, str]) -> dict[str, str]:
-    """Those settings that the JVM needs when it starts."""
+    """The settings that the JVM needs when it starts."""
     return {name: value for name, value in conf.items() if _matches(name, AT_LAUNCH)}
 
 

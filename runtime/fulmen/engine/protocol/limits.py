@@ -47,4 +47,4 @@ class EngineLimits:
 
 
 LIMITS = EngineLimits()
-"""Those that topologies run with."""
+"""The limits that topologies run with."""

@@ -82,11 +82,11 @@ class Parents:
             del self._parents[root]
 
     def get(self, root: int) -> TraceContext | None:
-        """That of one tree; None: it has none, or it is not known."""
+        """The trace of one tree; None: it has none, or it is not known."""
         return self._parents.get(root)
 
     def among(self, roots: Iterable[int]) -> dict[int, TraceContext]:
-        """Those of some trees."""
+        """The known traces among some trees."""
         known = self._parents
         return {root: known[root] for root in roots if root in known} if known else {}
 

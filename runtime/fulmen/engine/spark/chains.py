@@ -67,7 +67,7 @@ class Functions:
         self._made: dict[tuple[StageFunction, int, bool], list[Any]] = {}
 
     def of(self, function: StageFunction, stage: int, *, is_last: bool) -> list[Any]:
-        """Those of a stage of which this is the function; rows of the last one go to the driver."""
+        """Python functions for a stage; rows of the last stage go to the driver."""
         key = function, stage, is_last
         if key not in self._made:
             made = self._first(partial(run_stage, function, stage, self._order, is_last))

@@ -223,7 +223,7 @@ class Workers:
         return any(map(int, counts.split()))
 
     def _executors(self) -> list[Jvm]:
-        """Those that Spark's scheduler would give a task now.
+        """The JVMs that Spark's scheduler would give a task now.
 
         It forgets a lost one before that one's job fails. The block manager does so some time
         later, but it is the only one that can be asked for hosts.

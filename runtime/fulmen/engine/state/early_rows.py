@@ -48,7 +48,7 @@ class Given(NamedTuple):
 
 
 class EarlyRows:
-    """Those of one task."""
+    """The early rows of one task."""
 
     def __init__(self, state: KeyedState) -> None:
         """As the checkpoint has them. The state is changed."""

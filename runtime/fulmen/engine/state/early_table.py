@@ -37,7 +37,7 @@ class Given(NamedTuple):
 
 
 class EarlyTable:
-    """Those of one task. By key: what the last row is known by, and the row."""
+    """The early rows of one task by key: what the last row is known by, and the row."""
 
     def __init__(self, state: KeyedState, key: Sequence[str], about: Any) -> None:
         """As the checkpoint has them.

@@ -79,7 +79,7 @@ def note_begun(
 
 
 class TracedMessages:
-    """Those whose trees were traced last: if they come again, their traces go on.
+    """The messages whose trees were traced last. If they come again, their traces go on.
 
     They are in memory alone. What a process had of them is lost with it.
     """

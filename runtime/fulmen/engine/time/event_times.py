@@ -18,7 +18,7 @@ from fulmen.errors import PASSED_ON, EventTimeError
 from fulmen.topology.resource.event_time import EventTime
 
 WHOLE_TASK = ""
-"""The part of what no part is known of."""
+"""The part of a tuple whose part is unknown."""
 Times = npt.NDArray[np.int64]
 
 

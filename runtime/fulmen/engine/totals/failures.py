@@ -86,7 +86,7 @@ def resting_by_component(resting: Mapping[int, Resting], plan: Plan) -> dict[str
 
 
 def resting_sentence(component: str, messages: int, failures: int, reason: str) -> str:
-    """That messages have failed and come again."""
+    """A sentence: messages of a component have failed and come again."""
     what = f"{messages:,} messages" if messages != 1 else "1 message"
     times = f"{failures:,} times" if failures != 1 else "once"
     which = f"up to {times}" if messages != 1 else times

@@ -87,7 +87,7 @@ def unanswered(counts: Mapping[CountKey, int], bolts: Iterable[str]) -> dict[str
 
 
 def full_sentence(component: str, messages: int, seconds: float, bolts: Sequence[str]) -> str:
-    """That a spout may emit nothing more.
+    """A sentence: a spout may emit nothing more.
 
     Args:
         component: The spout.

@@ -21,6 +21,6 @@ def unread_errors(placed: PlacedTopology, counts: Counter[CountKey]) -> Mapping[
 
 
 def unread_sentence(component: str, number: int) -> str:
-    """That nobody gets them, for people."""
+    """A sentence: nobody gets the tuples of a stream `errors`."""
     tuples = f"{number:,} tuples" if number > 1 else "1 tuple"
     return f"{component}: {tuples} on stream {ERRORS_STREAM!r}, which no bolt reads"

@@ -185,7 +185,7 @@ class Waits:
 def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:
     """How far tasks are behind together: all their messages, and the oldest of these.
 
-    If one of them is behind and does not know by how many messages, nobody knows how many all are.
+    If one of them is behind and does not know by how many messages, the total is unknown.
 
     Returns:
         None: None of them has said.

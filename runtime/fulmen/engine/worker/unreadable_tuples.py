@@ -24,7 +24,7 @@ from fulmen.engine.tuples.python_values import have_python_values
 
 
 class UnreadableTuples:
-    """Those of one batch, on one worker."""
+    """Tuples of one batch that one worker can't read."""
 
     def __init__(self, placed: PlacedTopology) -> None:
         self._placed = placed

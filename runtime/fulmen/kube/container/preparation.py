@@ -30,7 +30,7 @@ OPERATORS = {
 }
 """Fields of the spec that may change without a driver, and are not for it to take over."""
 AT_ONCE = {"tap"}
-"""Those that a driver takes over without going on as another topology."""
+"""Fields that a driver takes over without going on as another topology."""
 
 
 def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:

@@ -33,7 +33,7 @@ ERROR_CHARACTERS = 500
 HEAD_FAILURES = 5
 """Attempts of the same transaction that have failed: then it is said."""
 LAST_REPORT_SECONDS = 5
-"""That a driver which ends waits for an API server that does not answer."""
+"""How long a driver that ends waits for an API server that does not answer."""
 
 _log = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ class ScalingStatus:
         self._known: Mapping[str, Any] | None = None
 
     def latest(self) -> Mapping[str, Any] | None:
-        """As it was some seconds ago; None: there is none, or it was never to be had."""
+        """As it was some seconds ago; None: there is none, or it was never available."""
         if self._clock() - self._asked >= KEPT_SECONDS:
             self._asked = self._clock()
             try:

@@ -141,7 +141,7 @@ def _tags(model: type[BaseModel], name: str) -> tuple[Any, ...]:
 
 
 def _of_kind(models: Sequence[type[BaseModel]], kind: object) -> list[type[BaseModel]]:
-    """Those that a tag of a union is about, or that have such a name."""
+    """The models that a tag of a union is about, or that have such a name."""
     return [
         model
         for model in models

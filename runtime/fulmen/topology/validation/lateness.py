@@ -14,7 +14,7 @@ from fulmen.topology.reading.partial_document import ComponentPart
 def stricter_in_front(
     parts: Sequence[ComponentPart], checks: Mapping[str, tuple[Any, CheckedOptions]]
 ) -> Iterator[Problem]:
-    """Those in front of a bolt that take less than it does, so that what it allows never comes.
+    """Warnings of components in front of a bolt that take less late tuples than it allows.
 
     Args:
         parts: All components.
@@ -51,7 +51,7 @@ def _stricter(
     by_name: Mapping[str, ComponentPart],
     taken: Mapping[str, int],
 ) -> Iterator[str]:
-    """Those of which nothing comes that is so late, also not by their streams of what is late."""
+    """Components from which nothing so late comes, not even by their streams `late`."""
     found: dict[str, None] = {}
     led: set[str] = set()
     seen, todo = {part.name}, [part]

@@ -86,7 +86,7 @@ OF_USERS = (
     "FULMEN_METRICS_TOKEN",
     "FULMEN_TRACEBACK",
 )
-"""Those that are for users to set."""
+"""Variables that users may set."""
 
 
 def is_reserved(variable: str) -> bool:

@@ -249,7 +249,7 @@ PASSES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
 CONNECTION, CONFLICT = "08", "40"
 """Classes of errors, by SQLSTATE."""
 MAY_PASS = ("08", "40", "53", "55", "57", "58")
-"""Those that may pass: connection, conflict, resources, lock, operator, system."""
+"""Classes of errors that may pass: connection, conflict, resources, lock, operator, system."""
 UNWELCOME = re.compile(
     r"authentication failed|no password supplied|pg_hba\.conf|permission denied"
     r"|(role|database) \".*\" does not exist|not permitted to log in|certificate|SSL"

@@ -168,7 +168,7 @@ class Aggregate(ChunkBolt):
         self._forget_origin()
 
     def _note_what_is_kept(self) -> None:
-        """Refuse a state whose windows are other ones: they would never end, and nobody say so.
+        """Refuse a state whose windows are other ones: they would silently never end.
 
         Raises:
             FulmenError: They are.

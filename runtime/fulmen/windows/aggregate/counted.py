@@ -12,7 +12,7 @@ from fulmen.windows.aggregate.kept import Key, Windows
 
 
 class CountedWindows(Windows):
-    """Those of one task. A key has one window at a time."""
+    """Windows by count of one task. A key has one window at a time."""
 
     def __init__(self, size: int, *rest: Any) -> None:
         """`size`: how many tuples."""

@@ -26,7 +26,7 @@ NEVER = (0, 0)
 
 
 class PlainCounts(Windows):
-    """Those of one task.
+    """The counts of one task.
 
     Attributes:
         open: How many tuples there are of each key, by window: the same as in `state`.

@@ -43,7 +43,7 @@ _NONE: dict[Any, Kept] = {}
 
 
 class FixedWindows(Windows):
-    """Those of one task.
+    """Tumbling, sliding and calendar windows of one task.
 
     Attributes:
         open: What is kept of each window and key: the same as in `state`, by window.

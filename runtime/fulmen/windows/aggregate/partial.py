@@ -63,7 +63,7 @@ def partial_windows(
 
 
 class PartialWindows(Combiner):
-    """Those of one input in one worker.
+    """Windows of one input, aggregated in one worker.
 
     A row has the values of the key, a time, and what each aggregate keeps: of all tuples of the key
     that are in the same windows as that time.

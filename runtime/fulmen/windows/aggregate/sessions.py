@@ -43,7 +43,7 @@ class Open:
 
 
 class Sessions(Windows):
-    """Those of one task."""
+    """The sessions of one task."""
 
     def __init__(self, gap: int, *rest: Any) -> None:
         """`gap`: in milliseconds."""

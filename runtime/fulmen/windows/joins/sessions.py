@@ -45,7 +45,7 @@ class Together:
 
 
 class JoinedSessions:
-    """Those of one task."""
+    """The joined sessions of one task."""
 
     # State: (SESSION, key, n) -> what a batch has brought to one session. Sessions only grow
     # together, so all of it is in one for good. Timers: (SESSION, key), for its next session.

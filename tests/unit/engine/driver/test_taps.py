@@ -333,7 +333,7 @@ def refused(running, **wanted):
         (
             {"component": "double", "where": ("id=1", "odd=1")},
             400,
-            "--where asks for fields that no stream has together.",
+            "no stream has all fields that --where asks for.",
         ),
         (
             {"component": "orders", "where": ("card=card-1",)},
@@ -348,8 +348,7 @@ def refused(running, **wanted):
         (
             {"tree": "7"},
             400,
-            "'7' is no tree: its id is such as 3-2591, as tuples have it in `trees`; or write"
-            " next.",
+            "'7' is not a tree's id: ids look like 3-2591, as in a tuple's `trees`; or write next.",
         ),
         (
             {"tree": "next", "component": "double"},

@@ -81,7 +81,7 @@ def _restarts(restarts: Json, now: float) -> Iterator[Finding]:
 
 
 def scaling_findings(topology: Json) -> Iterator[Finding]:
-    """Why there are no more workers, if they are chosen by the load and there is too much of it."""
+    """Why there are no more workers, if they are chosen by the load and the load is too high."""
     scaling = topology.get("status", {}).get("autoscale", {})
     cure = LIMITED.get(scaling.get("reason"))
     if cure is not None:

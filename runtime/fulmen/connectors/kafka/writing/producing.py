@@ -152,7 +152,7 @@ class Limits:
             self._latest[topic] = min(told - 1, self._latest.get(topic, told))
 
     def beyond(self, positions: Iterable[int]) -> dict[int, Refused]:
-        """Those that need not be tried any more."""
+        """The rows at some positions that need not be tried any more, with the reason."""
         codes = ((i, self._code(self._rows[i])) for i in positions)
         return {i: Refused(code, is_exact=True) for i, code in codes if code is not None}
 

@@ -84,7 +84,7 @@ class LeftOut:
         return any(suspect.task == task for suspect in self)
 
     def __iter__(self) -> Iterator[Suspect]:
-        """Those that are left out."""
+        """Suspects that are left out."""
         return (suspect for suspect in self._suspects.values() if suspect.is_out)
 
     def __bool__(self) -> bool:

@@ -63,12 +63,12 @@ class OwnCalls:
 
     @property
     def out(self) -> list[Suspect]:
-        """Those that batches leave out."""
+        """Suspects that batches leave out."""
         return [s for s in self._suspects.values() if s.is_out]
 
     @property
     def paused(self) -> list[Suspect]:
-        """Those that are tried again later."""
+        """Suspects that are tried again later."""
         return [s for s in self.out if not _is_of_a_key(s.callback)]
 
     def succeeded(self, summaries: Sequence[Summary]) -> None:

@@ -17,7 +17,7 @@ TICK, TIMER, END, DRAIN, WINDOW, COMMITTED = (
 OF_NO_TUPLE = frozenset((TICK, TIMER, END, DRAIN, WINDOW, COMMITTED))
 """Calls of bolts that are for no tuple."""
 OF_A_KEY = frozenset((TIMER, WINDOW))
-"""Those of which a task has many. What is called for one key is called once."""
+"""Calls that a task makes for a key, so that it has many of them."""
 _BETWEEN = "#"
 
 

@@ -131,7 +131,7 @@ class Calls:
 
 
 CALLS = Calls()
-"""Those of this process."""
+"""The calls that this process has noted."""
 
 
 def under_way_in(folder: Path) -> list[Call]:

@@ -258,7 +258,7 @@ def _by_code(codes: Numbers) -> Iterator[tuple[int, list[int]]]:
 
 
 def _taken(values: Sequence[Any], some: Sequence[int]) -> Sequence[Any]:
-    """Those at some places; Python runs once, and not for each."""
+    """The values at some places, by one call for all."""
     if len(some) == 1:
         return (values[some[0]],)
     taken: Sequence[Any] = itemgetter(*some)(values)

@@ -51,7 +51,7 @@ def pause_seconds(failures: int) -> float:
 
 
 class FailedMessages:
-    """Those that rest are kept by sequence number, which has no `==` of an author's.
+    """Failed messages of a task, by sequence number: an author's id may have any `==`.
 
     Attributes:
         ids: Message ids that are equal to themselves alone.

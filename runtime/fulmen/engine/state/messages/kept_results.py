@@ -94,7 +94,7 @@ class KeptResults:
         self._results.end_singly(sorted(numbers))
 
     def due(self, clock: float, at_most: int) -> Iterator[tuple[int, Result]]:
-        """Those whose pause is over, with their numbers: they are to be emitted again."""
+        """Results to emit again, as their pause is over, with their numbers."""
         numbers = [number for number, _ in self.failed.take(clock, at_most)]
         found = dict(self._results.find(sorted(numbers)))
         self.failed.acked([number for number in numbers if number not in found])  # taken out

@@ -119,7 +119,7 @@ class PendingMessages:
         return self.end(_NO_RANGES, sequences)[1]
 
     def find(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        """Those of these sequence numbers, ascending, that have not ended; with message ids."""
+        """Messages among these ascending sequence numbers that have not ended, with their ids."""
         for start, some in self._by_segment(np.array(sequences, np.int64)):
             segment = self._segments[start]
             for sequence in some:
