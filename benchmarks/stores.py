@@ -19,7 +19,8 @@ import pytest
 
 from fulmen.api import TopologyContext, TransactionAttempt
 from fulmen.transactional import PostgresMap, RedisMap, SqliteMap, TransactionalMap, plus
-from fulmen.transactional.maps import Decide, Snapshot, StoredMap
+from fulmen.transactional.maps import Decide, StoredMap
+from fulmen.transactional.owners import Found
 from fulmen.transactional.rules import Rule
 from fulmen.transactional.stores.pools import close_all
 
@@ -41,11 +42,11 @@ class PlainMap(StoredMap):
     def commit_phase(self, attempt: TransactionAttempt, keys: Any, decide: Decide) -> None:
         """Change what is in memory."""
         rows = {key: self._rows[key] for key in keys if key in self._rows}
-        self._rows.update(decide(Snapshot(rows)).rows)
+        self._rows.update(decide(rows).rows)
 
-    def read_values(self, keys: Any) -> dict[Any, Any]:
-        """The values of keys."""
-        return {key: self._rows[key].value for key in keys if key in self._rows}
+    def read(self, keys: Any, *, with_marks: bool) -> Found:
+        """What there is of keys. There are no marks."""
+        return Found(self.owner, {key: self._rows[key] for key in keys if key in self._rows})
 
 
 @contextmanager

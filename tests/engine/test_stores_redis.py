@@ -201,9 +201,9 @@ def test_a_server_that_is_away_is_said(make):
 
 def test_a_wrong_password_is_said_and_not_shown(make, redis_server):
     url = redis_server.url_of("default", "s3cret-wrong")
-    assert "does not let us in" in refused(StoreRefused, make(url=url))
+    assert "does not let us in" in refused(StoreUnavailable, make(url=url))
     without = f"redis://127.0.0.1:{redis_server.port}"
-    assert "does not let us in" in refused(StoreRefused, make(url=without))
+    assert "does not let us in" in refused(StoreUnavailable, make(url=without))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_user_without_a_right_is_refused_and_changes_nothing(make, redis_serve
     client.acl_setuser("reader", enabled=True, passwords=[f"+{PASSWORD}"], keys="*")
     client.execute_command("ACL", "SETUSER", "reader", "+@all", "-hset")
     reader = make(url=redis_server.url_of("reader", PASSWORD))
-    assert "a right is missing" in refused(StoreRefused, reader)
+    assert "a right is missing" in refused(StoreUnavailable, reader)
     assert make().get_many(["a"]) == {"a": 1}
     client.execute_command("ACL", "SETUSER", "reader", "+hset")
     reader.update(at(2), {"a": 1}, plus)
@@ -231,7 +231,7 @@ def test_a_replica_is_refused(make, client):
     make().update(at(1), {"a": 1}, plus)
     client.replicaof("127.0.0.1", 1)
     try:
-        assert "the server is a read-only replica" in refused(StoreRefused, make())
+        assert "the server is a read-only replica" in refused(StoreUnavailable, make())
     finally:
         client.replicaof("NO", "ONE")
     make().update(at(2), {"a": 1}, plus)
@@ -267,5 +267,5 @@ def test_a_mark_that_is_not_ours_is_refused(make, client):
 def test_data_that_the_server_lost_are_not_begun_anew(make, client):
     make().update(at(1), {"a": 1}, plus)
     client.delete(*client.keys(f"{make().name}*"))
-    assert "is gone: Redis has lost its data" in refused(StoreRefused, make())
+    assert "is gone: Redis has lost its data" in refused(StoreUnavailable, make())
     assert client.keys(f"{make().name}*") == []

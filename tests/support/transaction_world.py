@@ -68,10 +68,6 @@ class StormCoordinator:
             return
         if of_txid[1] == COMMITTING:
             self._commit()
-        elif self.is_given_up(attempt.txid):
-            del self.active[attempt.txid]
-            self.given_up.append(attempt.txid)
-            self._advance()
         else:
             of_txid[1] = PROCESSED
             while not self.has_committers and self._is_processed():
@@ -82,7 +78,8 @@ class StormCoordinator:
 
     def _commit(self):
         del self.active[self.current]
-        self.committed.append(self.current)
+        ended = self.given_up if self.is_given_up(self.current) else self.committed
+        ended.append(self.current)
         self._advance()
 
     def _advance(self):

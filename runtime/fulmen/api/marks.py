@@ -75,7 +75,7 @@ class StoreMismatch(FulmenError):
                 " one, or its marks are gone"
             )
             if self.kind == "transaction":
-                cause += ", or finish_batch did not call update or put in each transaction"
+                cause += ", or the map was not made in `prepare`, but only for some transactions"
             choices = (
                 f"{restore}, or the checkpoint as it was with {has}; or go on without what the"
                 " store lacks"
@@ -113,6 +113,7 @@ class CommitPhase:
         skipped: The branches of those that were given up since: parts of them may be there.
         known: The maps that this task has written to.
         source: The transactional spout.
+        is_opaque: Whether it may send other tuples in another attempt.
     """
 
     transaction: Point | None = None
@@ -120,6 +121,7 @@ class CommitPhase:
     skipped: Collection[str] = ()
     known: Collection[str] = ()
     source: str = ""
+    is_opaque: bool = False
 
     def check(self, where: str, name: str, found: Point | None) -> None:
         """See that a map has what comes before the transaction, or an attempt of itself.

@@ -17,6 +17,7 @@ Uses only `api`, `errors` and `secrets`; used by authors. `conformance` tests a 
 The clients of PostgreSQL and Redis are imported when a map of theirs is made.
 """
 
+from fulmen.transactional.commits import together
 from fulmen.transactional.errors import (
     StaleAttempt,
     StoreError,
@@ -40,4 +41,5 @@ __all__ = [
     "StoreUnavailable",
     "TransactionalMap",
     "plus",
+    "together",
 ]

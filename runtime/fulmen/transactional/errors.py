@@ -28,7 +28,7 @@ class StoreError(FulmenError):
 
 
 class StoreUnavailable(StoreError, ReportedFailedException, ServiceUnavailable):
-    """The store does not answer, is locked or is full: the next attempt may succeed.
+    """The store does not answer, is locked or full, or lacks a right or a table.
 
     It fails the attempt. The transaction is tried again, also with `onError: crash`, and is never
     given up because of it.
@@ -41,7 +41,7 @@ class StoreUnavailable(StoreError, ReportedFailedException, ServiceUnavailable):
 
 
 class StoreRefused(StoreError):
-    """Trying again is no use: a right is missing, the map is not ours, or a value does not fit."""
+    """Trying again is no use: the map is not ours, or a value does not fit."""
 
 
 class StaleAttempt(StoreError):

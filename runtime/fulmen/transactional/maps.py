@@ -12,7 +12,8 @@ What makes a map exact:
 - A mark names its transaction's branch, too, and must be of the transaction before, or an earlier
   attempt of the same one: api/marks.py. A store, or a checkpoint, that was set back is noticed.
 - Equal keys go to the same task. Then a mark guards all rows that its task writes.
-- The mark moves with every transaction, also with one that has nothing for the task.
+- The mark moves with every transaction, also with one that has nothing for the task: if the
+  committer does not call `update` then, the engine calls `take_nothing`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, get_args
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, get_args
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.marks import Point
 from fulmen.api.transactions import TransactionAttempt
+from fulmen.errors import repr_of
 from fulmen.transactional.columns import KINDS, DoesNotFit, Kind, decoder, encoder
-from fulmen.transactional.errors import StaleAttempt, StoreRefused
+from fulmen.transactional.errors import StaleAttempt, StoreRefused, StoreUnavailable
+from fulmen.transactional.owners import Found, MapMark, NewValues, Owner
 from fulmen.transactional.rules import (
     ABSENT,
     Absent,
@@ -40,9 +43,10 @@ from fulmen.transactional.rules import (
     changes,
 )
 
-LAYOUT = 3
-"""Of tables and keys. A store of another one is refused."""
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,49}")
+
+LONGEST_KEY = 2_600
+"""Bytes: PostgreSQL's indexes take no more, so a map in another store does not either."""
 
 Combine = Callable[[Any, Any], Any]
 """Makes a key's new value of the old one, which is None if there is none, and of a partial."""
@@ -63,11 +67,11 @@ class TransactionalMap(ABC):
     @abstractmethod
     def update(
         self, attempt: TransactionAttempt, partials: Mapping[Any, Any], combine: Combine
-    ) -> None:
+    ) -> Mapping[Any, Any]:
         """Change the values of keys by what a transaction has for them.
 
-        To be called exactly once in each `finish_batch`, also with no partials. Either all of it
-        is written or nothing.
+        To be called once in a `finish_batch`, or not at all if there is nothing to write. Either
+        all of it is written or nothing.
 
         Args:
             attempt: What `finish_batch` is for.
@@ -75,96 +79,45 @@ class TransactionalMap(ABC):
             combine: Makes the new value: `combine(old, partial)`, where `old` is None if there is
                 none. It must have no effects, as it may be called again.
 
+        Returns:
+            The new value of each key of `partials`: the same in each attempt that had the same.
+
         Raises:
             StaleAttempt: A later attempt was written.
-            StoreUnavailable: The store is away or locked; the transaction fails and comes again.
+            StoreUnavailable: The store can't be used; the transaction fails and comes again.
             StoreRefused: The store will never take it: the text says why.
         """
 
     @abstractmethod
-    def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
+    def get_many(
+        self,
+        keys: Iterable[Any],
+        *,
+        before: TransactionAttempt | None = None,
+        after: TransactionAttempt | None = None,
+    ) -> dict[Any, Any]:
         """The values of keys, without those that have none.
 
+        Any bolt may read any map, and claims nothing by it: a map that is not there has no values.
+        With `before` or `after`, values are those of one moment between two transactions, and the
+        same in each attempt. Without, they are as they are now.
+
+        Args:
+            keys: Which.
+            before: Read what the transactions before this one have made. In `finish_batch` of a
+                committer, or of a bolt behind one; the map needs the opaque rule.
+            after: Read what this transaction has made as well. In `finish_batch` of a BatchBolt
+                behind the map's bolt.
+
         Raises:
-            StoreUnavailable: The store is away or locked.
+            StaleAttempt: A later attempt was written.
+            StoreUnavailable: The store can't be used.
             StoreRefused: The map can't be used: the text says why.
         """
 
-    def put(self, attempt: TransactionAttempt, values: Mapping[Any, Any]) -> None:
+    def put(self, attempt: TransactionAttempt, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """Set the values of keys, whatever they were. The rest is as for `update`."""
-        self.update(attempt, values, _replace)
-
-
-@dataclass(frozen=True)
-class Owner:
-    """Whose a map is, and how it is kept. A store has it written down, and refuses any other.
-
-    Attributes:
-        topology: The name of the topology.
-        component: The name of the bolt.
-        rule: How rows change.
-        key: The type of keys.
-        value: The type of values.
-        layout: Of tables and keys.
-    """
-
-    topology: str
-    component: str
-    rule: str
-    key: str
-    value: str
-    layout: int = LAYOUT
-
-    def refuse_other(self, where: str, found: Owner) -> None:
-        """Raise StoreRefused unless the owner that was found is this one.
-
-        Args:
-            where: Which map.
-            found: What is written down in the store.
-        """
-        if found == self:
-            return
-        kept = "Nothing was changed."
-        other = f"{kept} Use another name for this bolt's map."
-        if found.layout != self.layout:
-            raise StoreRefused(
-                where,
-                f"it has layout {found.layout}, but this version of Fulmen knows {self.layout}",
-                f"{kept} Use the version that made it.",
-            )
-        if (found.topology, found.component) != (self.topology, self.component):
-            raise StoreRefused(
-                where,
-                f"it belongs to bolt {found.component!r} of topology {found.topology!r}, not to"
-                f" bolt {self.component!r} of topology {self.topology!r}",
-                other,
-            )
-        for name in ("rule", "key", "value"):
-            was, now = getattr(found, name), getattr(self, name)
-            if was != now:
-                raise StoreRefused(
-                    where,
-                    f"it was made with {name}={was!r}, and is opened with {name}={now!r}",
-                    f"{kept} Write {name}={was!r}, or use another name.",
-                )
-
-
-class MapMark(NamedTuple):
-    """The last attempt that a task has written to a map.
-
-    Attributes:
-        txid: The number of its transaction.
-        attempt: The number of the attempt.
-        branch: What tells the transaction from others of the same number.
-    """
-
-    txid: int
-    attempt: int
-    branch: str = ""
-
-    def is_of(self, attempt: TransactionAttempt) -> bool:
-        """Whether it is this attempt's."""
-        return self[:2] == (attempt.txid, attempt.attempt)
+        return self.update(attempt, values, _replace)
 
 
 Decide = Callable[[Mapping[Raw, Row]], Changes]
@@ -177,9 +130,13 @@ class StoredMap(TransactionalMap):
     Attributes:
         name: Of the map.
         where: Which map, and in which store: the first words of each message.
+        store: Which store.
         owner: Whose it is.
         task: The number of the task that writes.
+        joined: What it writes by while `together` has several maps written; None: by itself.
     """
+
+    joined: Any = None
 
     def __init__(
         self,
@@ -192,10 +149,11 @@ class StoredMap(TransactionalMap):
     ) -> None:
         self.name = name
         self.where = f"map {name!r} in {store}"
+        self.store = store
         self.owner = Owner(context.topology, context.component, rule, key, value)
         self.task = context.task_index
-        self._batch, self._written = context.batch, context.signals.maps
-        self._written.setdefault(name, False)
+        self._context, self._batch, self._made = context, context.batch, context.signals.maps
+        self._made.setdefault(name, self.take_nothing)
         self._rule = rule
         if rule not in get_args(Rule):
             self.refuse(f"rule is {rule!r}", "Write 'transactional' or 'opaque'.")
@@ -211,20 +169,19 @@ class StoredMap(TransactionalMap):
 
     def update(
         self, attempt: TransactionAttempt, partials: Mapping[Any, Any], combine: Combine
-    ) -> None:
+    ) -> Mapping[Any, Any]:
         """Change the values of keys; see `TransactionalMap.update`."""
-        if not isinstance(attempt, TransactionAttempt):
-            self.refuse(
-                f"the attempt is {attempt!r}",
-                "Give the TransactionAttempt of `prepare`, unchanged.",
-            )
+        self._check(attempt, "Make the bolt a Committer, and call update or put in finish_batch.")
         phase = self._batch.commits
-        if phase is not None and attempt.txid != (phase.transaction and phase.transaction.number):
+        if phase is not None and phase.is_opaque and self._rule != "opaque":
             self.refuse(
-                f"transaction {attempt.txid} is not being committed",
-                "Make the bolt a Committer, and call update or put in finish_batch.",
+                f"its rule is {self._rule!r}, but source {phase.source!r} is opaque: what it sends"
+                " in another attempt would be counted beside what it has sent before",
+                "Write rule='opaque'.",
             )
         by_raw = self._raw_keys(partials)
+        self._refuse_long(by_raw)
+        made = Changes()
 
         def raw_combine(base: Raw | Absent, key: Any) -> Raw:
             old = None if base is ABSENT else self._decode(base)
@@ -234,8 +191,9 @@ class StoredMap(TransactionalMap):
                 raise StoreRefused(self.where, f"the value of key {key!r}: {error}") from None
 
         def decide(rows: Mapping[Raw, Row]) -> Changes:
+            nonlocal made
             try:
-                return changes(self._rule, attempt, self.task, rows, by_raw.items(), raw_combine)
+                made = changes(self._rule, attempt, self.task, rows, by_raw.items(), raw_combine)
             except SharedKey as shared:
                 self.refuse(
                     f"key {by_raw[shared.key]!r} was changed by task {shared.task} of"
@@ -251,15 +209,82 @@ class StoredMap(TransactionalMap):
                     str(attempt),
                     f"the row of key {key!r} is of transaction {newer.txid}",
                 ) from None
+            return made
 
         self.commit_phase(attempt, list(by_raw), decide)
-        self._written[self.name] = True
+        self._made[self.name] = None
+        return NewValues({by_raw[raw]: made.rows[raw].value for raw in by_raw}, self._decode)
 
-    def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
+    def take_nothing(self, attempt: TransactionAttempt) -> bool:
+        """The transaction has nothing for the map. Returns whether the map is this bolt's.
+
+        The engine calls it in place of `update` if `finish_batch` has not called that.
+        """
+        found = self.read((), with_marks=False)
+        if found is None or not found.owner.is_of(self.owner):
+            return False
+        self.update(attempt, {}, plus)
+        return True
+
+    def get_many(
+        self,
+        keys: Iterable[Any],
+        *,
+        before: TransactionAttempt | None = None,
+        after: TransactionAttempt | None = None,
+    ) -> dict[Any, Any]:
         """The values of keys; see `TransactionalMap.get_many`."""
         by_raw = self._raw_keys(keys)
-        found = self.read_values(list(by_raw))
-        return {by_raw[raw]: self._decode(value) for raw, value in found.items()}
+        attempt = before or after
+        found = self.read(list(by_raw), with_marks=attempt is not None)
+        if found is not None:
+            self.owner.refuse_unreadable(self.where, found.owner)
+        values: Mapping[Raw, Raw] = {}
+        if attempt is not None:
+            values = self._values_at(attempt, found, is_after=before is None)
+        elif found is not None:
+            values = {raw: row.value for raw, row in found.rows.items()}
+        return {by_raw[raw]: self._decode(value) for raw, value in values.items()}
+
+    def _values_at(
+        self, attempt: TransactionAttempt, found: Found | None, *, is_after: bool
+    ) -> Mapping[Raw, Raw]:
+        self._check(attempt, "Read it in finish_batch of a committer, or of a bolt behind one.")
+        if found is None and not is_after:
+            return {}
+        if found is None:
+            raise StoreUnavailable(
+                self.where,
+                f"it is not there yet, so attempt {attempt} has not written it",
+                "Read its values in finish_batch of a BatchBolt behind the map's bolt.",
+            )
+        if found.owner.topology != self.owner.topology:
+            self.refuse(
+                f"it belongs to topology {found.owner.topology!r}, whose transactions are others",
+                "Read it without before and after.",
+            )
+        if is_after:
+            tasks = len(self._context.tasks(found.owner.component))
+            return found.after(self.where, attempt, tasks)
+        return found.before(self.where, attempt)
+
+    def _check(self, attempt: TransactionAttempt, cure: str) -> None:
+        if not isinstance(attempt, TransactionAttempt):
+            self.refuse(
+                f"the attempt is {attempt!r}",
+                "Give the TransactionAttempt of `prepare`, unchanged.",
+            )
+        phase = self._batch.commits
+        if phase is not None and attempt.txid != (phase.transaction and phase.transaction.number):
+            self.refuse(f"transaction {attempt.txid} is not being committed", cure)
+
+    def one_commit(self, maps: Sequence[StoredMap]) -> AbstractContextManager[Any]:
+        """Have what is written to maps of this store in one commit; see `together`.
+
+        Gives the connection with the open transaction, for an author's own statements; None: there
+        is no such thing.
+        """
+        self.refuse(f"no store of {type(maps[0]).__name__} writes several maps in one commit")
 
     @abstractmethod
     def commit_phase(
@@ -276,8 +301,16 @@ class StoredMap(TransactionalMap):
         """
 
     @abstractmethod
-    def read_values(self, keys: Sequence[Raw]) -> Mapping[Raw, Raw]:
-        """The values of keys."""
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+        """What there is of these keys, all of one moment. It makes nothing, and claims nothing.
+
+        Args:
+            keys: Which rows.
+            with_marks: Whether the marks of all tasks are wanted.
+
+        Returns:
+            It, whoever the map belongs to. None: there is no such map.
+        """
 
     def mark_of(self, attempt: TransactionAttempt) -> MapMark:
         """What is to become the task's mark."""
@@ -309,11 +342,15 @@ class StoredMap(TransactionalMap):
         if attempt < written:
             raise StaleAttempt(self.where, str(attempt), f"attempt {written} was written")
         if attempt == written:
-            self.refuse(
-                f"attempt {attempt} was written already",
-                "Call update or put once in finish_batch, with all partials of the transaction.",
-            )
+            self.refuse_twice(attempt)
         return self._rule == "opaque" and mark.txid == attempt.txid
+
+    def refuse_twice(self, attempt: TransactionAttempt) -> NoReturn:
+        """Refuse a second call for an attempt."""
+        self.refuse(
+            f"attempt {attempt} was written already",
+            "Call update or put once in finish_batch, with all partials of the transaction.",
+        )
 
     def _raw_keys(self, keys: Iterable[Any]) -> dict[Raw, Any]:
         by_raw: dict[Raw, Any] = {}
@@ -325,3 +362,18 @@ class StoredMap(TransactionalMap):
             if by_raw.setdefault(raw, key) != key:
                 self.refuse(f"the keys {by_raw[raw]!r} and {key!r} are one and the same there")
         return by_raw
+
+    def _refuse_long(self, by_raw: Mapping[Raw, Any]) -> None:
+        if self.owner.key in ("integer", "float") or not by_raw:
+            return
+        if max(map(len, by_raw)) * 4 <= LONGEST_KEY:  # bytes of a character
+            return
+        for raw, key in by_raw.items():
+            size = len(raw if isinstance(raw, bytes) else raw.encode())
+            if size > LONGEST_KEY:
+                self.refuse(
+                    f"the key {repr_of(key)[:80]} has {size:,} bytes: a key has at most"
+                    f" {LONGEST_KEY:,}",
+                    "Use a hash of it as the key, such as hashlib.sha256(...).hexdigest(), and keep"
+                    " it in the value.",
+                )

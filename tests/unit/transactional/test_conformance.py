@@ -1,7 +1,7 @@
 """The cases of conformance.py fail for stores that are broken in one place each."""
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
@@ -9,7 +9,8 @@ from fulmen.api import TransactionAttempt
 from fulmen.api.marks import CommitPhase
 from fulmen.transactional import SqliteMap, maps, rules
 from fulmen.transactional.conformance import CASES
-from fulmen.transactional.maps import MapMark, Owner, StoredMap
+from fulmen.transactional.maps import StoredMap
+from fulmen.transactional.owners import Found, MapMark, Owner
 from fulmen.transactional.rules import ABSENT
 from fulmen.transactional.stores import sqlite
 from fulmen.transactional.stores.pools import close_all
@@ -108,11 +109,11 @@ def a_mark_is_kept_for_a_failed_commit(patch):
 def a_failed_commit_is_written_in_part(patch):
     @contextmanager
     def transaction(connection, kind):
-        connection._db.execute(f"BEGIN {kind}")
+        connection.db.execute(f"BEGIN {kind}")
         try:
-            yield connection._db
+            yield connection.db
         finally:
-            connection._db.execute("COMMIT")
+            connection.db.execute("COMMIT")
 
     patch.setattr(sqlite.Connection, "transaction", transaction)
     patch.setattr(maps, "changes", _written_until_it_fails)
@@ -184,12 +185,12 @@ def new_keys_of_an_earlier_attempt_stay(patch):
 def rows_of_other_tasks_are_taken_back(patch):
     correct = SqliteMap._select
 
-    def select(a_map, db, where, values):
+    def select(a_map, db, where, values, columns):
         if where.startswith("txid"):
-            for key, row in correct(a_map, db, "txid = ?", values[:1]):
+            for key, row in correct(a_map, db, "txid = ?", values[:1], columns):
                 yield key, row._replace(task=a_map.task)
             return
-        yield from correct(a_map, db, where, values)
+        yield from correct(a_map, db, where, values, columns)
 
     patch.setattr(SqliteMap, "_select", select)
 
@@ -248,12 +249,12 @@ def a_rule_may_change(patch):
 
 @broken
 def values_that_are_false_get_lost(patch):
-    correct = SqliteMap.read_values
+    correct = SqliteMap.get_many
 
-    def read(a_map, keys):
-        return {k: v for k, v in correct(a_map, keys).items() if a_map._decode(v)}
+    def read(a_map, keys, **when):
+        return {k: v for k, v in correct(a_map, keys, **when).items() if v}
 
-    patch.setattr(SqliteMap, "read_values", read)
+    patch.setattr(SqliteMap, "get_many", read)
 
 
 @broken
@@ -262,7 +263,7 @@ def absent_keys_are_none(patch):
     patch.setattr(
         SqliteMap,
         "get_many",
-        lambda m, keys: dict.fromkeys(keys) | correct(m, keys),
+        lambda m, keys, **when: dict.fromkeys(keys) | correct(m, keys, **when),
     )
 
 
@@ -284,7 +285,55 @@ def the_old_value_is_shared(patch):
 @broken
 def only_some_keys_are_written_at_once(patch):
     correct = SqliteMap._rows
-    patch.setattr(SqliteMap, "_rows", lambda m, db, keys: correct(m, db, keys[:900]))
+    patch.setattr(
+        SqliteMap, "_rows", lambda m, db, keys, columns: correct(m, db, keys[:900], columns)
+    )
+
+
+@broken
+def keys_may_be_of_any_length(patch):
+    patch.setattr(StoredMap, "_refuse_long", lambda a_map, by_raw: None)
+
+
+@broken
+def a_reader_makes_the_map(patch):
+    correct = SqliteMap.read
+
+    def read(a_map, keys, *, with_marks):
+        with a_map._connection() as connection:
+            a_map.make_or_check(connection)
+        return correct(a_map, keys, with_marks=with_marks)
+
+    patch.setattr(SqliteMap, "read", read)
+
+
+@broken
+def what_only_some_tasks_have_written_is_read(patch):
+    patch.setattr(
+        Found, "after", lambda f, where, at, tasks: {k: row.value for k, row in f.rows.items()}
+    )
+
+
+@broken
+def new_values_are_as_they_were_made(patch):
+    correct = SqliteMap.update
+
+    def update(a_map, attempt, partials, combine):
+        made = {}
+
+        def noted(old, partial):
+            made[len(made)] = found = combine(old, partial)
+            return found
+
+        correct(a_map, attempt, partials, noted)
+        return dict(zip(partials, made.values(), strict=False))
+
+    patch.setattr(SqliteMap, "update", update)
+
+
+@broken
+def several_maps_are_written_one_by_one(patch):
+    patch.setattr(SqliteMap, "one_commit", lambda a_map, maps: nullcontext())
 
 
 @pytest.fixture(autouse=True)
@@ -293,7 +342,7 @@ def _without_waiting_for_disks(monkeypatch):
 
     def make(connection, file):
         correct(connection, file)
-        connection._db.execute("PRAGMA synchronous = OFF")
+        connection.db.execute("PRAGMA synchronous = OFF")
 
     monkeypatch.setattr(sqlite.Connection, "__init__", make)
 
@@ -341,6 +390,11 @@ FINDS = {
     "keys_of_an_older_attempt_get_their_values_back": "rows_of_other_tasks_are_taken_back",
     "an_old_value_may_be_changed_in_place": "the_old_value_is_shared",
     "values_come_back_as_they_were": "values_that_are_false_get_lost",
+    "long_keys_are_refused": "keys_may_be_of_any_length",
+    "a_reader_claims_nothing": "a_reader_makes_the_map",
+    "what_is_read_is_of_one_transaction": "what_only_some_tasks_have_written_is_read",
+    "new_values_are_returned": "new_values_are_as_they_were_made",
+    "several_maps_are_written_in_one_commit": "several_maps_are_written_one_by_one",
     "a_map_of_somebody_else_is_refused": "a_rule_may_change",
     "random_histories": "keys_of_an_earlier_attempt_stay",
 }

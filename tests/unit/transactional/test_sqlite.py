@@ -217,7 +217,7 @@ def test_a_file_that_is_locked_is_said(make, file, monkeypatch):
 def test_a_full_disk_is_said_and_nothing_is_changed(make, file):
     make().put(at(1), {"a": 1})
     with pool_of(("sqlite", str(file))).lent(lambda: None) as connection:
-        connection._db.execute("PRAGMA max_page_count = 8")
+        connection.db.execute("PRAGMA max_page_count = 8")
     with pytest.raises(StoreUnavailable, match=r"the disk is full. Nothing was changed. Make room"):
         make().put(at(2), {f"{n}": "x" * 500 for n in range(200)})
     assert make().get_many(["a", "7"]) == {"a": 1}
@@ -247,26 +247,26 @@ def test_a_file_that_is_read_only_is_said(make, somebody):
     file.chmod(0o444)
     os.seteuid(was)
     close_all()
-    text = refused(StoreRefused, make(file=file))
+    text = refused(StoreUnavailable, make(file=file))
     assert f"the file is read-only for user {was} (attempt to write a readonly database)" in text
 
 
 def test_a_file_that_can_not_be_made_is_said(make, somebody):
     file = somebody / "counts.db"
     somebody.chmod(0o555) if os.geteuid() == os.getuid() else None
-    text = refused(StoreRefused, make(file=file))
+    text = refused(StoreUnavailable, make(file=file))
     assert f"can't be opened by user {os.geteuid()} (unable to open database file)" in text
 
 
 def test_a_folder_that_is_not_there_is_said(make, tmp_path):
-    text = refused(StoreRefused, make(file=tmp_path / "no" / "counts.db"))
+    text = refused(StoreUnavailable, make(file=tmp_path / "no" / "counts.db"))
     assert f"there is no folder '{tmp_path / 'no'}'. Make it first." in text
 
 
 def test_a_file_that_is_not_of_sqlite_is_not_touched(make, file):
     file.write_text("no database, but a longer text " * 100)
     before = file.read_bytes()
-    assert "the file is damaged or none of SQLite's" in refused(StoreRefused, make())
+    assert "the file is damaged or none of SQLite's" in refused(StoreUnavailable, make())
     assert file.read_bytes() == before
 
 
@@ -300,7 +300,7 @@ def test_a_layout_of_another_version_is_refused(make, file):
     with closing(sqlite3.connect(file)) as db:
         db.execute("UPDATE fulmen_maps SET layout = 1")
         db.commit()
-    assert "it has layout 1, but this version of Fulmen knows 2" in refused(StoreRefused, make())
+    assert "it has layout 1, but this version of Fulmen knows 3" in refused(StoreRefused, make())
 
 
 def test_a_table_that_is_gone_is_not_made_again(make, file):
@@ -308,7 +308,7 @@ def test_a_table_that_is_gone_is_not_made_again(make, file):
     close_all()
     with closing(sqlite3.connect(file)) as db:
         db.execute("DROP TABLE counts")
-    assert "its table 'counts' is gone. Restore it." in refused(StoreRefused, make())
+    assert "its table 'counts' is gone. Restore it." in refused(StoreUnavailable, make())
 
 
 def test_a_file_that_was_replaced_is_opened_anew(make, file, tmp_path):

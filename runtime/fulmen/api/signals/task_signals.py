@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from fulmen.api.signals.families import MOST_SERIES, Family, differs, too_many
@@ -39,7 +40,9 @@ class Signals:
 
     Attributes:
         hold: Whether it holds the spouts. Several may have the same.
-        maps: The maps of a committer that were made, and whether each was written to.
+        maps: The maps of a committer that were made, by their names: what is to be called with an
+            attempt that has nothing for the map, which says whether the map is the bolt's. None:
+            it was written to.
     """
 
     def __init__(self, hold: Hold | None = None) -> None:
@@ -48,7 +51,7 @@ class Signals:
         self._lag: Lag | None = None
         self._lock = threading.Lock()
         self.hold = hold or Hold()
-        self.maps: dict[str, bool] = {}
+        self.maps: dict[str, Callable[[Any], bool] | None] = {}
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Signals, ()

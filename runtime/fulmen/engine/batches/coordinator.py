@@ -264,7 +264,8 @@ class Coordinator:
             failed = [one for summary in summaries for one in summary.failed_attempts]
             transactions = self.transactions.finish(failed, self._mark + seconds)
             for summary in summaries:
-                summary.end_transaction(is_committed=bool(transactions.committed))
+                is_committed = bool(transactions.committed or transactions.given_up)
+                summary.end_transaction(is_committed=is_committed)
         has_transactions = bool(self.attempt.transactions)
         return Done(
             self.attempt,

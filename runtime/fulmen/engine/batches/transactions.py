@@ -7,6 +7,8 @@ and one that fails fails all later ones, which then come again as new attempts. 
 - A batch processes all that were opened, and commits the oldest that was processed before it. Never
   two: if it came to nothing, the first would come again when stores had the second already.
 - Metadata are in the same commit as what was processed, so they need no store of their own.
+- A transaction that is given up is processed and committed with nothing: so stores take back what
+  its failed attempts have written.
 - A batch that came to nothing fails all that are active: what waits in workers may be lost, and an
   instance that took part in it is no longer what it was.
 """
@@ -14,7 +16,7 @@ and one that fails fails all later ones, which then come again as new attempts. 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -33,7 +35,7 @@ it is known which one is to blame."""
 FAILURES_ALONE = 5
 """A transaction that was so often alone in a batch that came to nothing ends the topology."""
 FAILURES_DROPPED = 3
-"""So does one that is given up, and can't even be left out."""
+"""So does one that is given up, and has failed so often with nothing in it."""
 GIVEN_UP_KEPT = 100
 METADATA_SHOWN = 200
 
@@ -103,8 +105,9 @@ class Ledger:
         given_up: The last transactions that were given up.
         branches: Which driver has opened those that are not committed, by txid: stores tell them by
             that from others of the same numbers.
-        written: The last that was committed and not given up; None: none was.
-        skipped: The branches of those that were given up since. Stores may have parts of them.
+        written: The last that was committed, if only with nothing; None: none was.
+        skipped: The branches of those that another source has left behind since. Stores may have
+            parts of them.
     """
 
     committed: int = 0
@@ -133,15 +136,12 @@ class Ledger:
 
     def with_committed(self, txid: int, *, is_dropped: bool = False) -> Ledger:
         """After the head was committed, or given up."""
-        given_up, branch = self.given_up, self.branches.get(txid, "")
-        written: Point | None = Point(txid, branch)
-        skipped: tuple[str, ...] = ()
+        given_up = self.given_up
         if is_dropped:
             one = GivenUp(
                 txid, self.metadata[txid], self.reasons.get(txid, ""), self.failures.get(txid, 0)
             )
             given_up = (*given_up, one)[-GIVEN_UP_KEPT:]
-            written, skipped = self.written, _with(self.skipped, [branch])
         return Ledger(
             txid,
             {t: m for t, m in self.metadata.items() if t >= txid},
@@ -149,14 +149,13 @@ class Ledger:
             {t: r for t, r in self.reasons.items() if t > txid},
             given_up,
             {t: b for t, b in self.branches.items() if t > txid},
-            written,
-            skipped,
+            Point(txid, self.branches.get(txid, "")),
         )
 
     def begun_anew(self, committed: int) -> Ledger:
         """For another source, whose transactions begin behind `committed`."""
         written = self.written or (Point(committed, WHATEVER) if committed else None)
-        skipped = _with(self.skipped, self.branches.values())
+        skipped = tuple(sorted({*self.skipped, *self.branches.values()}))
         return Ledger(committed, written=written, skipped=skipped)
 
     def accepting(self, above: int) -> Ledger:
@@ -174,10 +173,6 @@ class Ledger:
     def encode(self) -> bytes:
         """For a commit."""
         return pickle.dumps(self, 5)
-
-
-def _with(known: Sequence[str], more: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({*known, *more}))
 
 
 def ledger_of(transient: Mapping[str, bytes]) -> Ledger:
@@ -331,7 +326,7 @@ class Transactions:
         for txid in sorted(active):
             one = active[txid]
             is_done = one.phase is Phase.COMMITTING or not self.has_commit_phase
-            if txid == ledger.head and (is_done or one.is_dropped):
+            if txid == ledger.head and is_done:
                 ledger = ledger.with_committed(txid, is_dropped=one.is_dropped)
                 del active[txid]
                 if one.is_dropped:
@@ -350,6 +345,9 @@ class Transactions:
         if outcome.failed:
             txid = outcome.failed[0].attempt.txid
             self._failures += 1
+            failures = self.ledger.failures.get(txid, 0)
+            if self._is_given_up(txid) and failures > (self.max_replays or 0) + FAILURES_DROPPED:
+                self.ended = self._why_not_taken_back(txid)
             self._hold(now, max(self._failures, self.ledger.failures.get(txid, 1)))
         if outcome.committed or outcome.given_up:
             self._nothings = self._alone = self._failures = 0
@@ -387,6 +385,14 @@ class Transactions:
             if self._alone >= most and (was_dropped or self.max_replays is None):
                 self.ended = self._why_ended(head, reason, was_dropped)
         return True
+
+    def _why_not_taken_back(self, txid: int) -> str:
+        return (
+            f"transaction {txid} ({shown_metadata(self.ledger.metadata[txid])}) is given up, but"
+            " committers failed when they were to write nothing for it, which takes back what its"
+            f" attempts have written: {self.ledger.reasons.get(txid, '')}. Mend them; it is tried"
+            " again when the topology starts again"
+        )
 
     def _why_ended(self, txid: int, reason: str, was_dropped: bool) -> str:
         metadata = shown_metadata(self.ledger.metadata[txid])

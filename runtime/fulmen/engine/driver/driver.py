@@ -425,6 +425,7 @@ class RunningTopology:
             self._came_to_nothing(header)
             return False
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
+        self._transactions.check(self.coordinator)
         return True
 
     def _came_to_nothing(self, header: Header) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from fulmen.api.marks import CommitPhase
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
@@ -43,6 +44,7 @@ class StageTransactions:
         for task in tasks:
             if isinstance(task, TransactionalTask):
                 task.failed_attempts = self._failed
+                task.context.batch.commits = CommitPhase()
             if isinstance(task, AttemptTask | StatefulTask):
                 task.begin_attempts(header.transactions)
 
@@ -87,7 +89,7 @@ class StageTransactions:
         waits = component in self._placed.commit_phase
         ends = [(attempt, True) for attempt in work.finishing(in_commit_phase=waits)]
         if waits:
-            ends += [(attempt, False) for attempt in work.finishing(in_commit_phase=False)]
+            ends += [(opened.attempt, False) for opened in work.processes]
         for attempt, finishes in ends:
             yield lambda task, attempt=attempt, finishes=finishes: (  # type: ignore[misc]
                 task.end_chunk(attempt, finishes=finishes)

@@ -19,7 +19,8 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
-from fulmen.transactional.maps import Decide, MapMark, StoredMap
+from fulmen.transactional.maps import Decide, StoredMap
+from fulmen.transactional.owners import Found, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, columns_of, row_of
@@ -68,39 +69,64 @@ class PostgresMap(StoredMap):
         check_name(self, self.name)
         self._names = connection.names(schema, self.name)
         self._columns = columns_of(self.owner)
-        self._statements = _Statements(self, connection.composed)
-
-    @property
-    def names(self) -> Mapping[str, Any]:
-        """The names of tables, for statements."""
-        found: Mapping[str, Any] = self._names
-        return found
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns of the table, in their order."""
-        return self._columns
+        self._statements = _Statements(self.owner, self._names, connection.composed)
 
     def commit_phase(
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
         """Write a commit phase, in one transaction of the database."""
-        with self._transaction() as db:
-            taken_back = self.must_take_back(attempt, self._locked_mark(db))
-            rows = dict(self._rows(db, self._statements.of_keys, [keys]))
-            if taken_back:
-                mine = [attempt.txid, self.task]
-                rows.update(self._rows(db, self._statements.of_transaction, mine))
-            self._write(db, decide(rows), rows)
-            db.execute(
-                self._statements.move_mark,
-                [*self.mark_of(attempt), self.name, self.task],
-            )
+        with self._connected() as lent:
+            with self._begun(lent) as db:
+                self.make_or_check(lent, db)
+                self._commit(db, attempt, keys, decide)
+            lent.known[self.where] = self.owner
 
-    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
-        """The values of keys, all of one moment."""
-        with self._transaction() as db:
-            return dict(db.execute(self._statements.values, [keys]).fetchall())
+    def _commit(
+        self, db: Any, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
+        taken_back = self.must_take_back(attempt, self._locked_mark(db))
+        rows = dict(self._rows(db, self._statements.of_keys, [keys]))
+        if taken_back:
+            mine = [attempt.txid, self.task]
+            rows.update(self._rows(db, self._statements.of_transaction, mine))
+        self._write(db, decide(rows), rows)
+        db.execute(self._statements.move_mark, [*self.mark_of(attempt), self.name, self.task])
+
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+        """What there is of these keys. Marks are read first, so rows are as new as they."""
+        with self._connected() as lent, self._begun(lent) as db:
+            owner = lent.known.get(self.where) or self._connection.found(self, self._names, db)
+            if owner is None:
+                return None
+            self.owner.refuse_unreadable(self.where, owner)
+            lent.known[self.where] = owner
+            statements = self._statements
+            if owner.rule != self.owner.rule:
+                statements = _Statements(owner, self._names, self._connection.composed)
+            marks = dict[int, MapMark]()
+            if with_marks:
+                found = db.execute(statements.marks, [self.name]).fetchall()
+                marks = {task: MapMark(*mark) for task, *mark in found}
+            rows = self._rows(db, statements.of_keys, [keys]) if keys else ()
+            return Found(owner, dict(rows), marks)
+
+    @contextmanager
+    def one_commit(self, maps: Sequence[StoredMap]) -> Iterator[Any]:
+        """Have what is written to several maps in one transaction of the database."""
+        own = [a_map for a_map in maps if isinstance(a_map, PostgresMap)]
+        with self._connected() as lent:
+            for a_map in own:
+                with lent.transaction() as db:
+                    a_map.make_or_check(lent, db)
+                lent.known[a_map.where] = a_map.owner
+            with lent.transaction() as db:
+                for a_map in own:
+                    a_map.joined = lent
+                try:
+                    yield db
+                finally:
+                    for a_map in own:
+                        a_map.joined = None
 
     def _locked_mark(self, db: Any) -> MapMark | None:
         mine = [self.name, self.task]
@@ -145,29 +171,42 @@ class PostgresMap(StoredMap):
         return [rows[0].txid, self.task, [row.attempt for row in rows], *arrays]
 
     @contextmanager
-    def _transaction(self) -> Iterator[Any]:
-        pool = pool_of(("postgres", self._dsn))
-        lent: Connection
-        with (
-            self._connection.translated(self.where, self._dsn),
-            pool.lent(lambda: self._connection.connect(self._dsn)) as lent,
-        ):
-            known = lent.known.get(self.where)
-            with lent.transaction() as db:
-                if known is None:
-                    self._connection.make_or_check(self, self._names, db)
-                else:
-                    self.owner.refuse_other(self.where, known)
-                yield db
-            lent.known[self.where] = self.owner
+    def _connected(self) -> Iterator[Connection]:
+        with self._connection.translated(self.where, self._dsn):
+            if self.joined is not None:
+                yield self.joined
+                return
+            pool = pool_of(("postgres", self._dsn))
+            lent: Connection
+            with pool.lent(lambda: self._connection.connect(self._dsn)) as lent:
+                yield lent
+
+    @contextmanager
+    def _begun(self, lent: Connection) -> Iterator[Any]:
+        """A transaction; that of `together` if there is one."""
+        if self.joined is not None:
+            yield lent.db
+            return
+        with lent.transaction() as db:
+            yield db
+
+    def make_or_check(self, lent: Connection, db: Any) -> None:
+        """Make the map if it is new; else see whose it is."""
+        known = lent.known.get(self.where)
+        if known is None:
+            self._connection.make_or_check(self, self._names, db)
+        else:
+            self.owner.refuse_other(self.where, known)
 
 
 class _Statements:
     """The statements of a map. JSON is read and written as text."""
 
-    def __init__(self, a_map: PostgresMap, composed: Callable[..., Composed]) -> None:
-        kinds = (a_map.owner.key, a_map.owner.value)
-        is_opaque = "previous" in a_map.columns
+    def __init__(
+        self, owner: Owner, names: Mapping[str, Any], composed: Callable[..., Composed]
+    ) -> None:
+        kinds = (owner.key, owner.value)
+        is_opaque = owner.rule == "opaque"
         text = "::text" if kinds[1] == "json" else ""
         keys = f"%s::{'text' if kinds[0] == 'json' else POSTGRES_TYPES[kinds[0]]}[]"
         values = "%s::text[]::jsonb[]" if text else f"%s::{POSTGRES_TYPES[kinds[1]]}[]"
@@ -177,9 +216,8 @@ class _Statements:
         arrays = f"%s::bigint[], {keys}, {values}" + (f", {values}" if is_opaque else "")
 
         def made(statement: str) -> Composed:
-            return composed(statement, a_map.names)
+            return composed(statement, names)
 
-        self.values = made(f"SELECT key, value{text} FROM {{table}} WHERE key = ANY({keys})")
         self.of_keys = made(f"SELECT {row} FROM {{table}} WHERE key = ANY({keys})")
         self.of_transaction = made(f"SELECT {row} FROM {{table}} WHERE txid = %s AND task = %s")
         self.insert = made(
@@ -195,6 +233,9 @@ class _Statements:
             " WHERE t.key = n.key AND t.txid = n.was AND t.attempt = n.was_had"
         )
         self.delete = made(f"DELETE FROM {{table}} WHERE key = ANY({keys})")
+        self.marks = made(
+            "SELECT task, txid, attempt, branch FROM {marks} WHERE map = %s AND txid > 0"
+        )
         self.lock_mark = made(
             "SELECT txid, attempt, branch FROM {marks} WHERE map = %s AND task = %s FOR UPDATE"
         )

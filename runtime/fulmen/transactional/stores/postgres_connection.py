@@ -15,7 +15,8 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from fulmen.secrets import without
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.transactional.maps import Owner, StoredMap
+from fulmen.transactional.maps import StoredMap
+from fulmen.transactional.owners import Owner
 from fulmen.transactional.stores.tables import (
     MAPS,
     MARKS,
@@ -51,36 +52,37 @@ class Connection:
 
     Attributes:
         known: Whose each map is that was looked at.
+        db: As psycopg has it.
     """
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self.known: dict[str, Owner] = {}
-        self._db = db
+        self.db = db
 
     def is_usable(self) -> bool:
         """Whether the server has not closed it: that, or its last words, could be read by now."""
-        if self._db.closed:
+        if self.db.closed:
             return False
         poll = select.poll()
-        poll.register(self._db.fileno(), select.POLLIN)
+        poll.register(self.db.fileno(), select.POLLIN)
         return not poll.poll(0)
 
     def close(self) -> None:
         """Give it up."""
         with suppress(psycopg.Error):
-            self._db.close()
+            self.db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Any]]:
         """One transaction, which takes back everything if it ends with an exception."""
-        with self._db.transaction():
+        with self.db.transaction():
             # local, so that a pooler between us and the server may give the session to others
-            self._db.execute(
+            self.db.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';"
                 f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s';"
                 "SET LOCAL extra_float_digits = 1"  # a role may have less: floats would lose digits
             )
-            yield self._db
+            yield self.db
 
 
 def connect(dsn: str) -> Connection:
@@ -166,16 +168,17 @@ def make_or_check(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) 
         return
     # Others may be at it: only under the lock are both answers of the same moment.
     db.execute("SELECT pg_advisory_xact_lock(%s)", [CREATES_ONE_AT_A_TIME])
-    found = _found(a_map, tables, db)
-    if must_be_made(a_map, a_map.name, found, _exists(tables["table"], db)):
+    owner = found(a_map, tables, db)
+    if must_be_made(a_map, a_map.name, owner, _exists(tables["table"], db)):
         _make(a_map, tables, db)
 
 
 def _is_known(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> bool:
-    return _found(a_map, tables, db) == a_map.owner and _exists(tables["table"], db)
+    return found(a_map, tables, db) == a_map.owner and _exists(tables["table"], db)
 
 
-def _found(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> Owner | None:
+def found(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> Owner | None:
+    """Whose a map is; None: there is no such map."""
     if not _exists(tables["maps"], db):
         return None
     columns = SQL(", ").join(map(Identifier, OWNER_COLUMNS))
@@ -214,7 +217,7 @@ def _make(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> None:
 # ---- errors --------------------------------------------------------------------------------------
 
 KEPT, AGAIN = "Nothing was changed.", "The transaction is tried again."
-REFUSED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
+MEANINGS: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     (
         errors.InsufficientPrivilege,
         "a right is missing",
@@ -232,8 +235,6 @@ REFUSED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
         f"Restore it. To begin anew, delete the map's rows in {MAPS} and {MARKS}.",
     ),
     (errors.InvalidSchemaName, "there is no such schema", "Make it first: CREATE SCHEMA."),
-)
-PASSES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     (
         errors.LockNotAvailable,
         f"another process has held this task's mark for {LOCK_SECONDS} seconds",
@@ -246,6 +247,7 @@ PASSES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
         "It was stopped, or its machine is overloaded.",
     ),
 )
+"""What is mended outside, or passes: no transaction is to blame."""
 CONNECTION, CONFLICT = "08", "40"
 """Classes of errors, by SQLSTATE."""
 MAY_PASS = ("08", "40", "53", "55", "57", "58")
@@ -254,7 +256,7 @@ UNWELCOME = re.compile(
     r"authentication failed|no password supplied|pg_hba\.conf|permission denied"
     r"|(role|database) \".*\" does not exist|not permitted to log in|certificate|SSL"
 )
-"""What a server or libpq says, in English, if trying to connect again is no use."""
+"""What a server or libpq says, in English, if somebody has to let us in first."""
 
 
 @contextmanager
@@ -280,17 +282,14 @@ def without_password(text: str, dsn: str) -> str:
 
 
 def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:
-    for kind, reason, cure in REFUSED:
-        if isinstance(error, kind):
-            return StoreRefused(where, f"{reason} ({text})", f"{KEPT} {cure}")
-    for kind, reason, cure in PASSES:
+    for kind, reason, cure in MEANINGS:
         if isinstance(error, kind):
             return StoreUnavailable(where, f"{reason} ({text})", f"{KEPT} {cure}")
     code = code_of(error)
     if not code.startswith(MAY_PASS):
         return StoreRefused(where, f"PostgreSQL refuses it ({text})", KEPT)
     if error.sqlstate is None and UNWELCOME.search(text):
-        return StoreRefused(
+        return StoreUnavailable(
             where,
             f"the server does not let us in ({text})",
             "Check user, password and database, and the server's pg_hba.conf.",

@@ -17,15 +17,16 @@ Redis is as durable as it is set up to be: docs/transactional-stores.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NoReturn
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
-from fulmen.transactional.maps import Decide, MapMark, Owner, StoredMap
+from fulmen.transactional.maps import Decide, StoredMap
+from fulmen.transactional.owners import Found, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.clients import needs
 from fulmen.transactional.stores.tables import OWNER_COLUMNS
@@ -73,7 +74,8 @@ class RedisMap(StoredMap):
         self._translated: Callable[[], AbstractContextManager[None]] = lambda: (
             redis_connection.translated(self.where, url)
         )
-        self._keys = [name, *(f"{name}:{part}" for part in ("txid", "previous", "tasks", "fulmen"))]
+        parts = ("txid", "previous", "tasks", "fulmen")
+        self.hashes = [name, *(f"{name}:{part}" for part in parts)]
         self._to_key, self._to_value = _from_bytes(key), _from_bytes(value)
         self._mark, self._changed = f"mark:{self.task}", f"keys:{self.task}"
 
@@ -82,64 +84,127 @@ class RedisMap(StoredMap):
     ) -> None:
         """Write a commit phase, in one script."""
         with self._translated():
-            self._own()
-            new = _written_down(self.mark_of(attempt))
+            self.make_or_check()
             for number in range(TRIES):
-                mark = self._connection.client.hget(self._keys[3], self._mark) or b""
-                if number and mark == new:
+                part = self._part(attempt, keys, decide, is_again=number > 0)
+                if part is None:
                     return  # an answer was lost: nobody else writes this attempt
-                wanted = list(keys)
-                if self.must_take_back(attempt, _mark_in(mark)):
-                    wanted += self._changed_keys(attempt.txid, set(keys))
-                stamps, rows = self._rows(wanted)
-                made = decide(rows)
-                arguments = self._arguments(
-                    attempt, mark, dict(zip(wanted, stamps, strict=True)), made
-                )
-                answer = self._connection.write(keys=self._keys, args=arguments)
-                if answer == b"written":
+                if self.joined is not None:
+                    if any(other.name == self.name for other, _ in self.joined):
+                        self.refuse_twice(attempt)
+                    self.joined.append((self, part))
                     return
-                if answer == b"gone":
-                    self._refuse_lost()
+                if self._write([(self, part)]):
+                    return
+        self._refuse_faster()
+
+    def _part(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide, *, is_again: bool
+    ) -> list[Any] | None:
+        """The script's arguments for this map; None: it was written."""
+        mark = self._connection.client.hget(self.hashes[3], self._mark) or b""
+        if is_again and mark == _written_down(self.mark_of(attempt)):
+            return None
+        wanted = list(keys)
+        if self.must_take_back(attempt, _mark_in(mark)):
+            wanted += self._changed_keys(attempt.txid, set(keys))
+        stamps, rows, _ = self._rows(wanted)
+        made = decide(rows)
+        return self._arguments(attempt, mark, dict(zip(wanted, stamps, strict=True)), made)
+
+    def _write(self, parts: Sequence[Part]) -> bool:
+        """Have the script write maps. Returns whether all was as it had been read."""
+        arguments = [argument for _, part in parts for argument in part]
+        if len(arguments) > MOST_ARGUMENTS:
+            self.refuse(
+                f"the {len(arguments):,} keys and values of one commit phase are more than Redis"
+                " takes",
+                "Give the bolt more tasks, or make batches smaller.",
+            )
+        keys = [key for a_map, _ in parts for key in a_map.hashes]
+        answer = self._connection.write(keys=keys, args=arguments)
+        if answer == b"gone":
+            self._refuse_lost()
+        return bool(answer == b"written")
+
+    @contextmanager
+    def one_commit(self, maps: Sequence[StoredMap]) -> Iterator[None]:
+        """Have what is written to several maps in one script, at the end."""
+        own = [a_map for a_map in maps if isinstance(a_map, RedisMap)]
+        parts: list[Part] = []
+        with self._translated():
+            for a_map in own:
+                a_map.make_or_check()
+        for a_map in own:
+            a_map.joined = parts
+        try:
+            yield
+        finally:
+            for a_map in own:
+                a_map.joined = None
+        with self._translated():
+            is_written = (
+                not parts
+                or self._write(parts)
+                or all(a_map.has_written(part) for a_map, part in parts)
+            )
+        if not is_written:
+            self._refuse_faster()
+
+    def has_written(self, part: Sequence[Any]) -> bool:
+        """Whether the mark is there that the script was to write: its answer was lost then."""
+        mark, _, new, *_ = part
+        return bool(self._connection.client.hget(self.hashes[3], mark) == new)
+
+    def _refuse_faster(self) -> NoReturn:
         raise StoreUnavailable(
             self.where,
-            f"other processes were faster {TRIES} times",
+            "other processes were faster",
             "Nothing was changed. Equal keys must go to the same task: use fields grouping.",
         )
 
-    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
-        """The values of keys, all of one moment."""
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+        """What there is of these keys."""
         with self._translated():
-            self._own()
-            if not keys:
-                return {}
-            found = self._connection.client.hmget(self._keys[0], [_bytes(key) for key in keys])
-        return {
-            key: self._to_value(value)
-            for key, value in zip(keys, found, strict=True)
-            if value is not None
-        }
+            known = self._connection.known
+            owner = known.get(self.name)
+            if owner is None:
+                told = self._connection.client.hgetall(self.hashes[4])
+                if not told:
+                    return None
+                owner = known[self.name] = self._owner_in(told)
+            _, rows, marks = self._rows(keys, with_marks=with_marks)
+        return Found(owner, rows, marks)
 
-    def _rows(self, keys: Sequence[Raw]) -> tuple[list[bytes], dict[Raw, Row]]:
-        """The stamp of each key, and the rows that there are, all of one moment."""
-        if not keys:
-            return [], {}
-        names = [_bytes(key) for key in keys]
+    def _rows(
+        self, keys: Sequence[Raw], *, with_marks: bool = False
+    ) -> tuple[list[bytes], dict[Raw, Row], dict[int, MapMark]]:
+        """The stamp of each key, the rows that there are, and the marks, all of one moment."""
+        if not (keys or with_marks):
+            return [], {}, {}
+        names = [_bytes(key) for key in keys] or [b""]
         with self._connection.client.pipeline(transaction=True) as pipe:
-            for hash_name in self._keys[:3]:
+            for hash_name in self.hashes[:3]:
                 pipe.hmget(hash_name, names)
-            values, stamps, previous = pipe.execute()
+            if with_marks:
+                pipe.hgetall(self.hashes[3])
+            values, stamps, previous, *tasks = pipe.execute()
+        told = {name: data for found in tasks for name, data in found.items()}
+        found = {name: _mark_in(told[name]) for name in told if name.startswith(b"mark:")}
+        marks = {int(name[5:]): mark for name, mark in found.items() if mark is not None}
+        if not keys:
+            return [], {}, marks
         rows = {}
         for key, value, stamp, before in zip(keys, values, stamps, previous, strict=True):
             if stamp is not None:
                 kept = ABSENT if before is None else self._to_value(before)
                 txid, task, attempt = map(int, stamp.split(b":"))
                 rows[key] = Row(self._to_value(value), txid, task, attempt, kept)
-        return [stamp or b"" for stamp in stamps], rows
+        return [stamp or b"" for stamp in stamps], rows, marks
 
     def _changed_keys(self, txid: int, known: set[Raw]) -> list[Raw]:
         """The other keys that an earlier attempt of a transaction has changed."""
-        text = self._connection.client.hget(self._keys[3], self._changed)
+        text = self._connection.client.hget(self.hashes[3], self._changed)
         of_txid, names = json.loads(text) if text else (0, [])
         keys = [self._to_key(name.encode("latin-1")) for name in names]
         return [key for key in keys if key not in known] if of_txid == txid else []
@@ -170,41 +235,44 @@ class RedisMap(StoredMap):
         was = list(stamps.values())
         for part in (read, was, kept, unkept + deleted, values, made_stamps, deleted):
             arguments += [len(part), *part]
-        if len(arguments) > MOST_ARGUMENTS:
-            self.refuse(
-                f"{len(stamps)} keys in one commit phase are more than Redis takes",
-                "Give the bolt more tasks, or make batches smaller.",
-            )
         return arguments
 
-    def _own(self) -> None:
+    def make_or_check(self) -> None:
         """See whose the map is, once for each process; make it ours if it is new."""
         known = self._connection.known.get(self.name)
         if known is None:
             owner = [(name, getattr(self.owner, name)) for name in OWNER_COLUMNS]
-            answer = self._connection.own(keys=self._keys, args=_pairs(owner))
+            answer = self._connection.own(keys=self.hashes, args=_pairs(owner))
             if answer[0] == b"taken":
                 self.refuse(
                     f"there is a key {answer[1].decode()!r} that Fulmen has not made",
                     "It was not touched. Use another name for this bolt's map.",
                 )
-            told = {k.decode(): v.decode() for k, v in zip(*[iter(answer)] * 2, strict=True)}
-            if not told.keys() >= set(OWNER_COLUMNS):
-                self.refuse(
-                    f"the key {self._keys[4]!r} is not as Fulmen makes it",
-                    "It was not touched. Use another name for this bolt's map.",
-                )
-            layout = int(told.pop("layout"))
-            known = Owner(**{name: told[name] for name in OWNER_COLUMNS[:-1]}, layout=layout)
+            known = self._owner_in(dict(zip(*[iter(answer)] * 2, strict=True)))
             self._connection.known[self.name] = known
         self.owner.refuse_other(self.where, known)
 
-    def _refuse_lost(self) -> None:
-        self.refuse(
-            f"its key {self._keys[4]!r} is gone: Redis has lost its data, or somebody deleted them",
+    def _owner_in(self, found: Mapping[bytes, bytes]) -> Owner:
+        told = {key.decode(): value.decode() for key, value in found.items()}
+        if not told.keys() >= set(OWNER_COLUMNS):
+            self.refuse(
+                f"the key {self.hashes[4]!r} is not as Fulmen makes it",
+                "It was not touched. Use another name for this map.",
+            )
+        layout = int(told.pop("layout"))
+        return Owner(**{name: told[name] for name in OWNER_COLUMNS[:-1]}, layout=layout)
+
+    def _refuse_lost(self) -> NoReturn:
+        raise StoreUnavailable(
+            self.where,
+            f"its key {self.hashes[4]!r} is gone: Redis has lost its data, or somebody deleted it",
             "Restore them. To begin with an empty map instead, start the workers anew: the next"
             " message says what else to do.",
         )
+
+
+Part = tuple[RedisMap, list[Any]]
+"""A map, and the script's arguments for it."""
 
 
 def _pairs(items: Iterable[tuple[Any, Any]]) -> list[Any]:

@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from fulmen.secrets import is_clear, without
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.transactional.maps import Owner
+from fulmen.transactional.owners import Owner
 from fulmen.transactional.stores.pools import shared
 from fulmen.transactional.stores.redis_scripts import OWN, WRITE
 
@@ -93,20 +93,20 @@ MEANINGS: tuple[tuple[str, type[StoreError], str, str], ...] = (
     (
         r"WRONGPASS|NOAUTH|invalid username-password|Authentication required|AUTH .*called without"
         r"|Client sent AUTH",
-        StoreRefused,
+        StoreUnavailable,
         "the server does not let us in",
         "Check user and password.",
     ),
     (
         r"NOPERM|no permissions|has no permissions|No permissions|can't run this command",
-        StoreRefused,
+        StoreUnavailable,
         "a right is missing",
         f"{KEPT} The user needs EVALSHA, SCRIPT LOAD, MULTI, EXEC, EXISTS, HGET, HMGET, HGETALL,"
         " HSET and HDEL on the map's keys.",
     ),
     (
         r"READONLY|read only replica",
-        StoreRefused,
+        StoreUnavailable,
         "the server is a read-only replica",
         f"{KEPT} Connect to the primary.",
     ),
@@ -125,7 +125,7 @@ MEANINGS: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ),
     (
         r"MovedError|AskError",
-        StoreRefused,
+        StoreUnavailable,
         "a key is at another node of the cluster, and Fulmen uses one node alone",
         f"{KEPT} Use names whose keys are all at the node of the URL, or a Redis without cluster.",
     ),
@@ -158,9 +158,9 @@ def _meant(where: str, error: exceptions.RedisError, text: str) -> StoreError:
         if re.search(pattern, told):
             return kind(where, f"{reason} ({text})", cure)
     if isinstance(error, exceptions.NoPermissionError):
-        return StoreRefused(where, f"a right is missing ({text})", KEPT)
+        return StoreUnavailable(where, f"a right is missing ({text})", KEPT)
     if isinstance(error, exceptions.AuthenticationError):
-        return StoreRefused(
+        return StoreUnavailable(
             where, f"the server does not let us in ({text})", "Check user and password."
         )
     if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.transactional.maps import Decide, MapMark, Owner, StoredMap
+from fulmen.transactional.maps import Decide, StoredMap
+from fulmen.transactional.owners import Found, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import (
@@ -36,6 +37,8 @@ from fulmen.transactional.stores.tables import (
 )
 
 BUSY_SECONDS = 30.0
+OF_VALUES = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError)
+"""What a transaction may be to blame for. All else is mended outside."""
 AT_ONCE = 900
 """Keys in one statement: older versions of SQLite take at most 999 values."""
 TYPES = {"text": "TEXT", "integer": "INTEGER", "float": "REAL", "bytes": "BLOB", "json": "TEXT"}
@@ -77,37 +80,78 @@ class SqliteMap(StoredMap):
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
         """Write a commit phase, in one transaction of the database."""
-        with self._transaction("IMMEDIATE") as db:
-            taken_back = self.must_take_back(attempt, self._mark(db))
-            rows = dict(self._rows(db, keys))
-            if taken_back:
-                rows.update(self._select(db, "txid = ? AND task = ?", (attempt.txid, self.task)))
-            self._write(db, decide(rows))
-            db.execute(
-                f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?, ?, ?)",
-                (self._table, self.task, *self.mark_of(attempt)),
-            )
+        with self._connection() as connection:
+            self.make_or_check(connection)
+            with self._begun(connection, "IMMEDIATE") as db:
+                self._commit(db, attempt, keys, decide)
 
-    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
-        """The values of keys, all of one moment."""
-        with self._transaction("DEFERRED") as db:
-            return {key: row.value for key, row in self._rows(db, keys)}
+    def _commit(
+        self,
+        db: sqlite3.Connection,
+        attempt: TransactionAttempt,
+        keys: Sequence[Raw],
+        decide: Decide,
+    ) -> None:
+        taken_back = self.must_take_back(attempt, self._mark(db))
+        rows = dict(self._rows(db, keys, self._columns))
+        if taken_back:
+            mine = (attempt.txid, self.task)
+            rows.update(self._select(db, "txid = ? AND task = ?", mine, self._columns))
+        self._write(db, decide(rows))
+        db.execute(
+            f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?, ?, ?)",
+            (self._table, self.task, *self.mark_of(attempt)),
+        )
+
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+        """What there is of these keys."""
+        if self.joined is None and not os.path.exists(self._file):
+            return None
+        with self._connection() as connection, self._begun(connection, "DEFERRED") as db:
+            owner = connection.known.get(self.name) or self._owner(db, _tables(db))
+            if owner is None:
+                return None
+            marks = self._marks(db) if with_marks else {}
+            return Found(owner, dict(self._rows(db, keys, columns_of(owner))), marks)
+
+    @contextmanager
+    def one_commit(self, maps: Sequence[StoredMap]) -> Iterator[Any]:
+        """Have what is written to several maps in one transaction of the database."""
+        own = [a_map for a_map in maps if isinstance(a_map, SqliteMap)]
+        with self._connection() as connection:
+            for a_map in own:
+                a_map.make_or_check(connection)
+            with connection.transaction("IMMEDIATE") as db:
+                for a_map in own:
+                    a_map.joined = connection
+                try:
+                    yield db
+                finally:
+                    for a_map in own:
+                        a_map.joined = None
 
     def _mark(self, db: sqlite3.Connection) -> MapMark | None:
         select = f"SELECT txid, attempt, branch FROM {MARKS} WHERE map = ? AND task = ?"
         found = db.execute(select, [self._table, self.task]).fetchone()
         return MapMark(*found) if found else None
 
-    def _rows(self, db: sqlite3.Connection, keys: Sequence[Raw]) -> Iterator[tuple[Raw, Row]]:
+    def _marks(self, db: sqlite3.Connection) -> dict[int, MapMark]:
+        columns = "task, txid, attempt, branch"
+        found = db.execute(f"SELECT {columns} FROM {MARKS} WHERE map = ?", [self._table])
+        return {task: MapMark(*mark) for task, *mark in found}
+
+    def _rows(
+        self, db: sqlite3.Connection, keys: Sequence[Raw], columns: Sequence[str]
+    ) -> Iterator[tuple[Raw, Row]]:
         for first in range(0, len(keys), AT_ONCE):
             some = keys[first : first + AT_ONCE]
-            yield from self._select(db, f"key IN ({', '.join('?' * len(some))})", some)
+            yield from self._select(db, f"key IN ({', '.join('?' * len(some))})", some, columns)
 
     def _select(
-        self, db: sqlite3.Connection, where: str, values: Sequence[Any]
+        self, db: sqlite3.Connection, where: str, values: Sequence[Any], columns: Sequence[str]
     ) -> Iterator[tuple[Raw, Row]]:
-        columns = ", ".join(self._columns)
-        found = db.execute(f'SELECT {columns} FROM "{self._table}" WHERE {where}', values)
+        select = f'SELECT {", ".join(columns)} FROM "{self._table}" WHERE {where}'
+        found = db.execute(select, values)
         for key, *row in found:
             yield key, row_of(row)
 
@@ -121,27 +165,41 @@ class SqliteMap(StoredMap):
         )
 
     @contextmanager
-    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
-        with (
-            self._translated(),
-            pool_of(("sqlite", self._file)).lent(lambda: Connection(self._file)) as connection,
-        ):
-            if self.name not in connection.known:
-                with connection.transaction("IMMEDIATE") as db:
-                    self._make_or_check(db)
-                connection.known[self.name] = self.owner
-            self.owner.refuse_other(self.where, connection.known[self.name])
-            with connection.transaction(kind) as db:
-                yield db
+    def _connection(self) -> Iterator[Connection]:
+        with self._translated():
+            if self.joined is not None:
+                yield self.joined
+                return
+            with pool_of(("sqlite", self._file)).lent(lambda: Connection(self._file)) as lent:
+                yield lent
 
-    def _make_or_check(self, db: sqlite3.Connection) -> None:
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-        found = None
-        if MAPS in tables:
-            columns = ", ".join(OWNER_COLUMNS)
-            row = db.execute(f"SELECT {columns} FROM {MAPS} WHERE map = ?", [self._table])
-            found = next((Owner(*values) for values in row), None)
-        if not must_be_made(self, self._table, found, self._table in tables):
+    @contextmanager
+    def _begun(self, connection: Connection, kind: str) -> Iterator[sqlite3.Connection]:
+        """A transaction; that of `together` if there is one."""
+        if self.joined is not None:
+            yield self.joined.db
+            return
+        with connection.transaction(kind) as db:
+            yield db
+
+    def make_or_check(self, connection: Connection) -> None:
+        """Make the map if it is new; else see whose it is."""
+        if self.name not in connection.known:
+            with connection.transaction("IMMEDIATE") as db:
+                self._make_if_new(db)
+            connection.known[self.name] = self.owner
+        self.owner.refuse_other(self.where, connection.known[self.name])
+
+    def _owner(self, db: sqlite3.Connection, tables: Collection[str]) -> Owner | None:
+        if MAPS not in tables:
+            return None
+        columns = ", ".join(OWNER_COLUMNS)
+        row = db.execute(f"SELECT {columns} FROM {MAPS} WHERE map = ?", [self._table])
+        return next((Owner(*values) for values in row), None)
+
+    def _make_if_new(self, db: sqlite3.Connection) -> None:
+        tables = _tables(db)
+        if not must_be_made(self, self._table, self._owner(db, tables), self._table in tables):
             return
         db.execute(
             f"CREATE TABLE IF NOT EXISTS {MAPS} (map TEXT PRIMARY KEY, topology TEXT,"
@@ -167,7 +225,14 @@ class SqliteMap(StoredMap):
         try:
             yield
         except sqlite3.Error as error:
-            raise translate(self.where, self._file, error) from error
+            found = translate(self.where, self._file, error)
+            if not isinstance(error, OF_VALUES):
+                found = StoreUnavailable(found.where, found.reason, found.cure)
+            raise found from error
+
+
+def _tables(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 
 def _columns(row: Row) -> Sequence[Any]:
@@ -179,16 +244,17 @@ class Connection:
 
     Attributes:
         known: Whose each map is that was looked at.
+        db: As Python has it.
     """
 
     def __init__(self, file: str) -> None:
         self.known: dict[str, Owner] = {}
         self._file = file
-        self._db = sqlite3.connect(
+        self.db = sqlite3.connect(
             file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         self._place = _place(file)
-        self._db.execute("PRAGMA synchronous = FULL")
+        self.db.execute("PRAGMA synchronous = FULL")
 
     def is_usable(self) -> bool:
         """Whether the file is still the one that was opened."""
@@ -197,18 +263,18 @@ class Connection:
     def close(self) -> None:
         """Give it up."""
         with suppress(sqlite3.Error):
-            self._db.close()
+            self.db.close()
 
     @contextmanager
     def transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
         """One transaction, which takes back everything if it ends with an exception."""
-        self._db.execute(f"BEGIN {kind}")
+        self.db.execute(f"BEGIN {kind}")
         try:
-            yield self._db
-            self._db.execute("COMMIT")
+            yield self.db
+            self.db.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
+                self.db.execute("ROLLBACK")
             raise
 
 

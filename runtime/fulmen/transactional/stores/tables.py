@@ -11,9 +11,11 @@ else's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from fulmen.transactional.maps import NAME, Owner, StoredMap
+from fulmen.transactional.errors import StoreUnavailable
+from fulmen.transactional.maps import NAME, StoredMap
+from fulmen.transactional.owners import Owner
 from fulmen.transactional.rules import ABSENT, Row
 
 MAPS, MARKS = "fulmen_maps", "fulmen_marks"
@@ -60,7 +62,8 @@ def must_be_made(a_map: StoredMap, table: str, found: Owner | None, exists: bool
         exists: Whether there is a table of that name.
 
     Raises:
-        StoreRefused: The table is somebody else's, or is gone.
+        StoreRefused: The table is somebody else's.
+        StoreUnavailable: It is gone.
     """
     if found is None and exists:
         a_map.refuse(
@@ -75,9 +78,10 @@ def must_be_made(a_map: StoredMap, table: str, found: Owner | None, exists: bool
     return False
 
 
-def refuse_lost(a_map: StoredMap, table: str) -> None:
+def refuse_lost(a_map: StoredMap, table: str) -> NoReturn:
     """Refuse a map whose table was there."""
-    a_map.refuse(
+    raise StoreUnavailable(
+        a_map.where,
         f"its table {table!r} is gone",
         "Restore it. To begin with an empty one instead, delete the map's rows in"
         f" {MARKS} and {MAPS}: the next message says what else to do.",

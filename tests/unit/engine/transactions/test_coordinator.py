@@ -177,6 +177,9 @@ def test_one_that_failed_too_often_is_given_up_alone_and_the_next_goes_on():
     work = made.begin()
     assert [(o.attempt.txid, o.is_dropped) for o in work.processes] == [(1, True)]
     assert work.finishing(in_commit_phase=False) == []
+    made.it.committed(made.it.finish([], made.now), made.now)
+    work = made.it.begin(made.now)  # with nothing: so stores take back what they have of it
+    assert [attempt.txid for attempt in work.finishing(in_commit_phase=True)] == [1]
     outcome = made.it.finish([], made.now)
     given_up = outcome.given_up
     assert (given_up.txid, given_up.reason, given_up.failures) == (1, "reason 0", 2)
@@ -204,6 +207,7 @@ def test_the_newest_given_up_are_kept():
     for _ in range(GIVEN_UP_KEPT + 5):
         made.batch(fails=[0])
         made.now += 10
+        made.batch()
         made.batch()
     assert [one.txid for one in made.it.ledger.given_up] == list(range(6, GIVEN_UP_KEPT + 6))
 

@@ -79,7 +79,7 @@ def test_rows_of_an_attempt_that_failed_are_never_there_though_the_next_one_has_
 
 
 def test_a_transaction_that_is_given_up_has_no_rows(database):
-    fault = TransactionFault(2, "beside", "committing", times=None)
+    fault = TransactionFault(2, "beside", "committing", times=2)
     builder = topology(Numbers(9, 3), table_of(database), max_replays=1)
     result = run(builder, workers=2, failing=[fault])
     assert [one.txid for one in result.transactions.given_up] == [2]

@@ -16,14 +16,17 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
-from fulmen.api.marks import CommitPhase
+from fulmen.api.marks import CommitPhase, StoreMismatch
 from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Signals
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.transactional_spouts import OpaquePartitionedTransactionalSpout
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, HELD, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
@@ -41,11 +44,13 @@ from fulmen.engine.tasks.transactional.transactional_task import (
 )
 from fulmen.engine.tasks.transactional.uncommitted import Uncommitted
 from fulmen.engine.tuples.chunk import Chunk, Ids
-from fulmen.errors import PASSED_ON, StateError, text_of, with_causes
-from fulmen.topology.code.loading import create
+from fulmen.errors import PASSED_ON, text_of, with_causes
+from fulmen.topology.code.loading import create, load_class
 
 NO_ATTEMPT = TransactionAttempt(0, 0)
 """Transactions begin with 1."""
+Maps = Mapping[str, Callable[[TransactionAttempt], bool] | None]
+"""Of one instance; see `Signals.maps`."""
 LOST = "its instance was lost with its process"
 
 
@@ -148,6 +153,8 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         self._signals: list[Signals] = []
         self.uncommitted = Uncommitted(self.placed)
         self._state = self.guarded("restoring self.state", lambda: KeyedState.restore(journals))
+        self._given_up: set[TransactionAttempt] = set()
+        self._is_opaque = is_opaque(self.placed)
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
@@ -171,6 +178,7 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         # what those have counted that are no more was taken, or was no part of a committed batch
         self._signals = [instance.signals for instance in self.instances.values()]
         self.processed = {opened.attempt for opened in work.processes}
+        self._given_up = {opened.attempt for opened in work.processes if opened.is_dropped}
         self.context.batch.commits = self._commit_phase(work)
 
     def _commit_phase(self, work: TransactionWork) -> CommitPhase:
@@ -178,7 +186,8 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         if work.phase is None or self.component not in self.placed.commit_phase:
             return CommitPhase()
         source = self.placed.emitter or ""
-        return replace(work.phase, known=frozenset(self._maps), source=source)
+        known = frozenset(self._maps)
+        return replace(work.phase, known=known, source=source, is_opaque=self._is_opaque)
 
     def finish_beside(self, attempt: TransactionAttempt) -> None:
         """Have the attempt's instance finished in a thread, if it is here and waits for that."""
@@ -257,7 +266,8 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         context = replace(self.context, signals=Signals(self.context.signals.hold))
         self._signals.append(context.signals)
         bolt.prepare(self.conf, context, collector, attempt)
-        return BatchInstance(bolt, attempt, collector, context.signals)
+        is_given_up = attempt in self._given_up
+        return BatchInstance(bolt, attempt, collector, context.signals, is_given_up)
 
     def try_out(self) -> None:
         """Prepare an instance for an attempt that there never is, and drop it.
@@ -274,28 +284,35 @@ class BatchBoltTask(StatefulTask, AttemptTask):
             return
         del self.instances[attempt]  # it is never finished twice
         try:
-            instance.finish()
+            self._finish(instance)
             self._note_maps(attempt, instance.signals.maps)
         except BaseException as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e)
         else:
             self.collector.add(instance.collector, opens=False)
 
-    def _note_maps(self, attempt: TransactionAttempt, maps: Mapping[str, bool]) -> None:
-        """Remember which maps were written to: they are to have each transaction from now on.
+    def _finish(self, instance: BatchInstance) -> None:
+        """Have it finished. One that is given up need not succeed: its maps are told nothing."""
+        try:
+            instance.finish()
+        except (*PASSED_ON, ServiceUnavailable, StoreMismatch):
+            raise
+        except BaseException as e:  # author's code
+            if not instance.is_given_up:
+                raise
+            if not isinstance(e, FailedException):
+                self.report(e, what="finish_batch")
 
-        Raises:
-            StateError: One was left out.
+    def _note_maps(self, attempt: TransactionAttempt, maps: Maps) -> None:
+        """Remember which maps are this bolt's: they have each transaction from now on.
+
+        Those that `finish_batch` has not written to are told that it has nothing for them.
         """
-        for name, was_written in maps.items():
-            if not was_written and name in self._maps:
-                raise StateError(
-                    f"map {name!r} was not written to in transaction {attempt.txid}. Call update or"
-                    " put once in each finish_batch, also if there is nothing to write"
-                )
-        written = {name for name, was_written in maps.items() if was_written}
-        if not written <= self._maps:
-            self._maps |= written
+        if self.component not in self.placed.commit_phase:
+            return
+        own = {name for name, left in list(maps.items()) if left is None or left(attempt)}
+        if not own <= self._maps:
+            self._maps |= own
             self.was_called = True
 
     def _raised(self, attempt: TransactionAttempt, error: BaseException, what: str = "") -> None:
@@ -342,3 +359,13 @@ class BatchBoltTask(StatefulTask, AttemptTask):
     @override
     def end(self) -> None:
         self.instances = {}
+
+
+def is_opaque(placed: PlacedTopology) -> bool:
+    """Whether the source may send other tuples in another attempt."""
+    if placed.emitter is None:
+        return False
+    spec, folder = placed.component(placed.emitter), placed.code_folder
+    if spec.instance is not None:
+        return isinstance(create(spec, folder), OpaquePartitionedTransactionalSpout)
+    return issubclass(load_class(spec.class_, folder), OpaquePartitionedTransactionalSpout)

@@ -21,6 +21,7 @@ class BatchInstance:
         attempt: What it is for.
         collector: What it was prepared with.
         signals: What it has told by its context.
+        is_given_up: Whether the transaction is given up: the attempt has nothing.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class BatchInstance:
         attempt: TransactionAttempt,
         collector: BatchCollector,
         signals: Signals,
+        is_given_up: bool,
     ) -> None:
         self.bolt = bolt
         self.attempt = attempt
         self.collector = collector
         self.signals = signals
+        self.is_given_up = is_given_up
         self._ended: Future[None] | None = None
 
     def finish_beside(self) -> None:

@@ -37,7 +37,7 @@ class Uncommitted:
         """A batch begins. Returns whether it commits an attempt of which the task knows nothing."""
         if self.attempt is not None and work.committed >= self.attempt.txid:
             self._has_changes = False
-        processed = [opened.attempt for opened in work.processes if not opened.is_dropped]
+        processed = [opened.attempt for opened in work.processes]
         self._may_settle = bool(processed and not self._has_commit_phase) or bool(work.commits)
         self.attempt = processed[-1] if processed else self.attempt
         return self.is_possible and work.commits not in (None, self.attempt)
