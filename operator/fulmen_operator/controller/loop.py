@@ -10,7 +10,7 @@ from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import CallFailed, Overtaken
 from fulmen_operator.controller.metered import Metered
 from fulmen_operator.controller.queue import Queue
-from fulmen_operator.controller.starts import Starts
+from fulmen_operator.controller.starts import Starts, group_of
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
 from fulmen_operator.ownership import InTheWay, sentence
@@ -151,9 +151,8 @@ def _wait_to_start(
     if not any(isinstance(action, StartDriver) for action in decision.actions):
         memory.starts.forget(key)
         return None
-    has_failed = bool(((seen.topology.get("status") or {}).get("restarts") or {}).get("failures"))
-    pods = access.pods_in(key.namespace)
-    return memory.starts.seconds_to_wait(key, pods, settings.starts_per_node, has_failed, seen.now)
+    pods, group = access.pods_in(key.namespace), group_of(seen.topology)
+    return memory.starts.seconds_to_wait(key, pods, settings.starts_per_node, group, seen.now)
 
 
 async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory: Memory) -> str:

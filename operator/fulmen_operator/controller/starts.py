@@ -2,8 +2,8 @@
 
 Drivers that start together on a node that is full take each other's processor, and none comes up.
 No namespace waits for another one's. In its own, a driver that does not come up holds up others
-for some minutes at most, and one that waits for a node or an image does not at all; those that have
-failed come after those that have not. A topology that asks no more is forgotten.
+for some minutes at most, and one that waits for a node or an image does not at all. Topologies that
+ran before come first, and those whose driver has failed last. One that asks no more is forgotten.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,10 +28,18 @@ FORGOTTEN_AFTER: Final = 3 * LONGEST_ASK
 
 
 class _Place(NamedTuple):
-    """In the order of those that wait: those that have failed are last, then the first is first."""
+    """In the order of those that wait."""
 
-    has_failed: bool
+    group: int
     number: int
+
+
+def group_of(topology: Object) -> int:
+    """0: it ran, and its driver was lost. 1: it is new. 2: its last driver has failed."""
+    status = topology.get("status") or {}
+    if (status.get("restarts") or {}).get("failures"):
+        return 2
+    return 0 if status.get("lastBatch") else 1
 
 
 class Starts:
@@ -49,7 +57,7 @@ class Starts:
         self._let: dict[Key, float] = {}
 
     def seconds_to_wait(
-        self, key: Key, pods: Iterable[Object], each_node: int, has_failed: bool, now: datetime
+        self, key: Key, pods: Iterable[Object], each_node: int, group: int, now: datetime
     ) -> float | None:
         """Ask whether a topology's driver may start now.
 
@@ -57,7 +65,7 @@ class Starts:
             key: The topology.
             pods: All pods of topologies of its namespace.
             each_node: How many drivers may start at once for each node that these pods are on.
-            has_failed: Whether its last driver has failed.
+            group: Those of a lower one come before those of a higher one.
             now: The time of the cluster.
 
         Returns:
@@ -65,8 +73,8 @@ class Starts:
         """
         pods, asked = list(pods), self._clock()
         self._number += 1
-        number = self._places.get(key, _Place(has_failed, self._number)).number
-        place = self._places[key] = _Place(has_failed, number)
+        number = self._places.get(key, _Place(group, self._number)).number
+        place = self._places[key] = _Place(group, number)
         self._asked[key] = asked
         self._forget_old(asked)
         nodes = {node for pod in pods if (node := (pod.get("spec") or {}).get("nodeName"))}

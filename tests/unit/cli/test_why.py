@@ -61,6 +61,16 @@ def on_cluster(conditions=(), annotations=None, generation=1, observed=1, **stat
                 )
             ],
         ),
+        (  # a start that waits for what Placed names is no reason to wait
+            on_cluster(
+                [
+                    ("Ready", "False", "Starting", "exec-3: no such bucket"),
+                    ("Reconciling", "True", "Starting", "exec-3: no such bucket"),
+                    ("Placed", "False", "Odd", "no worker hosts anything; exec-3: no such bucket"),
+                ]
+            ),
+            [Finding("Placed is False, Odd. no worker hosts anything; exec-3: no such bucket")],
+        ),
         (  # one reason is told once, where it explains most
             on_cluster(
                 [
@@ -138,7 +148,8 @@ def on_cluster(conditions=(), annotations=None, generation=1, observed=1, **stat
                 Finding(
                     "its driver was started again 4 times, 3 of them in a row. The last one ended"
                     " at 2026-11-20T10:00:00Z: CheckpointUnreachable: no route",
-                    "Mend the store; the driver tries again.",
+                    "Mend the store; the driver tries again. Pods read Secrets when they start:"
+                    " after a change of one, change `spec.restartNonce`.",
                 )
             ],
         ),

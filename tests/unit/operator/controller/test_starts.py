@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen_operator.controller.starts import Starts
+from fulmen_operator.controller.starts import Starts, group_of
 from fulmen_operator.model import Key, text_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,11 +28,11 @@ class Namespaces:
         self.drivers = {}
         self._starts = Starts(lambda: self.seconds)
 
-    def ask(self, name, namespace="blue", has_failed=False):
+    def ask(self, name, namespace="blue", group=1):
         """Seconds to wait; of one that may start, the driver is there then."""
         pods = [pod for (where, _), pod in self.drivers.items() if where == namespace]
         now = NOW + timedelta(seconds=self.seconds)
-        wait = self._starts.seconds_to_wait(Key(namespace, name), pods, 4, has_failed, now)
+        wait = self._starts.seconds_to_wait(Key(namespace, name), pods, 4, group, now)
         if wait is None:
             self.drivers[namespace, name] = driver(name, since=now)
         return wait
@@ -107,16 +107,16 @@ def test_drivers_that_never_come_up_hold_up_others_for_five_minutes(namespaces):
 
 def test_those_that_have_failed_come_last_and_those_that_ask_no_more_are_forgotten(namespaces):
     namespaces.may_start(*NAMES[:4])
-    assert namespaces.may_start("fails", has_failed=True) == []
+    assert namespaces.may_start("fails", group=2) == []
     assert namespaces.may_start("gives-up", "comes-later") == []
     namespaces.drivers["blue", NAMES[0]] = driver(NAMES[0], {"conditions": [READY]})
     namespaces.seconds = 15
-    assert namespaces.may_start("fails", has_failed=True) == []
+    assert namespaces.may_start("fails", group=2) == []
     assert namespaces.may_start("comes-later") == []
     for name in NAMES[1:4]:
         namespaces.drivers["blue", name] = driver(name, since=NOW + timedelta(seconds=300))
     namespaces.seconds = 370
-    assert namespaces.may_start("fails", has_failed=True) == []
+    assert namespaces.may_start("fails", group=2) == []
     assert namespaces.may_start("comes-later") == ["comes-later"]
 
 
@@ -126,3 +126,25 @@ def test_a_pod_that_no_watch_has_told_of_yet_counts(namespaces):
     assert namespaces.ask(NAMES[4]) == 2
     namespaces.seconds = 11
     assert namespaces.ask(NAMES[4]) is None
+
+
+def test_those_that_ran_before_come_before_new_ones(namespaces):
+    namespaces.may_start(*NAMES[:4])
+    assert namespaces.may_start("new") == []
+    assert namespaces.may_start("lost", group=0) == []
+    namespaces.drivers["blue", NAMES[0]] = driver(NAMES[0], {"conditions": [READY]})
+    namespaces.seconds = 15
+    assert namespaces.may_start("new") == []
+    assert namespaces.may_start("lost", group=0) == ["lost"]
+
+
+@pytest.mark.parametrize(
+    ("status", "group"),
+    [
+        ({}, 1),
+        ({"lastBatch": 7, "restarts": {"count": 3, "failures": 0}}, 0),
+        ({"lastBatch": 7, "restarts": {"count": 3, "failures": 1}}, 2),
+    ],
+)
+def test_who_comes_first(status, group):
+    assert group_of({"status": status}) == group

@@ -14,6 +14,8 @@ from fulmen.kube.contract import PAUSED_ANNOTATION, RUNNING
 from fulmen.topology.resource.autoscale import LIMITED
 
 EVENTS_SHOWN = 5
+SAME_WORDS = 100
+"""So many characters of two messages, whose ends may be cut off, say that they are one."""
 _OF_EACH_START = ("Startup probe failed", "Readiness probe failed")
 """What events of each pod that starts or ends begin with. Conditions say whether it is ready."""
 RECENT_SECONDS = 3600.0
@@ -43,7 +45,7 @@ def condition_findings(topology: Json, now: float) -> Iterator[Finding]:
     if status.get("observedGeneration", 0) < topology["metadata"]["generation"]:
         text = "the operator has not looked at the newest spec yet"
         yield Finding(text, f"Wait. If that lasts, see whether the operator runs: {_OPERATOR}")
-    told: set[str] = set()
+    told = {reason} if (reason := _told_by_placed(topology)) else set()
     for kind, bad in _TROUBLE.items():
         found = condition(topology, kind)
         reason, message = found.get("reason", ""), found.get("message", "")
@@ -55,6 +57,14 @@ def condition_findings(topology: Json, now: float) -> Iterator[Finding]:
     if ready.get("status") == "True" and ready.get("message", "") not in ("", RUNNING):
         yield Finding(f"it is {state_of(topology)}: {ready['message']}", cure_of(ready["reason"]))
     yield from _restarts(status.get("restarts", {}), now)
+
+
+def _told_by_placed(topology: Json) -> str:
+    """The reason of a start that only waits for what Placed names, with what to do about it."""
+    ready, placed = (condition(topology, kind) for kind in ("Ready", "Placed"))
+    words, reason = ready.get("message", ""), ready.get("reason", "")
+    is_same = words != "" and words[:SAME_WORDS] in placed.get("message", "")
+    return reason if is_same and placed.get("reason") != reason else ""
 
 
 def _condition_text(kind: str, found: Json) -> str:
