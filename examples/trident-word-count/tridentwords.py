@@ -63,6 +63,6 @@ class Count(BatchBolt, Committer):
         self.partials[tup["word"]] += 1
 
     def finish_batch(self) -> None:
-        self.counts.update(self.attempt, self.partials, plus)
-        for word, count in self.counts.get_many(self.partials).items():
+        counts = self.counts.update(self.attempt, self.partials, plus)
+        for word, count in counts.items():
             self.collector.emit([self.attempt, word, count])

@@ -64,11 +64,12 @@ class Writes:
         update = SqliteMap.update
 
         def counted(store, attempt, partials, combine):
-            update(store, attempt, partials, combine)
+            values = update(store, attempt, partials, combine)
             self.seen += 1
             if every and self.seen % every == 0 and self.failed < 8:
                 self.failed += 1
                 raise FailedException("after it was written")
+            return values
 
         monkeypatch.setattr(SqliteMap, "update", counted)
 
