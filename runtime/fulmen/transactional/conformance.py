@@ -449,6 +449,7 @@ def new_values_are_returned(make: Make, _rng: Random) -> None:
         for attempt in (at(2), at(2, 2)):
             found = counts.update(attempt, {"a": (2,), "c": (2,)}, _joined)
             assert dict(found) == {"a": [1, 2], "c": [2]}, f"{dict(found)} were returned"
+            assert (found.get("b"), found.get(7), len(found)) == (None, None, 2)
         assert dict(counts.update(at(2, 3), {}, plus)) == {}
 
 

@@ -213,7 +213,7 @@ class StoredMap(TransactionalMap):
 
         self.commit_phase(attempt, list(by_raw), decide)
         self._made[self.name] = None
-        return NewValues({by_raw[raw]: made.rows[raw].value for raw in by_raw}, self._decode)
+        return NewValues(by_raw, made.rows, self._encode_key, self._decode)
 
     def take_nothing(self, attempt: TransactionAttempt) -> bool:
         """The transaction has nothing for the map. Returns whether the map is this bolt's.

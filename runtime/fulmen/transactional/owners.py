@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fulmen.api.transactions import TransactionAttempt
+from fulmen.transactional.columns import DoesNotFit
 from fulmen.transactional.errors import StaleAttempt, StoreRefused, StoreUnavailable
 from fulmen.transactional.rules import ABSENT, Raw, Row, base_of
 
@@ -177,17 +178,37 @@ class Found:
 class NewValues(Mapping[Any, Any]):
     """New values by their keys: made only as they are asked for, as most callers ask for none."""
 
-    def __init__(self, raw: Mapping[Any, Raw], decode: Callable[[Raw], Any]) -> None:
-        self._raw, self._decode = raw, decode
+    def __init__(
+        self,
+        keys: Mapping[Raw, Any],
+        rows: Mapping[Raw, Row],
+        encode: Callable[[Any], Raw],
+        decode: Callable[[Raw], Any],
+    ) -> None:
+        """All as a store keeps it.
+
+        Args:
+            keys: What each key is, by what is kept for it.
+            rows: What was written.
+            encode: Makes what is kept for a key.
+            decode: Makes a value of what is kept.
+        """
+        self._keys, self._rows, self._encode, self._decode = keys, rows, encode, decode
 
     def __getitem__(self, key: Any) -> Any:
-        return self._decode(self._raw[key])
+        try:
+            raw = self._encode(key)
+        except DoesNotFit:
+            raise KeyError(key) from None
+        if raw not in self._keys:
+            raise KeyError(key)
+        return self._decode(self._rows[raw].value)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._raw)
+        return iter(self._keys.values())
 
     def __len__(self) -> int:
-        return len(self._raw)
+        return len(self._keys)
 
     def __repr__(self) -> str:
         return repr(dict(self))

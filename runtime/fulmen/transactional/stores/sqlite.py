@@ -24,7 +24,7 @@ from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.maps import Decide, StoredMap
 from fulmen.transactional.owners import Found, MapMark, Owner
-from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
+from fulmen.transactional.rules import ABSENT, Absent, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import (
     MAPS,
@@ -157,8 +157,11 @@ class SqliteMap(StoredMap):
 
     def _write(self, db: sqlite3.Connection, made: Changes) -> None:
         places = ", ".join("?" * len(self._columns))
-        width = len(self._columns) - 1
-        rows = ((key, *_columns(row)[:width]) for key, row in made.rows.items())
+        rows: Iterator[Sequence[Any]]
+        if "previous" in self._columns:
+            rows = ((key, *row[:4], _none(row.previous)) for key, row in made.rows.items())
+        else:
+            rows = ((key, *row[:4]) for key, row in made.rows.items())
         db.executemany(f'INSERT OR REPLACE INTO "{self._table}" VALUES ({places})', rows)
         db.executemany(
             f'DELETE FROM "{self._table}" WHERE key = ?', ((key,) for key in made.deleted)
@@ -235,8 +238,8 @@ def _tables(db: sqlite3.Connection) -> set[str]:
     return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 
-def _columns(row: Row) -> Sequence[Any]:
-    return row if row.previous is not ABSENT else (*row[:-1], None)
+def _none(previous: Raw | Absent) -> Raw:
+    return None if previous is ABSENT else previous
 
 
 class Connection:
