@@ -1,6 +1,7 @@
 """What is built on event time: windows, joins, deduplication, state that expires.
 
-Uses api, connectors (what options have in common) and errors; used by topologies alone.
+Uses api, connectors (what options have in common), transactional (maps) and errors; used by
+topologies alone.
 """
 
 from fulmen.windows.aggregate import Aggregate
@@ -8,6 +9,11 @@ from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
 from fulmen.windows.joins import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
+from fulmen.windows.transactions import (
+    PersistentAggregate,
+    TransactionAggregate,
+    TransactionDeduplicate,
+)
 from fulmen.windows.windowed import TupleWindow, WindowedBolt, WindowedOptions
 
 __all__ = [
@@ -17,8 +23,11 @@ __all__ = [
     "ExpiringState",
     "IntervalJoin",
     "LookupJoin",
+    "PersistentAggregate",
     "TableJoin",
     "TemporalJoin",
+    "TransactionAggregate",
+    "TransactionDeduplicate",
     "TupleWindow",
     "WindowJoin",
     "WindowedBolt",

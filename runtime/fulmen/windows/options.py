@@ -143,7 +143,7 @@ class TimedOptions(Options):
         return TimeReader(self.unit, self.timezone)
 
 
-def _rejoined(aggregates: Any) -> Any:
+def rejoined(aggregates: Any) -> Any:
     """Aggregates whose commas YAML has taken for its own, as in `{p95: quantile(millis, 0.95)}`."""
     if not isinstance(aggregates, dict):
         return aggregates
@@ -166,6 +166,10 @@ def _understood(text: str, info: ValidationInfo) -> str:
     return text
 
 
+Aggregated = Annotated[str, AfterValidator(_understood)]
+"""The text of one aggregate."""
+
+
 class AggregateOptions(TimedOptions):
     """The `config` of an `Aggregate`."""
 
@@ -178,8 +182,8 @@ class AggregateOptions(TimedOptions):
     one window for all that a task receives."""
     window: Window
     aggregates: Annotated[
-        dict[Name, Annotated[str, AfterValidator(_understood)]],
-        BeforeValidator(_rejoined),
+        dict[Name, Aggregated],
+        BeforeValidator(rejoined),
         Field(min_length=1),
     ]
     """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`."""

@@ -41,7 +41,11 @@ from fulmen.topology.resource.spec import BoltSpec, TopologySpec, TransactionalS
 from fulmen.topology.validation.event_times import timed_stream
 from fulmen.topology.validation.inputs import checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
-from fulmen.topology.validation.transactions import in_transactions, transactional_graph
+from fulmen.topology.validation.transactions import (
+    in_transactions,
+    transactional_graph,
+    written_maps,
+)
 
 TRANSACTIONAL = "transactional spout"
 BASES: dict[str, tuple[type, ...]] = {
@@ -77,6 +81,7 @@ class Classes:
         sinks: Names of the bolts that are sinks, and whether these take any stream.
         refused: Names of the bolts that can't stand in a transactional topology.
         is_transactional: Whether the topology has a transactional spout.
+        is_opaque: Whether that may send other tuples in another attempt.
         base: The folder of the topology's file.
         told: What was told about mistakes in the code itself: a module that can't be imported is
             one mistake, not one for each component in it.
@@ -92,6 +97,7 @@ class Classes:
     sinks: dict[str, bool] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
     is_transactional: bool = False
+    is_opaque: bool = False
     base: Path | None = None
     told: set[str] = field(default_factory=set)
 
@@ -173,6 +179,8 @@ class Classes:
         self, part: ComponentPart, instance: Any, checked: CheckedOptions
     ) -> Iterator[Problem]:
         if not self.is_transactional or part.kind != "bolt":
+            cls = instance if isinstance(instance, type) else type(instance)
+            self.is_opaque |= issubclass(cls, api.OpaquePartitionedTransactionalSpout)
             return
         for problem in in_transactions(part, instance, checked.options, self.spec):
             self.refused.add(part.name or "")
@@ -270,6 +278,7 @@ class Classes:
         yield from transactional_graph(
             parts, self.streams, self.committers, self.sinks, self.refused
         )
+        yield from written_maps(parts, self.checks, is_opaque=self.is_opaque)
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
         """Bolts whose results are kept have a stream for those given up, if it is asked for."""

@@ -145,6 +145,41 @@ def _behind_sinks(part: ComponentPart, sinks: Collection[str]) -> Iterator[Probl
         yield Problem(f"{part.path}.inputs", message, cure)
 
 
+def written_maps(
+    parts: Sequence[ComponentPart],
+    checks: Mapping[str, tuple[Any, Any]],
+    *,
+    is_opaque: bool,
+) -> Iterator[Problem]:
+    """Maps that options name: of two bolts, or with a rule that is not the source's.
+
+    Args:
+        parts: All components.
+        checks: Of each, an instance, and what is known of its options.
+        is_opaque: Whether another attempt may have other tuples.
+    """
+    owners: dict[tuple[str, ...], str] = {}
+    for part in parts:
+        instance, _ = checks.get(part.name or "", (None, None))
+        options = getattr(instance, "options_of_map", ())
+        if not options or part.model is None:
+            continue
+        config = part.model.config  # variables are the same if their names are
+        where = tuple(str(config.get(option)) for option in options)
+        rule = config.get("rule", "transactional")
+        owner = owners.setdefault(where, part.label)
+        if owner != part.label:
+            message = f"{part.label}: {owner} writes to map {where[-1]!r} as well"
+            cure = "Give each bolt a map of its own: what one has written the other would refuse."
+            yield Problem(f"{part.path}.config.map", message, cure)
+        if is_opaque and rule == "transactional":
+            message = (
+                f"{part.label}: rule is {rule}, but the source is opaque: what it sends in another"
+                " attempt would be counted beside what it has sent before"
+            )
+            yield Problem(f"{part.path}.config.rule", message, "Write rule: opaque.")
+
+
 def _apart(part: ComponentPart, committers: Sequence[str]) -> Iterator[Problem]:
     """Committers whose equal keys come to several tasks: of two writes the store takes one."""
     model = part.model

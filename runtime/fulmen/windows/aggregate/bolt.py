@@ -131,7 +131,7 @@ class Aggregate(ChunkBolt):
             for field in (found.field, found.by):
                 if field is not None:
                     needed.setdefault(field, f"aggregates.{name}")
-            yield from _no_numbers(name, found, stream)
+            yield from no_numbers(name, found, stream)
         yield from missing_fields(needed, stream)
 
     @override
@@ -380,7 +380,7 @@ class Aggregate(ChunkBolt):
             self._windows.on_timer(key, int(at), collector)
 
 
-def _no_numbers(name: str, found: Wanted, stream: Stream) -> Iterator[str]:
+def no_numbers(name: str, found: Wanted, stream: Stream) -> Iterator[str]:
     """A field that is declared as something else than the numbers that its aggregate needs."""
     kind = stream.types.get(found.field or "", "")
     if found.aggregation.numbers and kind in NO_NUMBERS:

@@ -1,0 +1,338 @@
+"""Aggregates of what a transaction brings, or of windows over several transactions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from typing_extensions import override
+
+from fulmen.api.collector import Values
+from fulmen.api.components import Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.api.event_time import milliseconds
+from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
+from fulmen.api.tuples import Tuple
+from fulmen.errors import repr_of
+from fulmen.windows.aggregate.bolt import no_numbers
+from fulmen.windows.aggregate.kept import Aggregates, Places
+from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.inputs import (
+    LATE,
+    NoEdgesError,
+    key_of,
+    late_counter,
+    missing_fields,
+    spans_of,
+    time_of,
+)
+from fulmen.windows.options import CountWindow
+from fulmen.windows.spans import Span, datetime_of
+from fulmen.windows.transactions.options import (
+    ATTEMPT,
+    TransactionAggregateOptions,
+    TransactionWindow,
+)
+from fulmen.windows.wanted import wanted
+
+Key = tuple[Any, ...]
+Kept = list[Any]
+State = MutableMapping[Any, Any]
+LATE_FIELDS = (ATTEMPT, "values", "time")
+OPEN = "open"
+"""The key of the state that says which windows are open. Those of windows are tuples."""
+
+
+class Row(NamedTuple):
+    """What is needed of a tuple.
+
+    Attributes:
+        key: Its key.
+        values: Its value for each aggregate.
+        time: Its event time; 0 without one.
+    """
+
+    key: Key
+    values: Sequence[Any]
+    time: int = 0
+
+
+class Windows(ABC):
+    """What is aggregated together."""
+
+    def __init__(
+        self,
+        options: TransactionAggregateOptions,
+        aggregates: Aggregates,
+        state: State,
+        attempt: TransactionAttempt,
+    ) -> None:
+        self._options, self._aggregates = options, aggregates
+        self._state, self._attempt = state, attempt
+
+    @abstractmethod
+    def add(self, row: Row) -> bool:
+        """Add a tuple. False: it came too late."""
+
+    @abstractmethod
+    def end(self) -> Iterator[Values]:
+        """The transaction has no more. Gives what is to be emitted, without the attempt."""
+
+    def _add_to(self, groups: MutableMapping[Any, Kept], place: Any, row: Row) -> None:
+        kept = groups.get(place)
+        if kept is None:
+            kept = self._aggregates.new()
+        self._aggregates.add([kept], row.values, row.time)
+        groups[place] = kept
+
+    def _rows(self, groups: Mapping[Key, Kept]) -> Iterator[Values]:
+        for key, kept in groups.items():
+            yield [*key, *self._aggregates.results(kept)]
+
+
+class OneTransaction(Windows):
+    """What one transaction brings. Nothing is kept."""
+
+    def __init__(self, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._groups: dict[Key, Kept] = {}
+
+    @override
+    def add(self, row: Row) -> bool:
+        self._add_to(self._groups, row.key, row)
+        return True
+
+    @override
+    def end(self) -> Iterator[Values]:
+        yield from self._rows(self._groups)
+
+
+class SomeTransactions(OneTransaction):
+    """What so many transactions bring. State: key -> what is kept; `OPEN` -> which window it is.
+
+    The last transaction of a window may be given up: then the next one finds the window open.
+    """
+
+    @override
+    def end(self) -> Iterator[Values]:
+        assert isinstance(self._options.window, TransactionWindow)
+        size, txid = self._options.window.size, self._attempt.txid
+        window = (txid - 1) // size
+        if self._state.get(OPEN, window) != window:
+            yield from self._ended()
+        for key, kept in self._groups.items():
+            before = self._state.get(key)
+            both = kept if before is None else self._aggregates.merged(before, kept)
+            self._state[key] = both
+        self._state[OPEN] = window
+        if txid % size == 0:
+            yield from self._ended()
+
+    def _ended(self) -> Iterator[Values]:
+        del self._state[OPEN]
+        yield from self._rows(self._state)
+        self._state.clear()
+
+
+class SomeTuples(Windows):
+    """So many tuples of a key. State: key -> how many there are, and what is kept of them.
+
+    Which tuples of a transaction are in a window must not depend on which came first: another
+    attempt may have them in another order. So they are sorted.
+    """
+
+    def __init__(self, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._by_key: dict[Key, list[Row]] = {}
+
+    @override
+    def add(self, row: Row) -> bool:
+        self._by_key.setdefault(row.key, []).append(row)
+        return True
+
+    @override
+    def end(self) -> Iterator[Values]:
+        assert isinstance(self._options.window, CountWindow)
+        size = self._options.window.size
+        for key, rows in self._by_key.items():
+            count, kept = self._state.pop(key, None) or (0, self._aggregates.new())
+            for row in sorted(rows, key=lambda row: (row.time, repr_of(row.values))):
+                self._aggregates.add([kept], row.values, row.time)
+                count += 1
+                if count == size:
+                    yield [*key, *self._aggregates.results(kept)]
+                    count, kept = 0, self._aggregates.new()
+            if count:
+                self._state[key] = (count, kept)
+
+
+class Timed(Windows):
+    """Windows of event time. State: (end, start, key) -> what is kept; `OPEN` -> newest time.
+
+    A window ends with the transaction in which this task has seen a time behind its end: it goes by
+    what transactions bring, and by no clock. What is late is decided by what was seen before the
+    transaction.
+    """
+
+    def __init__(self, *rest: Any) -> None:
+        super().__init__(*rest)
+        assert self._options.window is not None
+        self._spans = self._options.window.spans()  # type: ignore[union-attr]
+        self._delay = milliseconds(self._options.max_delay)
+        self._newest, self._first = self._state.get(OPEN, (None, None))
+        self._least = None if self._newest is None else self._newest - self._delay
+
+    @override
+    def add(self, row: Row) -> bool:
+        open_ = [span for span in spans_of(self._spans, row.time) if not self._has_ended(span)]
+        for start, end in open_:
+            self._add_to(self._state, (end, start, row.key), row)
+            self._first = end if self._first is None else min(end, self._first)
+        if self._newest is None or row.time > self._newest:
+            self._newest = row.time
+        return bool(open_)
+
+    def _has_ended(self, span: Span) -> bool:
+        return self._least is not None and span[1] <= self._least
+
+    @override
+    def end(self) -> Iterator[Values]:
+        if self._newest is None:
+            return
+        until = self._newest - self._delay
+        if self._first is not None and self._first <= until:
+            yield from self._ended(until)
+        if self._state.get(OPEN) != (self._newest, self._first):
+            self._state[OPEN] = (self._newest, self._first)
+
+    def _ended(self, until: int) -> Iterator[Values]:
+        """Emit the windows that end until then, the earliest first."""
+        places = [place for place in self._state if place != OPEN]
+        ended = sorted((place for place in places if place[0] <= until), key=lambda one: one[:2])
+        for place in ended:
+            end, start, key = place
+            results = self._aggregates.results(self._state.pop(place))
+            yield [*key, datetime_of(start), datetime_of(end), *results]
+        self._first = min((end for end, _, _ in places if end > until), default=None)
+
+
+class TransactionAggregate(BatchBolt):
+    """Counts, sums and more of what transactions bring, by key: `TransactionAggregateOptions`.
+
+    It emits, on the stream `default`, the attempt as `tx`, the values of `key`, of windows by time
+    `window_start` and `window_end` (both in UTC), and each of `aggregates`. Without `window`, a row
+    for each key of a transaction. With one, when the window is full or has ended: what is open is
+    kept in `self.state`.
+
+    What comes too late for its windows is on the stream `late`.
+    """
+
+    config_model = TransactionAggregateOptions
+    own: ClassVar[Mapping[str, type[Aggregation]]] = {}
+    """Aggregations of a derived class, by the names that `aggregates` calls them."""
+
+    @override
+    def outputs_for(self, options: TransactionAggregateOptions) -> Outputs:
+        types = dict.fromkeys(options.fixed, "timestamp")
+        for name, text in options.aggregates.items():
+            if kind := wanted(text, self.own).aggregation.type:
+                types[name] = kind
+        names = (ATTEMPT, *options.key, *options.fixed, *options.aggregates)
+        default = Stream(names, types=types)
+        return {"default": default, LATE: LATE_FIELDS} if options.has_times else default
+
+    @override
+    def check_input(
+        self, options: TransactionAggregateOptions, stream: Stream
+    ) -> Iterable[str | Warning]:
+        needed = dict.fromkeys(options.key, "key")
+        if options.time is not None:
+            needed[options.time] = "time"
+        return aggregates_of(options.aggregates, self.own, needed, stream)
+
+    @override
+    def grouping_key(
+        self, options: TransactionAggregateOptions, source: tuple[str, str]
+    ) -> Sequence[str]:
+        return options.key
+
+    def keeps_state(self, options: TransactionAggregateOptions | None) -> bool:
+        """Whether later transactions depend on what came before."""
+        return options is not None and options.window is not None
+
+    @override
+    def prepare(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+        collector: BatchOutputCollector,
+        attempt: TransactionAttempt,
+    ) -> None:
+        options: TransactionAggregateOptions = context.options
+        self._options, self._collector, self._attempt = options, collector, attempt
+        self._aggregates = Aggregates([wanted(t, self.own) for t in options.aggregates.values()])
+        self._places: dict[tuple[str, str], Places] = {}
+        self._reader = options.reader()
+        self._windows = self._windows_for(options.window)
+        if options.has_times:
+            self._late = late_counter(context)
+
+    def _windows_for(self, window: Any) -> Windows:
+        kind: type[Windows] = Timed
+        if window is None:
+            kind = OneTransaction
+        elif isinstance(window, TransactionWindow):
+            kind = SomeTransactions
+        elif isinstance(window, CountWindow):
+            kind = SomeTuples
+        return kind(self._options, self._aggregates, self.state, self._attempt)
+
+    @override
+    def execute(self, tup: Tuple) -> None:
+        options, where = self._options, (tup.component, tup.stream)
+        places = self._places.get(where)
+        if places is None:
+            places = self._places[where] = self._aggregates.places(tup.fields)
+        values = self._aggregates.values(tup.values, places)
+        key = key_of(tup, options.key)
+        time = 0 if options.time is None else time_of(tup, options.time, self._reader)
+        try:
+            if self._windows.add(Row(key, values, time)):
+                return
+            at = datetime_of(time)
+        except NoEdgesError:
+            at = None
+        self._late.inc()
+        row = {name: tup[name] for name in tup.fields[1:]}
+        self._collector.emit([self._attempt, row, at], LATE)
+
+    @override
+    def finish_batch(self) -> None:
+        for row in self._windows.end():
+            self._collector.emit([self._attempt, *row])
+
+
+def aggregates_of(
+    aggregates: Mapping[str, str],
+    own: Mapping[str, type[Aggregation]],
+    needed: dict[str, str],
+    stream: Stream,
+) -> list[str | Warning]:
+    """What is wrong about an input of aggregates.
+
+    Args:
+        aggregates: Name -> what it is.
+        own: More aggregations than the built-in ones.
+        needed: Field -> the option that names it, of those for something else.
+        stream: What the input has.
+    """
+    told: list[str | Warning] = []
+    for name, text in aggregates.items():
+        found = wanted(text, own)
+        for field in (found.field, found.by):
+            if field is not None:
+                needed.setdefault(field, f"aggregates.{name}")
+        told += no_numbers(name, found, stream)
+    return [*told, *missing_fields(needed, stream)]

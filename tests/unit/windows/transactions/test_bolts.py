@@ -1,0 +1,207 @@
+"""Bolts of transactional topologies that need only options, whatever fails meanwhile."""
+
+import random
+import sqlite3
+
+import pytest
+
+from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
+from fulmen.errors import ValidationFailed
+from fulmen.testing import TransactionFault, run
+from fulmen.transactional import MemoryTransactionalSpout
+from fulmen.windows import PersistentAggregate, TransactionAggregate, TransactionDeduplicate
+from support.seeds import several
+from support.transactional_sources import ChangingRows
+
+SOLD = {}
+
+
+class Sales(MemoryTransactionalSpout):
+    """Of three partitions, so that tuples of a transaction come in any order."""
+
+    fields = ("shop", "cents", "at")
+    take_amount = 3
+
+    def __init__(self, rows=()):
+        self.data = {i: [list(row) for row in rows[i::3]] for i in range(3)}
+
+
+class Collect(BatchBolt, Committer):
+    """Notes what it gets with the attempt that is committed last."""
+
+    def prepare(self, conf, context, collector, attempt):
+        self.notes = SOLD.setdefault(conf["name"], {})
+        self.attempt, self.rows = attempt, []
+
+    def execute(self, tup):
+        self.rows.append((tup.stream, *tup.values[1:]))
+
+    def finish_batch(self):
+        self.notes[self.attempt.txid] = self.rows
+
+
+ROWS = [(f"s{i % 2}", i, f"1970-01-01T00:00:{i:02}") for i in range(27)]
+"""Three transactions of nine."""
+
+
+def collected(name, cls, config, *, key="shop", rows=ROWS, streams=("default",), seed=None, **spec):
+    """What a bolt emits in each transaction; failures are those of a seed."""
+    builder = TransactionalTopologyBuilder(
+        name, "sales", Sales(rows), 3, config={"name": name}, **spec
+    )
+    builder.set_bolt("x", cls, 2).set_config(config).fields_grouping("sales", [key])
+    collect = builder.set_bolt("last", Collect)
+    for stream in streams:
+        collect.global_grouping("x", stream)
+    SOLD.pop(name, None)
+    result = run(builder, workers=2, failing=() if seed is None else faults(seed))
+    assert result.transactions.committed == [1, 2, 3]
+    return {txid: sorted(rows, key=repr) for txid, rows in SOLD[name].items()}
+
+
+def faults(seed):
+    """Something goes wrong in each transaction: before, at and behind the bolt."""
+    choose = random.Random(seed)
+    places = [("sales", "processing"), ("x", "processing"), ("last", "committing")]
+    return [
+        TransactionFault(
+            txid,
+            *choose.choice(places),
+            kills=choose.random() < 0.3,
+            moment=choose.choice(("before", "after")),
+            times=choose.randint(1, 2),
+        )
+        for txid in (1, 2, 3)
+        for _ in range(2)
+    ]
+
+
+AGGREGATES = {"n": "count", "cents": "sum(cents)"}
+WINDOWS = {
+    "one transaction": ({"key": ["shop"], "aggregates": AGGREGATES}, {
+        1: [("default", "s0", 5, 20), ("default", "s1", 4, 16)],
+        2: [("default", "s0", 4, 52), ("default", "s1", 5, 65)],
+        3: [("default", "s0", 5, 110), ("default", "s1", 4, 88)],
+    }),
+    "two transactions": (
+        {"key": ["shop"], "aggregates": AGGREGATES, "window": {"type": "transactions", "size": 2}},
+        {1: [], 2: [("default", "s0", 9, 72), ("default", "s1", 9, 81)], 3: []},
+    ),
+    "six tuples": (
+        {"key": ["shop"], "aggregates": AGGREGATES, "window": {"type": "count", "size": 6}},
+        {
+            1: [],
+            2: [("default", "s0", 6, 30), ("default", "s1", 6, 40)],
+            3: [("default", "s0", 6, 102), ("default", "s1", 6, 104)],
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "expected"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_windows_of_transactions_are_exact_whatever_fails(config, expected):
+    name = config.get("window", {}).get("type", "none")
+    assert collected(name, TransactionAggregate, config) == expected
+    for seed in several(2):
+        assert collected(name, TransactionAggregate, config, seed=seed) == expected, seed
+
+
+def test_windows_of_time_end_with_what_transactions_bring():
+    config = {"time": "at", "aggregates": {"n": "count"},
+              "window": {"type": "tumbling", "size": "10s"}}  # fmt: skip
+    rows = [*ROWS[:26], ("s0", 99, "1970-01-01T00:00:01")]
+    for seed in (None, *several(1)):
+        found = collected("time", TransactionAggregate, config, key="shop", rows=rows, seed=seed,
+                          streams=("default", "late"))  # fmt: skip
+        assert found[1] == []
+        counts = [(row[1].second, row[2].second, row[3]) for row in found[2]]
+        assert counts == [(0, 10, 5), (0, 10, 5)], "of each task"
+        assert [row[0] for row in found[3]] == ["default", "default", "late"]
+        assert found[3][-1][1] == {"shop": "s0", "cents": 99, "at": "1970-01-01T00:00:01"}
+
+
+def test_ids_of_the_last_transactions_are_passed_on_once():
+    rows = [(n % 5, n, "") for n in range(27)]
+    config = {"id": ["shop"], "fields": ["shop"], "transactions": 2}
+    for seed in (None, *several(2)):
+        found = collected("once", TransactionDeduplicate, config, rows=rows, seed=seed)
+        ids = [("default", n) for n in range(5)]
+        assert found == {1: ids, 2: [], 3: ids}
+
+
+def totals(folder, seed, rule):
+    """A chain: each transaction by shop, all of a transaction, and both in a store."""
+    builder = TransactionalTopologyBuilder("chain", "sales", Sales(ROWS), 3, max_spout_pending=3)
+    per_shop = {"key": ["shop"], "aggregates": AGGREGATES}
+    by_shop = builder.set_bolt("shops", TransactionAggregate, 2).set_config(per_shop)
+    by_shop.fields_grouping("sales", ["shop"])
+    at = {"store": "sqlite", "at": str(folder / f"{seed}.db"), "rule": rule}
+    kept = {**at, "map": "shops", "key": ["shop"],
+            "aggregates": {"n": "sum(n)", "most": "max(cents)"}}  # fmt: skip
+    in_store = builder.set_bolt("kept", PersistentAggregate, 2).set_config(kept)
+    in_store.fields_grouping("shops", ["shop"])
+    total = {**at, "map": "total", "aggregates": {"cents": "sum(cents)"}, "valueType": "integer"}
+    builder.set_bolt("total", PersistentAggregate).set_config(total).global_grouping("shops")
+    places = [("shops", "processing"), ("kept", "committing"), ("total", "committing")]
+    choose = random.Random(seed)
+    failing = [
+        TransactionFault(txid, *choose.choice(places), kills=choose.random() < 0.3,
+                         moment=choose.choice(("before", "after")))
+        for txid in (1, 2, 3)
+    ]  # fmt: skip
+    assert run(builder, workers=2, failing=failing).transactions.committed == [1, 2, 3]
+    with sqlite3.connect(at["at"]) as db:
+        return [dict(db.execute(f"SELECT key, value FROM {name}")) for name in ("shops", "total")]
+
+
+@pytest.mark.parametrize("rule", ["transactional", "opaque"])
+def test_group_by_aggregate_and_persistent_aggregate_need_only_options(tmp_path, rule):
+    for seed in several(2):
+        shops, total = totals(tmp_path, seed, rule)
+        assert shops == {"s0": '{"n":14,"most":110}', "s1": '{"n":13,"most":88}'}
+        assert total == {"[]": sum(range(27))}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"aggregates": {"m": "mean(cents)"}},
+         "aggregates.m: 'mean(cents)' can't be added to what the store has. It may be count, sum,"
+         " min, max; others are for each transaction, with TransactionAggregate"),
+        ({"aggregates": AGGREGATES, "valueType": "integer"},
+         "valueType must be json, as there are several aggregates"),
+        ({"aggregates": {"n": "count"}, "key": ["shop", "at"], "keyType": "text"},
+         "keyType must be json, as key is not one field"),
+        ({"aggregates": {"n": "sum(euros)"}},
+         "aggregates.n: its input has no field 'euros'. It has: tx, shop, cents, at"),
+    ],
+)  # fmt: skip
+def test_what_a_store_can_not_keep_is_told_before_it_runs(config, message):
+    builder = TransactionalTopologyBuilder("x", "sales", Sales(ROWS))
+    config = {"store": "sqlite", "at": "x.db", "map": "x", **config}
+    builder.set_bolt("x", PersistentAggregate).set_config(config).global_grouping("sales")
+    with pytest.raises(ValidationFailed) as raised:
+        run(builder)
+    assert message in str(raised.value)
+
+
+def test_windows_need_one_transaction_after_the_other():
+    config = {"aggregates": {"n": "count"}, "window": {"type": "count", "size": 6}}
+    builder = TransactionalTopologyBuilder("x", "sales", Sales(ROWS), max_spout_pending=2)
+    builder.set_bolt("x", TransactionAggregate).set_config(config).global_grouping("sales")
+    with pytest.raises(ValidationFailed) as raised:
+        run(builder)
+    assert "bolt 'x': it keeps what later transactions see" in str(raised.value)
+
+
+def test_maps_of_two_bolts_and_rules_that_are_not_the_sources_are_told():
+    builder = TransactionalTopologyBuilder("x", "lines", ChangingRows())
+    config = {"store": "sqlite", "at": "x.db", "map": "n", "aggregates": {"n": "count"}}
+    for name, rule in (("one", "opaque"), ("two", "transactional")):
+        bolt = builder.set_bolt(name, PersistentAggregate).set_config({**config, "rule": rule})
+        bolt.global_grouping("lines")
+    with pytest.raises(ValidationFailed) as raised:
+        run(builder)
+    told = str(raised.value)
+    assert "bolt 'two': bolt 'one' writes to map 'n' as well" in told
+    assert "bolt 'two': rule is transactional, but the source is opaque" in told
