@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.transactions import (
@@ -21,7 +22,7 @@ from fulmen.windows.aggregate.kept import Aggregates, Places
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.inputs import key_of
 from fulmen.windows.transactions.aggregate import aggregates_of
-from fulmen.windows.transactions.options import PersistentAggregateOptions
+from fulmen.windows.transactions.options import ATTEMPT, PersistentAggregateOptions
 from fulmen.windows.wanted import wanted
 
 MAPS: Mapping[str, Callable[..., Any]] = {
@@ -37,6 +38,8 @@ class PersistentAggregate(BatchBolt, Committer):
     A transaction's part is aggregated first, so that each key is one row to write. The key of the
     map is the value of the field of `key`, or a list of several. Its value is the result, or an
     object with the results of several aggregates.
+
+    It emits the attempt as `tx`, the fields of `key`, and the new values of `aggregates`.
     """
 
     config_model = PersistentAggregateOptions
@@ -44,6 +47,10 @@ class PersistentAggregate(BatchBolt, Committer):
     """None: what a store is to keep is a plain value."""
     options_of_map = ("store", "at", "map")
     """Which map it writes to: `validate` refuses one of two bolts."""
+
+    @override
+    def outputs_for(self, options: PersistentAggregateOptions) -> Outputs:
+        return (ATTEMPT, *options.key, *options.aggregates)
 
     @override
     def check_input(
@@ -68,7 +75,7 @@ class PersistentAggregate(BatchBolt, Committer):
         attempt: TransactionAttempt,
     ) -> None:
         options: PersistentAggregateOptions = context.options
-        self._options, self._attempt = options, attempt
+        self._options, self._collector, self._attempt = options, collector, attempt
         self._aggregates = Aggregates([wanted(t, self.own) for t in options.aggregates.values()])
         self._groups: dict[tuple[Any, ...], list[Any]] = {}
         self._places: dict[tuple[str, str], Places] = {}
@@ -97,13 +104,18 @@ class PersistentAggregate(BatchBolt, Committer):
     def finish_batch(self) -> None:
         is_one = len(self._options.key) == 1
         partials = {key[0] if is_one else key: kept for key, kept in self._groups.items()}
-        self._map.update(self._attempt, partials, self._combined)
+        names = [*self._options.aggregates]
+        for key, value in self._map.update(self._attempt, partials, self._combined).items():
+            of_key = [key] if is_one else key
+            results = [value] if len(names) == 1 else [value[name] for name in names]
+            self._collector.emit([self._attempt, *of_key, *results])
 
     def _combined(self, old: Any, partial: Sequence[Any]) -> Any:
         """The value of a key after a transaction."""
         names = [*self._options.aggregates]
         if old is not None:
-            before = [old] if len(names) == 1 else [old.get(name) for name in names]
+            none = dict(zip(names, self._aggregates.new(), strict=True))
+            before = [old] if len(names) == 1 else [*(none | old).values()]  # it may have fewer
             partial = self._aggregates.merged(before, partial)
         results = self._aggregates.results(partial)
         return results[0] if len(names) == 1 else dict(zip(names, results, strict=True))

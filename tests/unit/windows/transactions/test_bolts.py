@@ -131,7 +131,9 @@ def test_ids_of_the_last_transactions_are_passed_on_once():
 
 def totals(folder, seed, rule):
     """A chain: each transaction by shop, all of a transaction, and both in a store."""
-    builder = TransactionalTopologyBuilder("chain", "sales", Sales(ROWS), 3, max_spout_pending=3)
+    builder = TransactionalTopologyBuilder(
+        "chain", "sales", Sales(ROWS), 3, max_spout_pending=3, config={"name": "chain"}
+    )
     per_shop = {"key": ["shop"], "aggregates": AGGREGATES}
     by_shop = builder.set_bolt("shops", TransactionAggregate, 2).set_config(per_shop)
     by_shop.fields_grouping("sales", ["shop"])
@@ -140,6 +142,7 @@ def totals(folder, seed, rule):
             "aggregates": {"n": "sum(n)", "most": "max(cents)"}}  # fmt: skip
     in_store = builder.set_bolt("kept", PersistentAggregate, 2).set_config(kept)
     in_store.fields_grouping("shops", ["shop"])
+    builder.set_bolt("news", Collect).global_grouping("kept")
     total = {**at, "map": "total", "aggregates": {"cents": "sum(cents)"}, "valueType": "integer"}
     builder.set_bolt("total", PersistentAggregate).set_config(total).global_grouping("shops")
     places = [("shops", "processing"), ("kept", "committing"), ("total", "committing")]
@@ -160,6 +163,7 @@ def test_group_by_aggregate_and_persistent_aggregate_need_only_options(tmp_path,
         shops, total = totals(tmp_path, seed, rule)
         assert shops == {"s0": '{"n":14,"most":110}', "s1": '{"n":13,"most":88}'}
         assert total == {"[]": sum(range(27))}
+        assert sorted(SOLD["chain"][3]) == [("default", "s0", 14, 110), ("default", "s1", 13, 88)]
 
 
 @pytest.mark.parametrize(
