@@ -59,7 +59,7 @@ def test_a_disk_that_is_full_is_waited_for_and_nothing_is_half_written(target, m
 
     def small(self, file):
         make(self, file)
-        self._db.execute(f"PRAGMA max_page_count = {limits[0]}")
+        self.db.execute(f"PRAGMA max_page_count = {limits[0]}")
 
     monkeypatch.setattr(sqlite.Connection, "__init__", small)
     sink = target.sink(table="t", guarantee=EXACTLY)
