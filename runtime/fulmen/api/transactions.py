@@ -110,7 +110,8 @@ class BatchBolt(Component):
 
     For each attempt of a transaction every task has a fresh instance, which sees the tuples of that
     attempt alone, and is gone afterwards. So its fields are not written to a checkpoint, and what
-    is expensive to make is best made once in a process: `context.shared`.
+    is expensive to make is best made once in a process: `context.shared`. `self.state` is that of
+    the task: what an attempt changes in it is kept when that is committed.
 
     `finish_batch` is called when all tuples of the attempt have been there. In a committer, and in
     bolts behind one, that is when the transaction is committed: all transactions before it are

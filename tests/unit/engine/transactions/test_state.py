@@ -1,5 +1,6 @@
 """What bolts keep from transaction to transaction: exact, or refused."""
 
+import threading
 from collections import Counter
 from types import SimpleNamespace
 
@@ -71,11 +72,55 @@ def test_what_a_failed_attempt_has_kept_is_gone_with_it(committer, kills):
 
 
 def test_a_transaction_that_is_given_up_leaves_nothing():
-    fault = TransactionFault(2, "batch", "committing", times=None)
+    fault = TransactionFault(2, "batch", "committing", times=2)
     result = run(kept(max_replays=1), failing=[fault])
     assert [one.txid for one in result.transactions.given_up] == [2]
     assert result.state("basic") == {"a": 3, "b": 1}
     assert Counter(result.state("batch")["words"]) == {"a": 3, "b": 1}
+
+
+class Slow(BatchBolt):
+    """The thread of its first attempt goes on until its second one is committed."""
+
+    begins, ends = threading.Event(), threading.Event()
+
+    def prepare(self, conf, context, collector, attempt):
+        self.attempt = attempt
+
+    def execute(self, tup):
+        pass
+
+    def finish_batch(self):
+        if self.begins.is_set():
+            self.state["finished"] = self.state.get("finished", 0) + 1
+            return
+        self.begins.set()
+        self.ends.wait(30)
+        self.state["finished"] = 100
+
+
+class Next(BatchBolt):
+    """Lets that thread go on when another attempt is there."""
+
+    def prepare(self, conf, context, collector, attempt):
+        if Slow.begins.is_set():
+            Slow.ends.set()
+
+    def execute(self, tup):
+        pass
+
+    def finish_batch(self):
+        pass
+
+
+def test_a_thread_of_a_failed_attempt_changes_nothing_any_more():
+    builder = TransactionalTopologyBuilder("slow", "spout", Rows([["a", "b"]], 2))
+    builder.set_committer_bolt("first", Next).global_grouping("spout")
+    slow = builder.set_committer_bolt("slow", Slow).global_grouping("spout")
+    slow.set_blocking(True)
+    result = run(builder, failing=[TransactionFault(1, "first", "committing", moment="before")])
+    assert dict(result.transactions.attempts) == {1: 2}
+    assert result.state("slow") == {"finished": 1}
 
 
 class OnlyFields(Keep):

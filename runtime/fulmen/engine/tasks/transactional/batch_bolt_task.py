@@ -346,7 +346,10 @@ class BatchBoltTask(StatefulTask, AttemptTask):
     @override
     def record(self, number: int) -> Mapping[str, Update]:
         """Nothing of instances, which are not durable. Their state is the task's."""
-        state = self._state
+        state, attempt = self._state, self.uncommitted.attempt
+        if attempt is not None and attempt in self.failed_attempts:
+            self.uncommitted.lose()  # a thread that nobody waits for may go on to change it
+            return {}
         found = self.guarded("pickling self.state", lambda: state.updates(number, self.calls))
         self.guarded("keeping its state", lambda: self.uncommitted.hold(found))
         return {}

@@ -61,6 +61,10 @@ class Uncommitted:
         self._held.update(updates)
         self._has_changes |= bool(changed)
 
+    def lose(self) -> None:
+        """The attempt has failed, and may have changed anything."""
+        self._has_changes = True
+
     @property
     def is_possible(self) -> bool:
         """Whether a task may change anything: no other transaction is active at the same time."""
