@@ -43,6 +43,7 @@ class KeepBatch(BatchBolt):
         self.words.append(tup["word"])
 
     def finish_batch(self):
+        self.state["batches"] = self.state.get("batches", 0) + 1
         words = self.state.get("words", [])
         words += self.words
         self.state["words"] = words
@@ -75,6 +76,8 @@ def test_a_transaction_that_is_given_up_leaves_nothing():
     fault = TransactionFault(2, "batch", "committing", times=2)
     result = run(kept(max_replays=1), failing=[fault])
     assert [one.txid for one in result.transactions.given_up] == [2]
+    assert [one.reason for one in result.transactions.failed] == [f"asked for: {fault}"] * 2
+    assert result.state("batch")["batches"] == 3, "committers are called for it, with nothing"
     assert result.state("basic") == {"a": 3, "b": 1}
     assert Counter(result.state("batch")["words"]) == {"a": 3, "b": 1}
 
