@@ -31,7 +31,7 @@ def example(monkeypatch, tmp_path):
     def read(name, file, *more):
         monkeypatch.chdir(EXAMPLES / name)
         monkeypatch.syspath_prepend(EXAMPLES / name)
-        changes = [f"spec.config.file={tmp_path / file}", *more]
+        changes = more or [f"spec.config.file={tmp_path / file}"]
         return parse(
             set_values(parse_yaml((EXAMPLES / name / "topology.yaml").read_text()), changes)
         )
@@ -139,8 +139,9 @@ def test_word_counts_and_their_history_are_exact_though_transactions_fail_after_
     example, tmp_path, monkeypatch
 ):
     writes = Writes(monkeypatch, every=2)
-    path = f"spec.bolts[history].config.path={tmp_path / 'words.db'}"
-    run(example("trident-word-count", "words.db", path))
+    places = ("count].config.at", "history].config.path")
+    changes = [f"spec.bolts[{place}={tmp_path / 'words.db'}" for place in places]
+    run(example("trident-word-count", "words.db", *changes))
     from tridentwords import Sentences
 
     batches = Sentences.data[0][:3], Sentences.data[0][3:]
