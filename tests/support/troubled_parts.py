@@ -294,11 +294,11 @@ def troubled(kind, conf, partitions, **spec):
     return builder
 
 
-def kept(driver, component):
+def kept(driver, store, component):
     """What the tasks of a component have kept together, which is one and the same twice."""
     found = {"executed": Counter(), "finished": Counter()}
     keys = [driver.plan.key_of(task) for task in driver.plan.tasks(component)]
-    for journals in load_many(driver.store, driver.log.manifest, keys).values():
+    for journals in load_many(store, driver.log.manifest, keys).values():
         state, fields = KeyedState.restore(journals), fields_of(journals)
         if component == "pass":
             passed = Counter({row: count["x"] for row, count in state.items()})

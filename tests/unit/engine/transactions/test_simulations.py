@@ -128,7 +128,7 @@ class World:
         assert stored(self.outside, "behind") == expected + expected
         for bolt, times in COUNTED.items() if self.keeps else ():
             counts = Counter({row: times * count for row, count in expected.items()})
-            assert kept(driver, bolt) == {"executed": counts, "finished": counts}, bolt
+            assert kept(driver, self.store, bolt) == {"executed": counts, "finished": counts}, bolt
         ledger = driver.coordinator.transactions.ledger
         assert driver.coordinator.transactions.is_settled
         assert set(committed) <= set(range(1, ledger.committed + 1))
