@@ -19,7 +19,6 @@ from fulmen.api.event_time import NO_TIMES, TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.counted import CountedWindows
-from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.kept import EARLY, Aggregates, ColumnRows, Places, Windows
 from fulmen.windows.aggregate.partial import partial_windows
@@ -155,14 +154,10 @@ class Aggregate(ChunkBolt):
         self._sources: dict[tuple[str, str], Source] = {}
         texts = options.aggregates.values()
         self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
-        self._is_count = self._aggregates.only_counts and len(texts) == 1
         self._note_what_is_kept()
         self._windows = self._windows_for(options.window)
         self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
-        windows = self._windows if self._looks_at_none() else None
-        self._counts = windows if isinstance(windows, PlainCounts) else None
-        is_by_columns = isinstance(windows, PlainCounts | FixedWindows)
-        self._by_columns = windows if is_by_columns else None
+        self._by_columns = self._fixed if self._looks_at_none() else None
         self._open_windows = open_windows_gauge(context)
         self._open_windows.set(len(self.state))
         self._forget_origin()
@@ -202,9 +197,6 @@ class Aggregate(ChunkBolt):
             return Sessions(milliseconds(window.gap), *rest)
         if isinstance(window, CountWindow):
             return CountedWindows(window.size, *rest)
-        is_plain = self._is_count and not options.has_panes and options.emit != "final"
-        if is_plain and set(map(type, self.state.values())) <= {int}:
-            return PlainCounts(window.spans(), *rest)
         return FixedWindows(window.spans(), *rest)
 
     transient = (
@@ -213,7 +205,6 @@ class Aggregate(ChunkBolt):
         "_aggregates",
         "_windows",
         "_fixed",
-        "_counts",
         "_by_columns",
         "_open_windows",
         "_sources",
@@ -221,7 +212,6 @@ class Aggregate(ChunkBolt):
         "_origin",
         "_is_partial",
         "_at_hand",
-        "_is_count",
         "_ms_at",
         "_values_at",
         "_key_in",
@@ -282,7 +272,7 @@ class Aggregate(ChunkBolt):
         if source is None or source.time_at is None:
             return None
         some = [columns[i] for i in source.key_at]
-        if self._counts is None:
+        if not self._by_columns.only_counts:
             values = {at: columns[at] for at in source.values_at.all}
             return self._add_chunk(some, values, columns[source.time_at], source)
         if not all(map(are_plain, some)):
@@ -290,7 +280,7 @@ class Aggregate(ChunkBolt):
         keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
         if not some:
             keys = [()] * len(columns[0])
-        return self._counts.add_all(keys, times_of(columns[source.time_at], source.reader))
+        return self._by_columns.count(keys, times_of(columns[source.time_at], source.reader))
 
     def _add_chunk(
         self,
@@ -335,13 +325,11 @@ class Aggregate(ChunkBolt):
                 try:
                     key = self._key_in(row)
                     kept = fixed.at_hand.get(key)
-                    if self._is_count:
-                        kept = kept or fixed.fetch(key)
                 except TypeError:  # not hashable
                     kept = None
                 if kept is not None:
-                    if self._is_count:
-                        kept[0] += 1
+                    if fixed.only_counts:
+                        fixed.at_hand[key] = kept + 1
                     else:
                         values = self._aggregates.values(row, self._values_at)
                         self._aggregates.add([kept], values, time)

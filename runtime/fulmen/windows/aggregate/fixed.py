@@ -6,14 +6,17 @@ each key and window that something has come for, and a window has one timer for 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
-from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, FulmenError
 from fulmen.windows.aggregate.adder import Adder
@@ -39,18 +42,22 @@ Status = tuple[Any, ...]
 be taken back, how it was emitted last."""
 NEW: Status = (0, False, True)
 NEVER = (0, 0)
-_NONE: dict[Any, Kept] = {}
+_NONE: dict[Any, Any] = {}
 
 
 class FixedWindows(Windows):
     """Tumbling, sliding and calendar windows of one task.
 
     Attributes:
-        open: What is kept of each window and key: the same as in `state`, by window.
+        open: What is kept of each window and key: the same as in `state`, by window. Of tuples that
+            are only counted, that is what the state has: a list for each would be too dear.
         since: From this time on,
         until: and before this one, times are in the same windows as the last one was.
-        at_hand: What is kept of these windows by key, if it is one window that has not ended, and
-            if it was changed in this batch already.
+        at_hand: What has come to these windows by key, if it is one window that has not ended:
+            what is kept of each key that was changed in this batch already; of tuples that are
+            only counted, how many the batch has brought.
+        only_counts: Whether there is one aggregate, and it only counts tuples. What a batch brings
+            is counted by itself then, by Python's own Counter, and added up at its end.
     """
 
     def __init__(self, spans: Spans, *rest: Any) -> None:
@@ -58,19 +65,21 @@ class FixedWindows(Windows):
         self._spans = spans
         self._width = len(self._options.aggregates) + 1
         self._plain_keys = len(self._options.key) == 1  # not as tuples: they are many
-        self.open: dict[Span, dict[Any, Kept]] = {}
+        self.only_counts = self._aggregates.only_counts and self._width == 2
+        self.open: dict[Span, dict[Any, Any]] = {}
         self._rows = StateRows(self.state)
-        for key, kept in self.state.items():
-            span = spans.of(key[0])[-1]
-            self.open.setdefault(span, {})[key[1]] = self._read(kept)
+        for key, written in self.state.items():
+            span, kept = spans.of(key[0])[-1], self._read(written)
+            self.open.setdefault(span, {})[key[1]] = written if self.only_counts else kept
             self._rows.add(span, key)
-        self._changed: dict[Span, dict[Any, Kept]] = {}
+        self._changed: dict[Span, Any] = {}
+        self._counted: dict[Span, Counter[Any]] = {}
         self._forget_place()
 
     def _forget_place(self) -> None:
         self.since, self.until = NEVER
         self._here: Sequence[Span] = ()
-        self.at_hand: dict[Any, Kept] = {}
+        self.at_hand: dict[Any, Any] = {}
 
     def _go_to(self, time: int) -> None:
         """Find the windows of a time. They are kept at hand, as the next one is near."""
@@ -80,28 +89,68 @@ class FixedWindows(Windows):
         self.since, self.until = self._spans.same(self._here)
         self.at_hand = {}
         if len(self._here) == 1 and not self.is_past(self._here[0][1]):
-            self.at_hand = self._changed.setdefault(self._here[0], {})
+            brought: Any = self._counted if self.only_counts else self._changed
+            self.at_hand = brought.setdefault(self._here[0], Counter() if self.only_counts else {})
 
-    def fetch(self, plain: Any) -> Kept | None:
-        """What is kept of a key that is not at hand yet; None: `add` must be called.
+    def count(self, keys: Sequence[Any], times: Sequence[int | None]) -> Sequence[int]:
+        """Count those tuples at once that are in the windows of the first, or of the last one.
 
-        For counts alone, which take every tuple: what is fetched must change. The time must be
-        between `since` and `until`.
+        Args:
+            keys: Their keys, all hashable; a value alone if a key has one.
+            times: Their event times; None: a tuple has none.
+
+        Returns:
+            The positions of the others, which `add` must be called for.
         """
-        if len(self._here) != 1 or self.is_past(self._here[0][1]):
-            return None
-        span = self._here[0]
-        kept = self.open.get(span, _NONE).get(plain)
-        if kept is None:
-            if has_nan(plain):
-                return None
-            kept = [*self._aggregates.new(), None]
-        elif kept[-1] is not None:
-            kept[-1] = _changed(kept[-1])
-        self._put(span, plain, kept)
-        if self._early is not None:
+        left: Sequence[int] = range(len(keys))
+        for edge in (0, -1):
+            if not self._is_open_at(times[edge]):
+                continue
+            since, until = self.since, self.until
+            is_near = [time is not None and since <= time < until for time in times]
+            are_all = all(is_near)
+            near = keys if are_all else list(compress(keys, is_near))
+            for span in self._here:
+                self._counted.setdefault(span, Counter()).update(near)
+            if are_all:
+                return ()
+            is_far = list(map(not_, is_near))
+            left, keys, times = (list(compress(some, is_far)) for some in (left, keys, times))
+        return left
+
+    def _is_open_at(self, time: int | None) -> bool:
+        """Go to a time. Whether none of its windows has ended."""
+        if time is None:
+            return False
+        try:
+            self._go_to(time)
+        except FailedException:
+            return False
+        return not self.is_past(self._here[0][1])
+
+    def _count(self, spans: Sequence[Span], plain: Any, number: int) -> list[Span]:
+        """Count so many tuples in those of some windows that have not ended. Gives the others."""
+        ended = [span for span in spans if self.is_past(span[1])]
+        for span in spans[len(ended) :]:  # those that end first are first
+            self._counted.setdefault(span, Counter())[plain] += number
+        return ended
+
+    def _add_up(self) -> None:
+        """Add what was counted to what is kept."""
+        for span, counted in self._counted.items():
+            windows = self._window(span)
+            if not windows:
+                windows.update(counted)
+            else:
+                for plain, number in counted.items():
+                    kept = windows.get(plain, 0)
+                    if kept.__class__ is int:
+                        windows[plain] = kept + number
+                    else:  # it was emitted before
+                        windows[plain] = kept[0] + number, _changed(kept[1])
+            self._changed[span] = counted
             self.emit_later(span)
-        return kept
+        self._counted = {}
 
     @override
     def add(
@@ -114,8 +163,9 @@ class FixedWindows(Windows):
         if not live:
             self.too_late(tup, time, self._here[0], collector)
             return
-        known = [self.open.get(span, _NONE).get(plain) for span in live]
-        windows = [[*(kept or self._aggregates.new()), None][: self._width] for kept in known]
+        if self.only_counts:
+            live = self._count(live, plain, 1)
+        windows = [self._kept(span, plain) for span in live]
         self._aggregates.add(windows, values, time)
         for span, kept in zip(live, windows, strict=True):
             _, has_ended, *_ = kept[-1] or NEW
@@ -132,8 +182,10 @@ class FixedWindows(Windows):
         self._go_to(time)
         if self.is_past(self._here[0][1]):
             raise FailedException("its window has ended meanwhile")
-        known = [self.open.get(span, _NONE).get(plain) for span in self._here]
-        windows = [[*(kept or self._aggregates.new()), None][: self._width] for kept in known]
+        if self.only_counts:
+            self._count(self._here, plain, other[0])
+            return
+        windows = [self._kept(span, plain) for span in self._here]
         self._aggregates.absorb(windows, other)
         for span, kept in zip(self._here, windows, strict=True):
             kept[-1] = _changed(kept[-1])
@@ -142,6 +194,8 @@ class FixedWindows(Windows):
 
     @override
     def add_columns(self, rows: ColumnRows) -> Sequence[int] | None:
+        if self.only_counts:
+            return self._count_columns(rows)
         adders = self._aggregates.adders(rows.columns, rows.values_at, rows.times.times)
         found = None if adders is None else self.in_windows(rows, self._spans)
         if adders is None or found is None:
@@ -157,11 +211,26 @@ class FixedWindows(Windows):
             self._add_part(part, adders, of_part)
         return found.left
 
+    def _count_columns(self, rows: ColumnRows) -> Sequence[int] | None:
+        found = self.in_windows(rows, self._spans)
+        if found is None:
+            return None
+        for span, _, keys in found.parts:
+            numbers = np.bincount(keys.codes, minlength=len(keys.values)).tolist()
+            brought = dict(zip(keys.values, numbers, strict=True))
+            self._counted.setdefault(span, Counter()).update(brought)
+        return found.left
+
+    def _window(self, span: Span) -> dict[Any, Any]:
+        """What is kept of a window, by key. It has a timer for all its keys."""
+        windows = self.open.setdefault(span, {})
+        if not windows:
+            self._timers.set(span, span[1] + self._wait)
+        return windows
+
     def _add_part(self, part: Part, adders: Sequence[Adder], known: Sequence[Kept | None]) -> None:
         """Add the rows of one window, which has not ended."""
-        span, windows = part.span, self.open.setdefault(part.span, {})
-        if not windows:
-            self._timers.set(span, span[1] + self._wait)  # for all its keys
+        span, windows = part.span, self._window(part.span)
         some = [kept or [*self._aggregates.new(), None] for kept in known]
         columns = [adder.add([kept[i] for kept in some], part) for i, adder in enumerate(adders)]
         for i, column in enumerate(columns):  # nothing is changed if an adder raises
@@ -175,17 +244,22 @@ class FixedWindows(Windows):
         self._changed.setdefault(span, {}).update(added)
         self.emit_later(span)
 
+    def _kept(self, span: Span, plain: Any) -> Kept:
+        """What is kept of a key in a window: a copy."""
+        known = self.open.get(span, _NONE).get(plain)
+        return [*self._aggregates.new(), None] if known is None else self._read(known)
+
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:
         """What is kept of a key in a window from now on."""
         windows = self.open.setdefault(span, {})
         if not windows or (plain not in windows and self.is_past(span[1])):
             self._timers.set(span, span[1] + self._wait)  # for all its keys
-        windows[plain] = kept
+        windows[plain] = _written(kept) if self.only_counts else kept
         self._changed.setdefault(span, {})[plain] = kept
 
     def _read(self, written: Any) -> Kept:
-        """What was written into the state."""
-        kept = [*written] if type(written) is tuple else [written, None]
+        """What was written into the state, or is kept as it is."""
+        kept = [*written] if type(written) in (tuple, list) else [written, None]
         if len(kept) != self._width:
             raise FulmenError(
                 "the checkpoint has windows with other aggregates. Give the component another name,"
@@ -195,8 +269,10 @@ class FixedWindows(Windows):
 
     @override
     def end_batch(self) -> None:
+        self._add_up()
         for span, changed in self._changed.items():
-            self._rows.write(span, self.open[span], changed, _all_written)
+            written = iter if self.only_counts else _all_written
+            self._rows.write(span, self.open[span], changed, written)
         self._changed = {}
         self._forget_place()
 
@@ -222,6 +298,7 @@ class FixedWindows(Windows):
 
     @override
     def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+        self.end_batch()  # as in `on_timer`
         self._emit_all(place, EARLY_PANE, collector)
 
     def _emit_all(self, span: Span, pane: str, collector: BasicOutputCollector) -> None:
@@ -232,7 +309,13 @@ class FixedWindows(Windows):
         """
         has_ended, is_kept = pane == ON_TIME_PANE, self._has_panes
         wrong: BaseException | None = None
-        for plain, kept in self.open.get(span, {}).items():
+        windows = self.open.get(span, _NONE)
+        emit, when, is_plain = collector.emit, self.when(span), self._plain_keys
+        for plain, known in windows.items():
+            if known.__class__ is int and not is_kept:  # a count has nothing that could raise
+                emit([*((plain,) if is_plain else plain), *when, known])
+                continue
+            kept = self._read(known) if self.only_counts else known
             _, ended_before, is_new, *_ = kept[-1] or NEW
             if ended_before or not (is_new or has_ended):
                 continue
@@ -243,7 +326,9 @@ class FixedWindows(Windows):
             except BaseException as error:  # noqa: BLE001 (an author's aggregation may raise anything)
                 wrong = wrong or error
             if is_kept:
-                self.state[span[0], plain] = _written(kept)
+                written = self.state[span[0], plain] = _written(kept)
+                if self.only_counts:
+                    windows[plain] = written
         if wrong is not None:
             raise wrong
 
