@@ -169,18 +169,30 @@ class _Files(FileSpout):
     # ---- transactions
 
     def emit_part(
-        self, attempt: TransactionAttempt, collector: BatchOutputCollector
-    ) -> Mapping[str, int]:
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        last_metadata: Mapping[str, Any] | None,
+    ) -> Mapping[str, Any]:
         """Emit what there is behind the transactions before this one.
 
+        What transactions had that are not among those is to come again: of later ones, and of ones
+        that were taken back, and opened anew under higher numbers.
+
+        Args:
+            attempt: Of the transaction.
+            collector: Emits.
+            last_metadata: What this returned for the transaction before; None: there was none.
+
         Returns:
-            Up to where that goes, by file.
+            Which transaction it is, and up to where that goes, by file.
 
         Raises:
             ServiceUnavailable: Nothing can be read.
         """
         read = self._read_so_far
-        for txid in sorted(txid for txid in read.parts if txid >= attempt.txid):
+        last = last_metadata["transaction"] if last_metadata else 0
+        for txid in sorted(txid for txid in read.parts if txid > last):
             read.again += read.parts.pop(txid).runs
         self._begin_part(attempt, collector)
         try:
@@ -192,7 +204,8 @@ class _Files(FileSpout):
         finally:
             self._keep()
         read.parts[attempt.txid] = self._part
-        return {as_text(run.path): run.end for run in self._part.runs}
+        files = {as_text(run.path): run.end for run in self._part.runs}
+        return {"transaction": attempt.txid, "files": files}
 
     def repeat_part(self, attempt: TransactionAttempt, collector: BatchOutputCollector) -> None:
         """Emit a transaction once more, exactly as it was.
@@ -420,8 +433,8 @@ class _Emitter(_EmitterOfFiles, PartitionedTransactionalSpout.Emitter):
         collector: BatchOutputCollector,
         partition: int,
         last_metadata: Any,
-    ) -> Mapping[str, int]:
-        return self._files.emit_part(attempt, collector)
+    ) -> Mapping[str, Any]:
+        return self._files.emit_part(attempt, collector, last_metadata)
 
     @override
     def emit_partition_batch(
@@ -442,8 +455,8 @@ class _OpaqueEmitter(_EmitterOfFiles, OpaquePartitionedTransactionalSpout.Emitte
         collector: BatchOutputCollector,
         partition: int,
         last_metadata: Any,
-    ) -> Mapping[str, int]:
+    ) -> Mapping[str, Any]:
         try:
-            return self._files.emit_part(attempt, collector)
+            return self._files.emit_part(attempt, collector, last_metadata)
         except ServiceUnavailable as error:
             raise FailedException(str(error)) from error

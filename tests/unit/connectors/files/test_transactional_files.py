@@ -14,11 +14,14 @@ from fulmen import (
     TransactionalTopologyBuilder,
 )
 from fulmen.api import TopologyContext
+from fulmen.checkpoint import Store
 from fulmen.connectors.files import OpaqueTransactionalFileSpout, TransactionalFileSpout
 from fulmen.connectors.files import transactional_spouts as spouts
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.transactional_spouts import LinesGone
+from fulmen.engine.driver.decisions import accept_store
 from fulmen.testing import run
+from fulmen.testing.running import NotDrained
 from fulmen.transactional.conformance import at
 
 EXACT, OPAQUE = TransactionalFileSpout, OpaqueTransactionalFileSpout
@@ -67,12 +70,13 @@ class Source:
         self.rows = {"default": [], "errors": []}
         self.emit_row = emit or (lambda values: None)
         attempt, is_known = at(txid), txid in self.ends
+        last = self.ends.get(max((before for before in self.ends if before < txid), default=0))
         if self.kind is OPAQUE:
-            end = self.emitter.emit_partition_batch(attempt, self, 0, None)
+            end = self.emitter.emit_partition_batch(attempt, self, 0, last)
         elif is_known:
             end = self.emitter.emit_partition_batch(attempt, self, 0, self.ends[txid])
         else:
-            end = self.emitter.emit_partition_batch_new(attempt, self, 0, None)
+            end = self.emitter.emit_partition_batch_new(attempt, self, 0, last)
         if self.kind is OPAQUE or not is_known:
             assert end is not None
             self.ends[txid] = end
@@ -249,7 +253,7 @@ def test_a_folder_that_is_away_is_waited_for(kind, tmp_path):
     assert source.attempt(1) == ["a", "b"]
 
 
-COLLECTED = []
+COLLECTED, AWAY = [], []
 
 
 class CollectPairs(BatchBolt, Committer):
@@ -260,6 +264,8 @@ class CollectPairs(BatchBolt, Committer):
         self.lines.append(tup[1])
 
     def finish_batch(self):
+        if AWAY:
+            raise FailedException("not now")
         COLLECTED.extend(self.lines)
 
 
@@ -278,6 +284,27 @@ def test_a_run_ends_where_files_do_and_goes_on_in_another(kind, tmp_path):
     written(log, "f")
     run(builder, checkpoint=first)
     assert Counter(COLLECTED) == Counter("abcdef")
+
+
+@BOTH
+def test_what_was_opened_when_another_store_is_accepted_comes_under_higher_numbers(kind, tmp_path):
+    log, store = (
+        written(tmp_path / "app.log", *"abcd"),
+        Store.open(f"file://{tmp_path}/ck?fsync=false"),
+    )
+    builder = TransactionalTopologyBuilder("files", "lines", kind, max_spout_pending=2)
+    builder.get_spout_declarer().set_config({"path": str(log), "follow": False, "maxMessages": 2})
+    builder.set_bolt("pairs", CollectPairs).global_grouping("lines")
+    COLLECTED.clear()
+    run(builder, checkpoint=store)
+    written(log, *"efgh", mode="a")
+    AWAY.append(True)
+    with pytest.raises(NotDrained):
+        run(builder, checkpoint=store, at_most=10)
+    AWAY.clear()
+    accept_store(store, "lines", 20, "a test")
+    run(builder, checkpoint=store)
+    assert [*"abcdefgh"] == COLLECTED
 
 
 def test_the_attempt_is_the_first_field_and_the_only_one_of_its_name():

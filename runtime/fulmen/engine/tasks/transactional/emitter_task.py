@@ -212,18 +212,23 @@ class EmitterTask(TransactionalTask):
             self.ends[partition] = before
 
     def _clean_up(self, committed: int) -> None:
-        """Forget where transactions ended that are committed, but for the last one."""
+        """Forget where transactions ended that are committed, but for the last one.
+
+        The emitter is told of what partitions know: numbers behind that may have been those of
+        transactions that were taken back, since a store has others under them.
+        """
         if committed == self._cleaned:
             return
-        self._cleaned = committed
+        self._cleaned = until = committed
         for partition, ends in list(self.ends.items()):
             old = [txid for txid, _ in ends if txid <= committed]
             if len(old) > 1:
                 self.ends[partition] = ends[len(old) - 1 :]
+            until = min(until, old[-1] if old else 0)
         if not hasattr(self.emitter, "cleanup_before"):
             return
         try:
-            refuse_unrun(self.emitter.cleanup_before(committed))
+            refuse_unrun(self.emitter.cleanup_before(until))
         except PASSED_ON:
             raise
         except BaseException as e:  # it is told of the next one as well
