@@ -1,4 +1,4 @@
-"""Writes the table of all reasons of conditions into docs/operations.md: what `fulmen why` says.
+"""Writes the table of all reasons of conditions into docs/conditions.md: what `fulmen why` says.
 
 .venv/bin/python scripts/reason_table.py
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fulmen.cli.display.why.explanations import EXPLANATIONS, Explanation
 
-PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[1] / "docs" / "conditions.md"
 BEGIN = "<!-- reasons: written by scripts/reason_table.py -->\n"
 END = "<!-- end of reasons -->\n"
 

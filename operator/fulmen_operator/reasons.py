@@ -1,6 +1,6 @@
 """All reasons that the operator gives for a condition or an event, and who has to be told of each.
 
-docs/operations.md explains each of them. The operator passes on reasons of others as well:
+docs/conditions.md explains each of them. The operator passes on reasons of others as well:
 `AnyReason` says whose.
 """
 

@@ -1,4 +1,4 @@
-"""Which reasons conditions may have, by docs/operations.md, and which they were seen to have."""
+"""Which reasons conditions may have, by docs/conditions.md, and which they were seen to have."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.pages import ROOT
 
-PAGE = ROOT / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "conditions.md"
 _REASONS = '{{with .status}}{{range .conditions}}{{.reason}} {{end}}{{end}}{{"\\n"}}'
 
 

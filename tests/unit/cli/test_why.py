@@ -709,7 +709,7 @@ def test_every_reason_has_one_explanation_and_its_cure_no_marks_of_markdown():
     assert cure_of("Unheard") == cure_of("AsPlanned") == ""
     assert not any("](" in cure_of(reason) for reason in reasons)
     assert plain("see [little room](#little-room), or [a](b.md)") == (
-        "see little room (docs/operations.md#little-room), or a (docs/b.md)"
+        "see little room (docs/conditions.md#little-room), or a (docs/b.md)"
     )
 
 
@@ -850,5 +850,5 @@ def test_the_page_shows_what_is_said(fulmen, kubectl):
     )
     kubectl.answer_each({"get topologies.fulmen.dev/word-count": found, "get": {"items": []}})
     said = fulmen("why", "word-count").stdout
-    (shown,) = (b.text for b in blocks("docs/operations.md", "text") if "How it is" in b.text)
+    (shown,) = (b.text for b in blocks("docs/conditions.md", "text") if "How it is" in b.text)
     assert shown.split() == said.split()

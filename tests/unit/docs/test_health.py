@@ -5,7 +5,7 @@ import pytest
 
 from support.pages import blocks
 
-[HEALTH] = blocks("docs/operations.md", "lua")
+[HEALTH] = blocks("docs/conditions.md", "lua")
 
 
 def health(generation=3, observed=3, runs=3, **conditions):

@@ -1,4 +1,4 @@
-"""The table of reasons in docs/operations.md is what `fulmen why` says of them."""
+"""The table of reasons in docs/conditions.md is what `fulmen why` says of them."""
 
 from fulmen.topology.resource.autoscale import LIMITED, ScalingReason
 from support.pages import ROOT

@@ -1,4 +1,4 @@
-"""Every reason of a condition or an event is explained in docs/operations.md."""
+"""Every reason of a condition or an event is explained in docs/conditions.md."""
 
 import re
 from typing import get_args

@@ -1,6 +1,6 @@
 """What each reason of a condition means, and what to do about it.
 
-docs/operations.md has the table: scripts/reason_table.py writes it. Texts are Markdown, with links
+docs/conditions.md has the table: scripts/reason_table.py writes it. Texts are Markdown, with links
 as in that page; `plain` makes them fit for a terminal.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-PAGE: Final = "operations.md"
+PAGE: Final = "conditions.md"
 _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 
 
@@ -45,7 +45,7 @@ EXPLANATIONS: Final = (
         ("Ready",),
         "the driver's pod waits for a node or an image",
         "wait; the message has Kubernetes' words. For `Insufficient` CPU or memory, add a node, or"
-        " [request less](#what-a-topology-takes)",
+        " [request less](operations.md#what-a-topology-takes)",
     ),
     Explanation(
         ("Starting",),
@@ -77,15 +77,15 @@ EXPLANATIONS: Final = (
         "a pod can't start, in Kubernetes' words. Ready and SpecAccepted get this reason after"
         " `startTimeoutSeconds`",
         "mend the cause; the pod still waits and will start. For `Insufficient` CPU or memory, add"
-        " a node, or [request less](#what-a-topology-takes). A driver without any worker begins"
-        " anew after `startTimeoutSeconds`, or half an hour if that is longer",
+        " a node, or [request less](operations.md#what-a-topology-takes). A driver without any"
+        " worker begins anew after `startTimeoutSeconds`, or half an hour if that is longer",
         and_others=True,
     ),
     Explanation(
         ("WaitsToStart",),
         ("Ready",),
         "as many drivers of its namespace are starting as may at once, see [many at"
-        " once](#many-at-once)",
+        " once](operations.md#many-at-once)",
         "wait; it starts when another one is ready, has ended, or has been starting for five"
         " minutes",
     ),
@@ -93,7 +93,7 @@ EXPLANATIONS: Final = (
         ("WaitsForRoom",),
         ("Ready",),
         "no node has room for the workers, and none for those of an older topology: the driver"
-        " has given its room back, see [little room](#little-room)",
+        " has given its room back, see [little room](operations.md#little-room)",
         "wait, add a node, or request less",
     ),
     Explanation(
