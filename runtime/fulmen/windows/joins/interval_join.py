@@ -12,6 +12,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import IntervalJoinOptions, signed_milliseconds
+from fulmen.windows.joins.row_log import Group, RowLog
 
 ROWS, MATCHED = "rows", "matched"
 """Begin the keys of the state."""
@@ -45,20 +46,16 @@ class Waiting:
 
 
 @dataclass(eq=False, slots=True)
-class Bucket:
+class Bucket(Group):
     """Rows of a side that are forgotten together.
 
     Attributes:
         rows: All of them.
-        brought: Those of this batch.
         ended: The numbers of those of earlier batches that have ended in this one.
-        written: The keys of the state that are about them.
     """
 
     rows: list[Waiting] = field(default_factory=list)
-    brought: list[Waiting] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
-    written: list[Any] = field(default_factory=list)
 
 
 OfKey = tuple[list[tuple[int, int, Waiting]], list[tuple[int, int, Waiting]]]
@@ -83,6 +80,7 @@ class IntervalJoin(Join):
         *Join.transient,
         "_within",
         "_grids",
+        "_log",
         "_by_key",
         "_buckets",
         "_alone",
@@ -97,10 +95,11 @@ class IntervalJoin(Join):
         lower, upper = signed_milliseconds(options.lower), signed_milliseconds(options.upper)
         self._within = (lower, upper), (-upper, -lower)
         self._grids = [max(LEAST_GRID, last // PARTS) for _, last in self._within]
+        self._log = RowLog(self.state)
         self._by_key: dict[Key, OfKey] = {}
         self._buckets: dict[tuple[int, int], Bucket] = {}
         self._alone: dict[tuple[int, int], list[Waiting]] = {}
-        self._next = 0  # number of a row, or of what a batch writes
+        self._next = 0  # number of a row
         self._restore()
         self._first = self._next  # of those that are of this batch
 
@@ -111,11 +110,9 @@ class IntervalJoin(Join):
             if place[0] == MATCHED
             for number in numbers
         }
-        for place, value in self.state.items():
-            what, side, due, n = place
-            bucket = self._buckets.setdefault((side, due), Bucket())
+        for place, (what, side, due), value in self._log.restored(ROWS, MATCHED):
+            bucket = self._buckets.setdefault((side, due), Bucket((ROWS, side, due)))
             bucket.written.append(place)
-            self._next = max(self._next, n + 1)
             for number, key, time, row, has_ended in value if what == ROWS else ():
                 one = Waiting(key, time, number, row, has_ended or number in ended, due)
                 bucket.rows.append(one)
@@ -165,10 +162,10 @@ class IntervalJoin(Join):
         self._emit_alone_later(side, one)
         bucket = self._buckets.get((side, due))
         if bucket is None:
-            bucket = self._buckets[side, due] = Bucket()
+            bucket = self._buckets[side, due] = Bucket((ROWS, side, due))
             self._context.timers.set((FORGET, side, due), due)
         bucket.rows.append(one)
-        bucket.brought.append(one)
+        self._log.add(bucket, one)
         return True
 
     def _end(self, side: int, one: Waiting) -> None:
@@ -180,19 +177,12 @@ class IntervalJoin(Join):
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         for (side, due), bucket in self._buckets.items():
-            if bucket.brought:
-                rows = [(o.number, o.key, o.time, o.row, o.has_ended) for o in bucket.brought]
-                self._write(bucket, (ROWS, side, due), rows)
+            bucket.brought = [(o.number, o.key, o.time, o.row, o.has_ended) for o in bucket.brought]
             if bucket.ended:
-                self._write(bucket, (MATCHED, side, due), bucket.ended)
-            bucket.brought, bucket.ended = [], []
+                self._log.write(bucket, (MATCHED, side, due), bucket.ended)
+                bucket.ended = []
+        self._log.end_batch()
         self._first = self._next
-
-    def _write(self, bucket: Bucket, of: tuple[str, int, int], value: list[Any]) -> None:
-        place = (*of, self._next)
-        self._next += 1
-        self.state[place] = value
-        bucket.written.append(place)
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
@@ -216,9 +206,7 @@ class IntervalJoin(Join):
     def _forget(self, side: int, due: int, collector: BasicOutputCollector) -> None:
         bucket = self._buckets[side, due]
         self._emit_alone(side, bucket.rows, collector)
-        del self._buckets[side, due]
-        for place in bucket.written:
-            del self.state[place]
+        self._log.forget(self._buckets.pop((side, due)))
         self._take_out(side, {one.key for one in bucket.rows}, set(map(id, bucket.rows)))
 
     def _take_out(self, side: int, keys: set[Key], rows: set[int]) -> None:

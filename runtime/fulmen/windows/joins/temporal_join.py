@@ -12,6 +12,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.windows.joins.join import LEFT, Join, Key, Row
 from fulmen.windows.joins.options import TemporalJoinOptions
+from fulmen.windows.joins.row_log import Group, RowLog
 
 Version = tuple[int, Row]
 """From when on a row is valid, and the row."""
@@ -45,10 +46,9 @@ class TemporalJoin(Join):
     transient = (
         *Join.transient,
         "_waiting",
-        "_brought",
-        "_written",
+        "_log",
+        "_groups",
         "_changed",
-        "_next",
         "_forgotten",
         "_untimed",
         "_valid",
@@ -66,18 +66,15 @@ class TemporalJoin(Join):
         self._silence = None if after is None or self._valid else after / 1000
         self._waiting: dict[int, list[tuple[Key, Row]]] = {}
         """The left tuples, by when they are emitted."""
-        self._brought: dict[int, list[tuple[Key, int, Row]]] = {}
-        self._written: dict[int, list[Any]] = {}
-        """The keys of the state, by when they are forgotten."""
+        self._log = RowLog(self.state)
+        self._groups: dict[int, Group] = {}
+        """Those of left tuples, by when they are forgotten."""
         self._changed: set[Key] = set()
         """The keys whose right rows have changed in this batch."""
         self._begin_to_forget()
-        self._next = 0
-        for place in sorted((p for p in self.state if p[0] == ROWS), key=lambda place: place[2]):
-            _, due, n = place
-            self._written.setdefault(due, []).append(place)
-            self._next = n + 1
-            for key, time, row in self.state[place]:
+        for place, of, rows in self._log.restored(ROWS):
+            self._groups.setdefault(of[1], Group(of)).written.append(place)
+            for key, time, row in rows:
                 if context.timers.get((EMIT, time + 1)) is not None:
                     self._waiting.setdefault(time + 1, []).append((key, row))
 
@@ -109,10 +106,11 @@ class TemporalJoin(Join):
             timers.set((EMIT, at), at)
         waiting.append((key, row))
         due = at + -at % GRID
-        if due not in self._brought:
-            self._brought[due] = []
+        group = self._groups.get(due)
+        if group is None:
+            group = self._groups[due] = Group((ROWS, due))
             timers.set((FORGET, due), due)
-        self._brought[due].append((key, time, row))
+        self._log.add(group, (key, time, row))
         return True
 
     def _add_version(self, key: Key, time: int, row: Row) -> None:
@@ -131,12 +129,7 @@ class TemporalJoin(Join):
             if self._silence is not None:
                 self._context.timers.set_after((key, SILENT), self._silence)
         self._changed = self._untimed = set()
-        for due, rows in self._brought.items():
-            place = ROWS, due, self._next
-            self._next += 1
-            self.state[place] = rows
-            self._written.setdefault(due, []).append(place)
-        self._brought = {}
+        self._log.end_batch()
 
     def _keep(self, key: Key, versions: list[Version], least: float) -> None:
         """Keep what is valid at the first time that is not too late, and later.
@@ -177,9 +170,7 @@ class TemporalJoin(Join):
             for of_key, row in self._waiting.pop(of, ()):
                 self._emit(of_key, of - 1, row, collector)
         elif what == FORGET:
-            self._brought.pop(of, None)
-            for place in self._written.pop(of, ()):
-                del self.state[place]
+            self._log.forget(self._groups.pop(of, Group(())))
 
     def _emit(self, key: Key, time: int, row: Row, collector: BasicOutputCollector) -> None:
         """Emit a left row with the right one of its time."""

@@ -343,6 +343,15 @@ def test_a_join_takes_what_is_late_for_as_long_as_it_allows(cls, config, found):
     assert late == {("left", n) for n in (5, 6, 8, 10)}
 
 
+def test_a_late_pair_has_the_edges_of_each_of_its_windows():
+    window = {"type": "sliding", "size": "10ms", "every": "5ms"}
+    items = [("b", "x", 1, 7), PAUSE, ("a", "w", 2, 16), ("b", "w", 3, 16), PAUSE, PAUSE]
+    config = {**CONFIG, "window": window, "allowedLateness": "1s"}
+    rows = run(topology(WindowJoin, [*items, ("a", "x", 4, 8)], config)).collected("sink")
+    edges = [(start.microsecond, end.microsecond) for who, *_, start, end in rows if who == "x"]
+    assert sorted(edges) == [(0, 10_000), (5_000, 15_000)]
+
+
 @pytest.mark.parametrize("window", [{"type": "tumbling", "size": "10ms"}, SESSIONS["window"], None])
 def test_what_is_late_for_a_join_is_emitted_as_what_it_emits_for_bolts_behind_it(window):
     cls, config = (IntervalJoin, INTERVAL) if window is None else (WindowJoin, CONFIG)

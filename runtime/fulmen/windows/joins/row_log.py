@@ -1,0 +1,83 @@
+"""Rows in the state as batches have brought them, and not one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Of = tuple[Any, ...]
+"""Begins the keys of the state that a group has; a number of the batch ends them."""
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Rows that are forgotten together.
+
+    Attributes:
+        of: What they are of.
+        brought: What this batch has brought.
+        written: The keys of the state that are about them.
+    """
+
+    of: Of
+    brought: list[Any] = field(default_factory=list)
+    written: list[Of] = field(default_factory=list)
+
+
+class RowLog:
+    """What a task keeps of rows: (*of, n) -> all that a batch has brought to a group.
+
+    An entry for each row would cost more than all else that is done with it.
+    """
+
+    def __init__(self, state: MutableMapping[Any, Any]) -> None:
+        self._state = state
+        self._changed: list[Group] = []
+        self._next = 0
+
+    def restored(self, *begin: str) -> Iterator[tuple[Of, Of, list[Any]]]:
+        """What the state has, in the order in which it came: its key, whose it is, and the rows.
+
+        Args:
+            begin: What the keys of groups begin with; others are not the log's.
+        """
+        places = [place for place in self._state if place[0] in begin]
+        for place in sorted(places, key=lambda place: place[-1]):
+            self._next = place[-1] + 1
+            yield place, place[:-1], self._state[place]
+
+    def add(self, group: Group, row: Any) -> None:
+        """A row has come."""
+        if not group.brought:
+            self._changed.append(group)
+        group.brought.append(row)
+
+    def join(self, group: Group, other: Group) -> None:
+        """Have all of another group in this one."""
+        if other.brought and not group.brought:
+            self._changed.append(group)
+        group.brought += other.brought
+        other.brought = []
+        group.written += other.written
+
+    def write(self, group: Group, of: Of, rows: list[Any]) -> None:
+        """Write something that is forgotten with a group."""
+        place = (*of, self._next)
+        self._next += 1
+        self._state[place] = rows
+        group.written.append(place)
+
+    def end_batch(self) -> None:
+        """Write what the batch has brought."""
+        for group in self._changed:
+            if group.brought:
+                self.write(group, group.of, group.brought)
+                group.brought = []
+        self._changed = []
+
+    def forget(self, group: Group) -> None:
+        """Forget a group, to which nothing comes any more."""
+        group.brought = []
+        for place in group.written:
+            del self._state[place]

@@ -1,0 +1,10 @@
+"""The windows of a join: those that are where they are, and sessions.
+
+`joined` is what both are. Uses `joins.join`, `joins.row_log`, `windows.inputs` and `windows.spans`.
+"""
+
+from fulmen.windows.joins.windows.fixed import FixedWindows
+from fulmen.windows.joins.windows.joined import JoinedWindows
+from fulmen.windows.joins.windows.sessions import JoinedSessions
+
+__all__ = ["FixedWindows", "JoinedSessions", "JoinedWindows"]

@@ -1,0 +1,100 @@
+"""Windows of a join that are where they are, whatever else comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.context import TopologyContext
+from fulmen.windows.inputs import Lateness, spans_of
+from fulmen.windows.joins.join import Key, Row
+from fulmen.windows.joins.row_log import Group, RowLog
+from fulmen.windows.joins.windows.joined import Due, JoinedWindows, OfKey
+from fulmen.windows.spans import Span, Spans
+
+ROWS = "rows"
+"""Begins the keys of the state."""
+
+
+@dataclass(eq=False, slots=True)
+class Window(Group):
+    """What has come to a window.
+
+    Attributes:
+        by_key: The rows of each key.
+    """
+
+    by_key: dict[Key, OfKey] = field(default_factory=dict)
+
+
+class FixedWindows(JoinedWindows):
+    """Those of one task."""
+
+    # State: (ROWS, span, n) -> what a batch has brought to a window: side, key and row. Memory: the
+    # same by window and key. A window has one timer: first for its end, then for that of what may
+    # be late.
+
+    def __init__(
+        self,
+        spans: Spans,
+        state: MutableMapping[Any, Any],
+        context: TopologyContext,
+        takes: Lateness,
+    ) -> None:
+        self._spans, self._timers, self._takes = spans, context.timers, takes
+        self._log = RowLog(state)
+        self._open: dict[Span, Window] = {}
+        for place, of, rows in self._log.restored(ROWS):
+            window = self._open.setdefault(of[1], Window(of))
+            window.written.append(place)
+            for side, key, row in rows:
+                window.by_key.setdefault(key, ([], []))[side].append(row)
+
+    @override
+    def live(self, time: int) -> Sequence[Span]:
+        least = self._takes.least()
+        return [span for span in spans_of(self._spans, time) if span[1] > least]
+
+    @override
+    def first(self, time: int) -> Span:
+        return spans_of(self._spans, time)[0]
+
+    @override
+    def add(
+        self, side: int, key: Key, time: int, row: Row
+    ) -> Sequence[tuple[Span, Sequence[Row]]] | None:
+        live, ended = self.live(time), []
+        for span in live:
+            window = self._open.get(span)
+            if window is None:
+                window = self._open[span] = Window((ROWS, span))
+                self._timers.set(span, span[1])
+            rows = window.by_key.get(key)
+            if rows is None:
+                rows = window.by_key[key] = [], []
+            rows[side].append(row)
+            self._log.add(window, (side, key, row))
+            if self._takes.length and self._timers.get(span) != span[1]:
+                ended.append((span, rows[1 - side]))
+        return ended if live else None
+
+    @override
+    def end_batch(self) -> None:
+        self._log.end_batch()
+
+    @override
+    def due(self, timer: Any, at: int) -> Iterator[Due]:
+        span: Span = timer
+        if at == span[1]:
+            for key, rows in self._open[span].by_key.items():
+                yield Due(key, span, rows, has_ended=True, is_over=False)
+        if at < (over := span[1] + self._takes.length):
+            self._timers.set(span, over)
+            return
+        window = self._open.pop(span)
+        self._log.forget(window)
+        for key, rows in window.by_key.items():
+            yield Due(key, span, rows, has_ended=False, is_over=True)
