@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from numbers import Real
@@ -89,6 +89,10 @@ class TimeReader:
         if read is None:
             read = self._kind_of(value)
         return read(value)
+
+    def are_times(self, values: Sequence[Any]) -> bool:
+        """Whether all values are their own times: whole numbers of milliseconds, the usual case."""
+        return self.unit == "ms" and set(map(type, values)) == {int}
 
     def _kind_of(self, value: Any) -> Callable[[Any], int]:
         if value is None:

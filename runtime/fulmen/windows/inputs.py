@@ -242,7 +242,7 @@ def time_named(
 
 def times_of(values: Sequence[Any], reader: TimeReader) -> Sequence[int | None]:
     """The event times of many tuples; None: one has none."""
-    if reader.unit == "ms" and set(map(type, values)) == {int}:
+    if reader.are_times(values):
         return values
     return [time_or_none(value, reader) for value in values]
 

@@ -43,7 +43,6 @@ class StreamTimes:
     def __init__(self, declared: EventTime, place: int) -> None:
         """`place`: where the time is among the values of a tuple."""
         self._at = place
-        self._unit = declared.unit
         self._reader = TimeReader(declared.unit, declared.timezone)
         self._most_ahead = milliseconds(declared.max_ahead)
         self._ahead = declared.max_ahead
@@ -88,8 +87,8 @@ class StreamTimes:
         return Found(found.times, {})
 
     def _whole_numbers(self, column: Sequence[Any]) -> Found | None:
-        """All at once, if they are whole numbers of milliseconds, the usual case; else None."""
-        if self._unit != "ms" or set(map(type, column)) != {int}:
+        """All at once, if they are their own times; else None."""
+        if not self._reader.are_times(column):
             return None
         try:
             times = np.fromiter(column, np.int64, len(column))
