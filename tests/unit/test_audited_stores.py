@@ -26,11 +26,6 @@ def test_an_audit_that_is_not_in_strict_order_is_refused(later, message):
         check_audit([*IN_ORDER, *later], tasks=2)
 
 
-def test_a_transaction_that_was_given_up_is_not_missed():
-    later = [("a", 0, 4, 10), ("a", 1, 4, 10)]
-    assert check_audit([*IN_ORDER, *later], tasks=2, gaps=[3]) == (3, 7)
-
-
 @pytest.mark.parametrize("cut", [0, 1, 5])
 def test_the_log_of_redis_is_read_up_to_a_command_that_is_not_whole(tmp_path, cut):
     log = tmp_path / "log"

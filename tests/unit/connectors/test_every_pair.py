@@ -212,7 +212,9 @@ SOURCES = {
     "console.GeneratorSpout": made_up,  # `choice` has any values of YAML
     "console.StdinSpout": of_formats,
     "files.FileSpout": lines,
+    "files.OpaqueTransactionalFileSpout": lines,
     "files.ParquetSpout": of_parquet,
+    "files.TransactionalFileSpout": lines,
     "kafka.KafkaSpout": lambda: [*of_formats(), *of_avro(), *of_kafka()],
     "kafka.OpaqueTransactionalKafkaSpout": of_kafka,
     "kafka.TransactionalKafkaSpout": of_kafka,

@@ -134,7 +134,7 @@ class PoisonedJobs(FailingJobs):
 
 @pytest.fixture
 def heard():
-    HEARD = Heard()
+    HEARD.__init__()
     yield HEARD
     HEARD.gate.set()
 
