@@ -103,6 +103,8 @@ def test_a_window_is_emitted_before_its_end_if_something_has_come():
         ("a", 0, 10, 2, 2, "early", 1),
         ("a", 0, 10, 2, 2, "on_time", 2),
     ]
+    alone, _ = results(items, TUMBLING, aggregates=COUNT, emitEvery="1s", batch_seconds=0.5)
+    assert alone == [(*row[:4], *row[5:]) for row in found]
 
 
 def test_a_session_alone_is_late_when_the_watermark_is_above_its_end():
