@@ -49,17 +49,12 @@ RULES = {
         }
     ],
     "spec.spouts[]": COMPONENT_RULES,
-    "spec.transactional": [
-        {
-            "rule": f"self.name != oldSelf.name || {COMPONENT_RULES[0]['rule']}",
-            "message": COMPONENT_RULES[0]["message"],
-        },
-        *COMPONENT_RULES[1:],
-    ],
+    "spec.transactional[]": COMPONENT_RULES,
     "spec": [
         {
-            "rule": "has(self.transactional) != (has(self.spouts) && self.spouts.size() > 0)",
-            "message": "a topology needs spouts, or one transactional spout: one of the two",
+            "rule": "(has(self.transactional) && self.transactional.size() > 0) != "
+            "(has(self.spouts) && self.spouts.size() > 0)",
+            "message": "a topology needs spouts, or transactional spouts: one of the two",
         }
     ],
     "spec.bolts[]": [
@@ -130,7 +125,7 @@ RULES = {
         }
     ],
 }
-for _of in ("spouts[]", "transactional", "bolts[]"):
+for _of in ("spouts[]", "transactional[]", "bolts[]"):
     RULES[f"spec.{_of}.eventTime"] = EVENT_TIME_RULES
 RULES["spec.env[]"] = RULES["spec.worker.env[]"] = RULES["spec.driver.env[]"]
 """What a schema alone can't say, in CEL, by the place in the document."""

@@ -20,7 +20,7 @@ PLACES = {
     "Autoscale": "spec.autoscale",
     "ScheduledWorkers": "spec.autoscale.schedule[]",
     "SpoutSpec": "spec.spouts[]",
-    "TransactionalSpoutSpec": "spec.transactional",
+    "TransactionalSpoutSpec": "spec.transactional[]",
     "BoltSpec": "spec.bolts[]",
     "EventTime": "spec.spouts[].eventTime, spec.bolts[].eventTime",
     "Input": "spec.bolts[].inputs[]",

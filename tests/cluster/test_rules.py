@@ -12,15 +12,15 @@ RULES = script("crd_schema").RULES
 CODE = {"spec.code": {"files": {"wordcount.py": ""}}}
 GROUPING = "spec.bolts.1.inputs.0.grouping"
 SOURCE = {"name": "sentences", "class": "wordcount.Sentences"}
-TRANSACTIONAL = {"spec.spouts": ABSENT, "spec.transactional": SOURCE}
+TRANSACTIONAL = {"spec.spouts": ABSENT, "spec.transactional": [SOURCE]}
 HOURS = {"start": "07:30", "end": "18:00"}
-ONE_OF_THE_TWO = "a topology needs spouts, or one transactional spout"
+ONE_OF_THE_TWO = "a topology needs spouts, or transactional spouts"
 REFUSED = [
     ({"spec.spouts": ABSENT}, ONE_OF_THE_TWO),
     ({"spec.spouts": []}, ONE_OF_THE_TWO),
-    ({"spec.transactional": {**SOURCE, "name": "other"}}, ONE_OF_THE_TWO),
+    ({"spec.transactional": [{**SOURCE, "name": "other"}]}, ONE_OF_THE_TWO),
     (
-        {**TRANSACTIONAL, "spec.transactional.name": "__mine"},
+        {**TRANSACTIONAL, "spec.transactional.0.name": "__mine"},
         "names that begin with '__' are reserved",
     ),
     ({"metadata.name": "a" * 41}, "the name must have at most 40"),
@@ -117,23 +117,23 @@ def test_numbers_of_tasks_may_be_removed_but_not_changed(kube, there):
 
 
 def test_tasks_of_a_transactional_spout_are_fixed_until_another_comes(kube, there):
-    there({**TRANSACTIONAL, "spec.transactional.numTasks": 4})
+    there({**TRANSACTIONAL, "spec.transactional.0.numTasks": 4})
     replaced(kube, TRANSACTIONAL)
-    other = {**TRANSACTIONAL, "spec.transactional.numTasks": 5}
+    other = {**TRANSACTIONAL, "spec.transactional.0.numTasks": 5}
     with pytest.raises(AssertionError, match=FIXED):
         replaced(kube, other)
-    replaced(kube, {**other, "spec.transactional.name": "others"})
+    replaced(kube, {**other, "spec.transactional.0.name": "others"})
     replaced(kube, {})  # with spouts again
 
 
 def test_fields_of_a_transactional_spout_have_owners_of_their_own(kube, there):
     """As an autoscaler or a person may own `parallelism`, and a file the rest."""
-    there({**TRANSACTIONAL, "spec.transactional.config": {"rate": 1}})
+    there({**TRANSACTIONAL, "spec.transactional.0.config": {"rate": 1}})
 
     def apply(manager, source, *options):
         metadata = {"name": "word-count", "namespace": kube.namespace}
         kind = {key: word_count()[key] for key in ("apiVersion", "kind")}
-        content = json.dumps({**kind, "metadata": metadata, "spec": {"transactional": source}})
+        content = json.dumps({**kind, "metadata": metadata, "spec": {"transactional": [source]}})
         how = ("apply", "--server-side", f"--field-manager={manager}", *options, "-f", "-")
         kube.run(*how, content=content)
 
@@ -142,14 +142,14 @@ def test_fields_of_a_transactional_spout_have_owners_of_their_own(kube, there):
         apply("two", {**SOURCE, "parallelism": 4})
     apply("one", SOURCE)
     apply("two", {**SOURCE, "parallelism": 4})
-    source = kube.get("topology", "word-count")["spec"]["transactional"]
+    [source] = kube.get("topology", "word-count")["spec"]["transactional"]
     assert source == {**SOURCE, "parallelism": 4, "config": {"rate": 1}}
 
 
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("transactional", "The source of a transactional topology"),
+        ("transactional", "The sources of a transactional topology"),
         ("transactional.parallelism", "The number of executors"),
         ("bolts.committer", "whether this BatchBolt is a committer"),
     ],

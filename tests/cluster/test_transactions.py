@@ -60,7 +60,8 @@ def patch(kube, **spec):
 
 def configure(kube, **config):
     """Have the source go another way about its work."""
-    patch(kube, transactional={"config": config})
+    [source] = kube.get("topology", NAME)["spec"]["transactional"]
+    patch(kube, transactional=[source | {"config": source["config"] | config}])
     kube.wait("topology", NAME, is_ready, 180, "Ready by its newest configuration")
 
 

@@ -83,7 +83,7 @@ class TransactionRun:
             rows.set_config({"path": str(self.rows), "table": "rows", "create": columns})
         document = to_document(b.build())
         spec = document["spec"]
-        for component in (spec["transactional"], *spec["bolts"]):
+        for component in (*spec["transactional"], *spec["bolts"]):
             component["class"] = component["class"].removeprefix("support.")
         spec["code"] = {"folder": "."}
         shutil.copy(parts.__file__, self.folder)

@@ -18,6 +18,8 @@ from fulmen.engine.protocol.transaction_work import FailedAttempt
 
 PROCESSING, PROCESSED, COMMITTING = "processing", "processed", "committing"
 
+SOURCE = "rows"
+
 
 class StormCoordinator:
     """The algorithm, with numbers instead of streams.
@@ -139,11 +141,11 @@ class World:
     def fill(self):
         while self.ready and (wanted := self.it.to_initialize()) is not None:
             txid, previous = wanted
-            assert previous == self.it.ledger.metadata.get(txid - 1)
-            assert (previous is None) == (txid == 1)
+            assert previous == self.it.ledger.metadata.get(txid - 1, {})
+            assert (not previous) == (txid == 1)
             self.ready -= 1
             self.made += 1
-            self.it.initialize(txid, pickle.dumps((txid, self.made)))
+            self.it.initialize(txid, {SOURCE: pickle.dumps((txid, self.made))})
 
     def begin(self):
         self.fill()

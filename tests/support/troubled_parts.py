@@ -276,15 +276,21 @@ class StoresCommitter(Stores, Committer):
 
 
 SPOUTS = {"idempotent": IdempotentSpout, "opaque": OpaqueSpout, "whole": WholeSpout}
+KINDS = [*SPOUTS, "idempotent whole", "opaque whole"]
+"""Of the sources of a topology: one, or two that divide the partitions among them."""
 
 
-def troubled(kind, conf, partitions, **spec):
+def troubled(kinds, conf, partitions, **spec):
     """Rows are counted, stored by a committer, stored again by bolts behind it."""
+    first, *others = names = kinds.split()
     builder = TransactionalTopologyBuilder(
-        "troubled", "spout", SPOUTS[kind](partitions), 2, config=conf, **spec
+        "troubled", first, SPOUTS[first](partitions[:: len(names)]), 2, config=conf, **spec
     )
     builder.get_spout_declarer().set_num_tasks(3)
-    builder.set_bolt("pass", Pass, 2).local_or_shuffle_grouping("spout")
+    passes = builder.set_bolt("pass", Pass, 2).local_or_shuffle_grouping(first)
+    for number, name in enumerate(others, 1):
+        builder.set_spout(name, SPOUTS[name](partitions[number :: len(names)]), 2)
+        passes.local_or_shuffle_grouping(name)
     builder.set_bolt("partial", Counts, 2).set_num_tasks(3).shuffle_grouping("pass")
     first = builder.set_bolt("first", StoresCommitter, 2).set_num_tasks(3)
     first.fields_grouping("partial", ["row"])

@@ -225,8 +225,7 @@ def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topo
             "code": None,
             "checkpoint": checkpoint,
             "spouts": tuple(_with_tasks(spout, tasks) for spout in given.spec.spouts),
-            "transactional": given.spec.transactional
-            and _with_tasks(given.spec.transactional, tasks),
+            "transactional": tuple(_with_tasks(one, tasks) for one in given.spec.transactional),
             "bolts": tuple(_with_tasks(bolt, tasks) for bolt in given.spec.bolts),
         }
     )

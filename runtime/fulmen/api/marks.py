@@ -112,8 +112,8 @@ class CommitPhase:
         written: The last one before it that was committed; None: there was none.
         skipped: The branches of those that were given up since: parts of them may be there.
         known: The maps that this task has written to.
-        source: The transactional spout.
-        is_opaque: Whether it may send other tuples in another attempt.
+        source: A transactional spout, by which commands name the transactions.
+        opaque: A transactional spout that may send other tuples in another attempt; empty: none.
     """
 
     transaction: Point | None = None
@@ -121,7 +121,7 @@ class CommitPhase:
     skipped: Collection[str] = ()
     known: Collection[str] = ()
     source: str = ""
-    is_opaque: bool = False
+    opaque: str = ""
 
     def check(self, where: str, name: str, found: Point | None) -> None:
         """See that a map has what comes before the transaction, or an attempt of itself.

@@ -79,8 +79,8 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
 
     Args:
         runnable: The topology.
-        pinned: Open what the driver hosts, pinned spouts and the coordinator of a transactional
-            spout; False: what workers host.
+        pinned: Open what the driver hosts, pinned spouts and the coordinators of transactional
+            spouts; False: what workers host.
 
     Raises:
         ValidationFailed: Some of them raised an exception; it names all of them.
@@ -88,8 +88,9 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
     placed = _placed(runnable)
     spec = runnable.topology.spec
     paths = {spout.name: f"spec.spouts[{n}].class" for n, spout in enumerate(spec.spouts)}
-    if spec.transactional is not None:
-        paths[spec.transactional.name] = "spec.transactional.class"
+    paths |= {
+        source.name: f"spec.transactional[{n}].class" for n, source in enumerate(spec.transactional)
+    }
     paths |= {bolt.name: f"spec.bolts[{n}].class" for n, bolt in enumerate(spec.bolts)}
     forks.begin()
     with CodeFolder(runnable.code_folder):
@@ -99,10 +100,9 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
             if (name in runnable.pinned) == pinned
             for error, cure in _opened(partial(_open, placed, placed.plan.tasks(name).start))
         ]
-        if pinned and placed.emitter is not None:
-            found = _opened(HostedCoordinator(placed, time.monotonic).try_out)
-            path = paths[placed.emitter]
-            problems += [Problem(path, error.message, cure) for error, cure in found]
+        for source in placed.emitters if pinned else ():
+            found = _opened(HostedCoordinator(placed, source, time.monotonic).try_out)
+            problems += [Problem(paths[source], error.message, cure) for error, cure in found]
     if problems:
         raise ValidationFailed(problems)
 

@@ -67,7 +67,7 @@ class TransactionFault:
         """
         spec = topology.spec
         names = [component.name for component in spec.components]
-        if spec.transactional is None:
+        if not spec.transactional:
             raise ValueError(f"{self}: the topology has no transactions")
         if self.component not in names:
             raise ValueError(f"{self}: there is no component {self.component!r}: there are {names}")
@@ -99,12 +99,12 @@ class GivenUpTransaction:
 
     Attributes:
         txid: The number of the transaction.
-        metadata: What the spout's coordinator said of it.
+        metadata: What the coordinator of each source said of it, by the source's name.
         reason: Why its last attempt failed.
     """
 
     txid: int
-    metadata: Any
+    metadata: Mapping[str, Any]
     reason: str
 
 
@@ -139,7 +139,8 @@ class TransactionResults:
             FailedTransaction(one.attempt.txid, one.component, one.reason) for one in outcome.failed
         ]
         if (one := outcome.given_up) is not None:
-            found = GivenUpTransaction(one.txid, pickle.loads(one.metadata), one.reason)
+            metadata = {source: pickle.loads(part) for source, part in one.metadata.items()}
+            found = GivenUpTransaction(one.txid, metadata, one.reason)
             self.given_up.append(found)
 
 

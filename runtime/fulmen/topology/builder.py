@@ -147,6 +147,8 @@ class TopologyBuilder:
         builder.set_bolt("count", WordCount, 2).fields_grouping("split", ["word"])
     """
 
+    _section, _kind = "spouts", "spout"
+
     def __init__(self, name: str = "topology", **spec: Any) -> None:
         """Begin a topology.
 
@@ -172,7 +174,7 @@ class TopologyBuilder:
             ValidationFailed: The name is taken.
             CodeError: The class can't be imported by others, or the object can't be pickled.
         """
-        document = self._new(id, "spout", spout, parallelism)
+        document = self._new(id, self._kind, spout, parallelism)
         self._spouts[id] = document
         return SpoutDeclarer(document)
 
@@ -210,7 +212,7 @@ class TopologyBuilder:
             "metadata": {"name": self._name},
             "spec": {
                 **{spelling(name): value for name, value in self._spec.items()},
-                **self._sources(),
+                self._section: list(self._spouts.values()),
                 "bolts": list(self._bolts.values()),
             },
         }
@@ -226,9 +228,6 @@ class TopologyBuilder:
             if cls is not None and part.model is not None and "config" not in part.wrong:
                 found = check_options(cls, part.model.config, part.path, part.label).problems
                 yield from (problem for problem in found if problem.severity == "error")
-
-    def _sources(self) -> Document:
-        return {"spouts": list(self._spouts.values())}
 
     def to_yaml(self) -> str:
         """The topology as YAML, without what is the default."""

@@ -1,11 +1,8 @@
 """Storm's TransactionalTopologyBuilder: a transactional topology, written in Python."""
 
-from typing import Any, NoReturn
+from typing import Any
 
-from typing_extensions import override
-
-from fulmen.errors import CodeError
-from fulmen.topology.builder import BoltDeclarer, Document, SpoutDeclarer, TopologyBuilder
+from fulmen.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
 
 
 class TransactionalTopologyBuilder(TopologyBuilder):
@@ -14,7 +11,11 @@ class TransactionalTopologyBuilder(TopologyBuilder):
     builder = TransactionalTopologyBuilder("global-count", "spout", Numbers, 3)
     builder.set_bolt("partial-count", BatchCount, 5).shuffle_grouping("spout")
     builder.set_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
+
+    `set_spout` adds further sources: each transaction has a part of every one of them.
     """
+
+    _section, _kind = "transactional", "transactional spout"
 
     def __init__(
         self, name: str, spout_name: str, spout: Any, parallelism: int = 1, **spec: Any
@@ -23,7 +24,7 @@ class TransactionalTopologyBuilder(TopologyBuilder):
 
         Args:
             name: The topology's name.
-            spout_name: The name of its source, unique among it and the bolts.
+            spout_name: The name of its first source, unique among spouts and bolts.
             spout: A class of a transactional spout, or an object of which each task gets a copy.
             parallelism: The number of executors that emit.
             spec: Fields of TopologySpec, in Python's spelling: `max_spout_pending=2`.
@@ -32,11 +33,11 @@ class TransactionalTopologyBuilder(TopologyBuilder):
             CodeError: The class can't be imported by others, or the object can't be pickled.
         """
         super().__init__(name, **spec)
-        self._source = self._new(spout_name, "transactional spout", spout, parallelism)
+        self._first = self.set_spout(spout_name, spout, parallelism)
 
     def get_spout_declarer(self) -> SpoutDeclarer:
-        """Say more about the spout: its configuration, or its number of tasks."""
-        return SpoutDeclarer(self._source)
+        """Say more about the first spout: its configuration, or its number of tasks."""
+        return self._first
 
     def set_committer_bolt(self, id: str, bolt: Any, parallelism: int = 1) -> BoltDeclarer:
         """Add a BatchBolt as a committer, whether or not its class has the marker.
@@ -46,12 +47,3 @@ class TransactionalTopologyBuilder(TopologyBuilder):
         declarer = self.set_bolt(id, bolt, parallelism)
         self._bolts[id]["committer"] = True
         return declarer
-
-    @override
-    def set_spout(self, id: str, spout: Any, parallelism: int = 1) -> NoReturn:
-        message = f"spout {id!r}: a transactional topology has one source, given to its builder"
-        raise CodeError(message, "Use TopologyBuilder for spouts.")
-
-    @override
-    def _sources(self) -> Document:
-        return {"transactional": self._source}

@@ -173,9 +173,9 @@ class StoredMap(TransactionalMap):
         """Change the values of keys; see `TransactionalMap.update`."""
         self._check(attempt, "Make the bolt a Committer, and call update or put in finish_batch.")
         phase = self._batch.commits
-        if phase is not None and phase.is_opaque and self._rule != "opaque":
+        if phase is not None and phase.opaque and self._rule != "opaque":
             self.refuse(
-                f"its rule is {self._rule!r}, but source {phase.source!r} is opaque: what it sends"
+                f"its rule is {self._rule!r}, but source {phase.opaque!r} is opaque: what it sends"
                 " in another attempt would be counted beside what it has sent before",
                 "Write rule='opaque'.",
             )

@@ -38,11 +38,11 @@ def test_acking_can_be_turned_off():
 
 def test_a_transactional_spout_has_executors_and_no_ackers():
     source = {"name": "rows", "class": "a.Rows", "parallelism": 2}
-    transactional = topology(spouts=[], transactional=source)
+    transactional = topology(spouts=[], transactional=[source])
     made = make_rebalance(transactional, Wanted(executors=["rows=3", "count=1"]))
     assert made.patch == [
-        {"op": "test", "path": "/spec/transactional/name", "value": "rows"},
-        {"op": "add", "path": "/spec/transactional/parallelism", "value": 3},
+        {"op": "test", "path": "/spec/transactional/0/name", "value": "rows"},
+        {"op": "add", "path": "/spec/transactional/0/parallelism", "value": 3},
         {"op": "test", "path": "/spec/bolts/1/name", "value": "count"},
         {"op": "add", "path": "/spec/bolts/1/parallelism", "value": 1},
     ]

@@ -124,7 +124,8 @@ def document(name):
         spec |= {"spouts": [rows], "bolts": [one | {"inputs": inputs}]}
     elif hasattr(cls, "get_emitter"):
         bolt = {"name": "taken", "class": "taken_rows.Taken", "inputs": taken}
-        spec |= {"transactional": one, "bolts": [bolt], "code": {"files": {"taken_rows.py": TAKEN}}}
+        spec |= {"transactional": [one], "bolts": [bolt]}
+        spec["code"] = {"files": {"taken_rows.py": TAKEN}}
     else:
         sink = {"name": "taken", "class": "fulmen.connectors.console.TableSink", "inputs": taken}
         spec |= {"spouts": [one], "bolts": [sink]}

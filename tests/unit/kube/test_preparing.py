@@ -462,7 +462,7 @@ class Write(BatchBolt, Committer):
 TRANSACTED = {
     "config": {"shop": 7},
     "spouts": [],
-    "transactional": {"name": "rows", "class": "parts.Rows", "parallelism": 2},
+    "transactional": [{"name": "rows", "class": "parts.Rows", "parallelism": 2}],
     "bolts": [
         {"name": "write", "class": "parts.Write", "inputs": [{"from": "rows", "grouping": ALL}]}
     ],
@@ -544,6 +544,7 @@ def test_a_preflight_opens_a_coordinator_where_the_driver_is(transacted):
     assert calls == ["get_coordinator rows {'shop': 7}", "coordinator close"]
 
 
+SOURCE = "transactional[0]"
 NO_KEY, AWAY, NOT_NOW = "ValueError('no key')", "ConnectionRefusedError('db')", "FailedException()"
 
 
@@ -553,12 +554,12 @@ NO_KEY, AWAY, NOT_NOW = "ValueError('no key')", "ConnectionRefusedError('db')", 
         (WORKER, "prepare", NO_KEY, "bolts[0]", "prepare: ValueError: no key", False),
         (WORKER, "prepare", AWAY, "bolts[0]", "prepare: ConnectionRefusedError: db", True),
         (WORKER, "prepare", f"fulmen.{NOT_NOW}", "bolts[0]", "prepare: FailedException", True),
-        (WORKER, "get_emitter", NO_KEY, "transactional", "get_emitter: ValueError: no key", False),
+        (WORKER, "get_emitter", NO_KEY, SOURCE, "get_emitter: ValueError: no key", False),
         (
             DRIVER,
             "get_coordinator",
             NO_KEY,
-            "transactional",
+            SOURCE,
             "coordinator, get_coordinator: ValueError: no key",
             False,
         ),
@@ -566,7 +567,7 @@ NO_KEY, AWAY, NOT_NOW = "ValueError('no key')", "ConnectionRefusedError('db')", 
             DRIVER,
             "get_coordinator",
             AWAY,
-            "transactional",
+            SOURCE,
             "coordinator, get_coordinator: ConnectionRefusedError: db",
             True,
         ),
@@ -574,7 +575,7 @@ NO_KEY, AWAY, NOT_NOW = "ValueError('no key')", "ConnectionRefusedError('db')", 
             DRIVER,
             "get_coordinator",
             f"fulmen.{NOT_NOW}",
-            "transactional",
+            SOURCE,
             "coordinator, get_coordinator: FailedException",
             True,
         ),

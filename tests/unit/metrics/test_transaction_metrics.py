@@ -90,7 +90,7 @@ def test_the_emitter_is_a_source(driver, scrape):
 
 
 def test_the_source_may_not_know_its_lag(driver):
-    totals = replace(driver.totals.transactions, lag=None)
+    totals = replace(driver.totals.transactions, lags={})
     scrape = Scrape.of(replace_transactions(driver.totals, totals))
     assert scrape.all("fulmen_source_lag_messages") == []
     assert scrape.value("fulmen_transaction_committed_txid") == 7
@@ -222,11 +222,11 @@ def test_it_can_be_written_as_json(driver):
 
 def test_metadata_that_can_not_be_read_any_more_are_told_by_their_size(driver):
     transactions = driver.totals.transactions
-    given_up = replace(transactions.ledger.given_up[0], metadata=b"cno.such.module\nX\n.")
+    given_up = replace(transactions.ledger.given_up[0], metadata={"rows": b"cno.such.module\nX\n."})
     ledger = replace(transactions.ledger, given_up=(given_up,))
     totals = replace_transactions(driver.totals, replace(transactions, ledger=ledger))
     (found,) = shown(totals)["transactions"]["given_up"]
-    assert found["metadata"] == f"metadata of {len(given_up.metadata)} bytes"
+    assert found["metadata"] == "metadata of 19 bytes"
 
 
 def test_the_past_has_commits():

@@ -92,7 +92,7 @@ def test_a_transaction_that_always_fails_is_given_up():
     assert result.transactions.committed == [1, 3]
     assert result.transactions.attempts == {1: 1, 2: 3, 3: 1}
     (given_up,) = result.transactions.given_up
-    assert (given_up.txid, given_up.metadata) == (2, 2)
+    assert (given_up.txid, given_up.metadata) == (2, {"spout": 2})
     assert given_up.reason.startswith("asked for: TransactionFault(txid=2")
 
 

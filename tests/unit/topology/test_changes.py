@@ -27,7 +27,7 @@ SPEC = CRD.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["pro
 
 TRANSACTIONAL = {
     "spec.spouts": [],
-    "spec.transactional": {"name": "sentences", "class": "support.transactional_words.Rows"},
+    "spec.transactional": [{"name": "sentences", "class": "support.transactional_words.Rows"}],
 }
 
 
@@ -102,7 +102,7 @@ CHANGES = [
     ("spec.config", {"a": 1}),
     *(
         (f"spec.{component}.{field}", value)
-        for component in ("spouts.0", "transactional", "bolts.0")
+        for component in ("spouts.0", "transactional.0", "bolts.0")
         for field, value in (
             ("name", "other"),
             ("class", "m.Other"),

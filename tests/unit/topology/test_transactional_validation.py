@@ -3,10 +3,10 @@
 import pytest
 
 from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
-from fulmen.errors import CodeError, ValidationFailed
+from fulmen.errors import ValidationFailed
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.validation.check import check, validate
-from support.components import Count, Sentences, Sink, Split
+from support.components import Count, Sink, Split
 from support.transactional_sources import Rows
 from support.transactional_words import BatchCount, UpdateGlobalCount, global_count
 
@@ -98,8 +98,8 @@ TWO_KINDS = "Remove spouts, or transactional: those of the two kinds can't be mi
 PROBLEMS = {
     "a spout beside it": (
         {"spouts": [SPOUT]},
-        ["spec.spouts: a transactional topology has one source, and spouts are others. "
-         + TWO_KINDS],
+        ["spec.spouts: a transactional topology has transactional sources alone, and spouts are"
+         " others. " + TWO_KINDS],
     ),
     "no source": (
         {"transactional": None},
@@ -108,11 +108,11 @@ PROBLEMS = {
          "spec.bolts[0].inputs[0].from: bolt 'partial-count', input from 'spout': there is no"
          " component 'spout'. There are: sum.",
          "spec.bolts[0].class: bolt 'partial-count': support.transactional_words.BatchCount is a"
-         " BatchBolt, which only a transactional topology has. Give the source as"
-         " spec.transactional, not under spouts.",
+         " BatchBolt, which only a transactional topology has. Give the source"
+         " under spec.transactional, not under spouts.",
          "spec.bolts[1].class: bolt 'sum': support.transactional_words.UpdateGlobalCount is a"
-         " BatchBolt, which only a transactional topology has. Give the source as"
-         " spec.transactional, not under spouts."],
+         " BatchBolt, which only a transactional topology has. Give the source"
+         " under spec.transactional, not under spouts."],
     ),
     "ackers": (
         {"ackers": 2},
@@ -125,8 +125,8 @@ PROBLEMS = {
          " topology. Remove it."],
     ),
     "ticks of the spout": (
-        {"transactional__tickSeconds": 3},
-        ["spec.transactional.tickSeconds: transactional spout 'spout': there are no ticks in a"
+        {"transactional__0__tickSeconds": 3},
+        ["spec.transactional[0].tickSeconds: transactional spout 'spout': there are no ticks in a"
          " transactional topology. Remove it."],
     ),
     "a Bolt": (
@@ -147,8 +147,8 @@ PROBLEMS = {
          " is listed under bolts. Move it to spouts."],
     ),
     "a spout as the source": (
-        {"transactional": {"name": "spout", "class": f"{COMPONENTS}.Sentences"}},
-        ["spec.transactional.class: transactional spout 'spout': support.components.Sentences is"
+        {"transactional": [{"name": "spout", "class": f"{COMPONENTS}.Sentences"}]},
+        ["spec.transactional[0].class: transactional spout 'spout': support.components.Sentences is"
          " a spout, but is listed under transactional. Move it to spouts."],
     ),
     "a sink that can't be exact": (
@@ -288,8 +288,8 @@ def test_a_committer_without_transactions():
 def test_a_batch_bolt_without_transactions():
     assert texts(word_count(**{"class": f"{WORDS}.BatchCount"})) == [
         "spec.bolts[0].class: bolt 'count': support.transactional_words.BatchCount is a BatchBolt,"
-        " which only a transactional topology has. Give the source as spec.transactional, not under"
-        " spouts."
+        " which only a transactional topology has. Give the source under spec.transactional,"
+        " not under spouts."
     ]
 
 
@@ -305,14 +305,17 @@ def test_a_transactional_source_under_spouts():
 # ---- the builder --------------------------------------------------------------------------------
 
 
-def test_a_builder_has_one_source():
-    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
-    with pytest.raises(CodeError) as raised:
-        builder.set_spout("lines", Sentences)
-    assert str(raised.value) == (
-        "spout 'lines': a transactional topology has one source, given to its builder. Use"
-        " TopologyBuilder for spouts."
-    )
+def test_a_builder_may_have_several_sources():
+    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]), 2)
+    builder.set_spout("lines", Rows([[2]])).set_num_tasks(3)
+    topology = builder.build()
+    assert [(one.name, one.tasks) for one in topology.spec.transactional] == [
+        ("spout", 2),
+        ("lines", 3),
+    ]
+    with pytest.raises(ValidationFailed) as raised:
+        builder.set_spout("spout", Rows([[1]]))
+    assert "transactional spout 'spout': the name is taken" in str(raised.value)
 
 
 @pytest.mark.parametrize("cls", [Count, Sink, Split])
@@ -326,9 +329,8 @@ def test_a_builder_makes_committers_of_batch_bolts_only(cls):
 
 def test_a_name_is_not_given_to_source_and_bolt():
     builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
-    builder.set_bolt("spout", BatchCount).shuffle_grouping("spout")
     with pytest.raises(ValidationFailed, match="the name is taken"):
-        check(builder.build()).topology()
+        builder.set_bolt("spout", BatchCount)
 
 
 @pytest.mark.parametrize("how", ["marker", "method", "both"])

@@ -78,8 +78,9 @@ def summary(topology: Topology) -> str:
     """What a topology consists of, in a line."""
     spec = topology.spec
     tasks = sum(component.tasks for component in spec.components) + spec.acker_tasks
+    sources = {"spout": spec.spouts, "transactional spout": spec.transactional}
     counts = [
-        _count(len(spec.spouts), "spout") if spec.spouts else "a transactional spout",
+        *(_count(len(of), kind) for kind, of in sources.items() if of),
         _count(len(spec.bolts), "bolt"),
         _count(tasks, "task"),
         _count(spec.workers, "worker"),

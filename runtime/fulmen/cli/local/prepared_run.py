@@ -122,7 +122,7 @@ def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:
         hosts: list[Mapping[str, str]] = [
             os.environ if component.name in runnable.pinned else workers
         ]
-        if component is spec.transactional:  # its coordinator is in the driver
+        if component in spec.transactional:  # its coordinator is in the driver
             hosts.append(os.environ)
         for environ in hosts:
             try:

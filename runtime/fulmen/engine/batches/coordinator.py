@@ -12,7 +12,7 @@ tests:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.done import (
@@ -75,8 +75,8 @@ class Coordinator:
         drains: Whether bolts get their last turn in the next batch.
         drained: Whether they have had it since they last executed anything.
         transactions: Of a transactional topology.
-        source_is_exhausted: Whether its source has said that nothing will come.
-        source_is_away: Whether its source could not say whether there is something.
+        exhausted_sources: Its sources whose coordinators have said that nothing will come.
+        source_is_away: Whether one of its sources could not say whether there is something.
         holds: Task -> why spouts are to emit nothing, of bolts that say so.
         watermarks: How far event time has come.
         is_at_end: Whether sources have said that nothing will come, or are taken to.
@@ -108,7 +108,7 @@ class Coordinator:
     drained: bool = False
     attempt: Header | None = None
     transactions: Transactions | None = None
-    source_is_exhausted: bool = False
+    exhausted_sources: Collection[str] = ()
     source_is_away: bool = False
     holds: Mapping[int, str] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
@@ -142,9 +142,9 @@ class Coordinator:
         """Have spouts emit from the next batch on, or emit no more."""
         self.active = active
 
-    def source_said(self, *, is_exhausted: bool, is_away: bool) -> None:
-        """What the source of transactions says about those to come."""
-        self.source_is_exhausted, self.source_is_away = is_exhausted, is_away
+    def sources_said(self, *, exhausted: Collection[str], is_away: bool) -> None:
+        """What the sources of transactions say about those to come."""
+        self.exhausted_sources, self.source_is_away = exhausted, is_away
 
     # Attempts
 
@@ -358,11 +358,14 @@ class Coordinator:
             self._adapt(done, seconds, commit_work)
 
     def _is_exhausted(self) -> bool:
-        """Whether every spout task has said so; or every emitter, while nothing comes again."""
+        """Whether every spout task has said so, or every source of transactions.
+
+        The emitters of a source may have said so as well, if nothing comes again.
+        """
         if self.transactions is not None:
-            emitters = self.placed.plan.tasks(self.placed.emitter or "")
-            is_over = self._unfinished.are_exhausted(emitters) and not self._is_waiting
-            return self.source_is_exhausted or is_over
+            left = set(self.placed.emitters).difference(self.exhausted_sources)
+            tasks = [task for name in left for task in self.placed.plan.tasks(name)]
+            return not left or (self._unfinished.are_exhausted(tasks) and not self._is_waiting)
         tasks = [task for task in self._spout_tasks() if task not in self.left_out]
         return bool(tasks) and self._unfinished.are_exhausted(tasks)
 
@@ -554,10 +557,8 @@ class Coordinator:
     @property
     def spouts_without_end(self) -> list[str]:
         """The spouts that have not said that nothing more will come."""
-        if self.exhausted:
+        if self.exhausted or self.transactions is not None:
             return []
-        if self.transactions is not None:
-            return sorted(self.placed.spouts)
         return [
             name
             for name in sorted(self.placed.spouts)

@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from fulmen.api.marks import WHATEVER, CommitPhase, Point
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.engine.protocol.transaction_work import FailedAttempt, Opened, TransactionWork
+from fulmen.engine.protocol.transaction_work import FailedAttempt, Opened, Parts, TransactionWork
 from fulmen.errors import PASSED_ON, repr_of
 
 TRANSACTIONS = "transactions"
@@ -81,13 +81,13 @@ class GivenUp:
 
     Attributes:
         txid: Its number.
-        metadata: What the spout's coordinator said of it, pickled.
+        metadata: Of it.
         reason: Why its last attempt failed.
         failures: How many of its attempts had failed.
     """
 
     txid: int
-    metadata: bytes
+    metadata: Parts
     reason: str
     failures: int
 
@@ -98,8 +98,8 @@ class Ledger:
 
     Attributes:
         committed: The last txid that is committed; 0: none.
-        metadata: Pickled, by txid: of all that are opened and not committed, and of the last one
-            that is.
+        metadata: By txid: of all that are opened and not committed. Of the last one that is, each
+            source's last, though another transaction may have had it.
         failures: How many attempts have failed, by txid.
         reasons: Why the last one did.
         given_up: The last transactions that were given up.
@@ -111,7 +111,7 @@ class Ledger:
     """
 
     committed: int = 0
-    metadata: Mapping[int, bytes] = field(default_factory=dict)
+    metadata: Mapping[int, Parts] = field(default_factory=dict)
     failures: Mapping[int, int] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
     given_up: tuple[GivenUp, ...] = ()
@@ -144,13 +144,31 @@ class Ledger:
             given_up = (*given_up, one)[-GIVEN_UP_KEPT:]
         return Ledger(
             txid,
-            {t: m for t, m in self.metadata.items() if t >= txid},
+            {
+                txid: self.parts_before(txid + 1),
+                **{t: m for t, m in self.metadata.items() if t > txid},
+            },
             {t: n for t, n in self.failures.items() if t > txid},
             {t: r for t, r in self.reasons.items() if t > txid},
             given_up,
             {t: b for t, b in self.branches.items() if t > txid},
             Point(txid, self.branches.get(txid, "")),
         )
+
+    def parts_before(self, txid: int) -> Parts:
+        """The last metadata of each source, of the transactions before one."""
+        found: dict[str, bytes] = {}
+        for of in sorted(of for of in self.metadata if of < txid):
+            found |= self.metadata[of]
+        return found
+
+    def without(self, sources: Collection[str]) -> Ledger:
+        """After these sources are gone: what they had in transactions is dropped."""
+        kept = {
+            txid: {source: part for source, part in parts.items() if source not in sources}
+            for txid, parts in self.metadata.items()
+        }
+        return replace(self, metadata=kept)
 
     def begun_anew(self, committed: int) -> Ledger:
         """For another source, whose transactions begin behind `committed`."""
@@ -235,14 +253,14 @@ class Transactions:
 
     # Opening
 
-    def to_initialize(self) -> tuple[int, bytes | None] | None:
-        """The next transaction that may be opened, and the metadata of the one before it."""
+    def to_initialize(self) -> tuple[int, Parts] | None:
+        """The next transaction that may be opened, and the last metadata of each source."""
         for txid in range(self.ledger.head, self.ledger.head + self._limit):
             if txid not in self.ledger.metadata:
-                return txid, self.ledger.metadata.get(txid - 1)
+                return txid, self.ledger.parts_before(txid)
         return None
 
-    def initialize(self, txid: int, metadata: bytes) -> None:
+    def initialize(self, txid: int, metadata: Parts) -> None:
         """A transaction has its metadata, for good."""
         ledger = self.ledger
         self.ledger = replace(
@@ -408,14 +426,21 @@ class Transactions:
         )
 
 
-def shown_metadata(metadata: bytes) -> str:
-    """The metadata of a transaction in a message."""
+def shown_metadata(metadata: Parts) -> str:
+    """The metadata of a transaction in a message, with the sources' names if there are several."""
+    if len(metadata) == 1:
+        return _shown(*metadata.values())
+    shown = [f"{source!r}: {_shown(part)}" for source, part in metadata.items()]
+    return ", ".join(shown) or "no metadata"
+
+
+def _shown(part: bytes) -> str:
     try:
-        text = f"metadata {repr_of(pickle.loads(metadata))}"
+        text = f"metadata {repr_of(pickle.loads(part))}"
     except PASSED_ON:
         raise
     except BaseException:  # noqa: BLE001 (an author's class may be gone, or raise anything)
-        return f"metadata of {len(metadata)} bytes"
+        return f"metadata of {len(part)} bytes"
     return text if len(text) <= METADATA_SHOWN else text[: METADATA_SHOWN - 1] + "…"
 
 

@@ -7,7 +7,7 @@ what is missing stays missing.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +44,7 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
 
     Args:
         store: The checkpoint.
-        component: The sink, or the transactional spout.
+        component: The sink, or a transactional spout.
         above: The last transaction that a store has, if the checkpoint is older.
         driver: Who does it, for the message of a driver that runs.
 
@@ -55,11 +55,12 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
         CheckpointError: The component has no mark in any store, or a driver goes on committing.
     """
     manifest = read_newest(store)
-    is_source = read_layout(manifest).get("source") == component
+    sources = read_layout(manifest).get("emitters", {})
+    is_source = component in sources
     if not is_source and not _sink_marks(store, manifest, component):
         raise CheckpointError(
             f"checkpoint {store.uri}: {component!r} is neither a sink that has written with"
-            " guarantee: exactly-once nor the transactional spout, so no store has a mark of it."
+            " guarantee: exactly-once nor a transactional spout, so no store has a mark of it."
             " Name the component that the message has named."
         )
     log = CommitLog.open(store, manifest.topology, driver)
@@ -68,7 +69,7 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
     transient = dict(manifest.transient)
     if is_source:
         ledger = ledger_of(transient)
-        updates = _without_open(store, manifest, component, ledger.committed, tag)
+        updates = _without_open(store, manifest, sources, ledger.committed, tag)
         updates = updates if above > ledger.committed else {}
         ledger = ledger.accepting(above)
         transient[TRANSACTIONS] = ledger.encode()
@@ -134,7 +135,7 @@ def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
 
 
 def _without_open(
-    store: Store, manifest: Manifest, source: str, committed: int, tag: str
+    store: Store, manifest: Manifest, sources: Iterable[str], committed: int, tag: str
 ) -> Updates:
     """Where transactions end in partitions, without those that are not committed."""
 
@@ -146,7 +147,8 @@ def _without_open(
 
     number = manifest.number + 1
     updates: Updates = {}
-    for key, journals in load_many(store, manifest, tasks_of(manifest, source)).items():
+    keys = [key for source in sources for key in tasks_of(manifest, source)]
+    for key, journals in load_many(store, manifest, keys).items():
         for journal in segment_journals(journals, PARTITIONS):
             [data] = journals[journal]
             left = rewritten(journal, data, pickle.loads, committed_ends)

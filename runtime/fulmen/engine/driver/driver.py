@@ -123,7 +123,7 @@ class Driver:
         plan = make_plan(topology, pinned=self.runnable.pinned)
         workers = range(plan.workers)
         placed = place(self.runnable, self.checkpoint, topology, plan, {}, workers)
-        transactions = None if placed.emitter is None else TransactionTotals()
+        transactions = TransactionTotals() if placed.emitters else None
         return Totals(CurrentTopology(placed), self.steady, transactions=transactions)
 
 

@@ -13,7 +13,7 @@ then the checkpoint is still one that the shape before can go on with, and find 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -55,8 +55,7 @@ class Layout:
         origins: Task key of a spout task -> its number in root ids.
         next_origin: The first that was never given out.
         results: Task key of a bolt task that may keep results -> the same of it.
-        source: The transactional spout; empty: there is none.
-        has_partitions: Whether that one divides its source into partitions.
+        emitters: The transactional spouts, and whether they divide their sources into partitions.
         last_txid: The last that a transactional spout had which is gone. All others are above it.
         identity: Of the checkpoint, at random, by which stores tell it from others.
         kept: Components that are not in the topology any more and whose state is kept.
@@ -65,8 +64,7 @@ class Layout:
     tasks: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, int] = field(default_factory=dict)
     next_origin: int = 1
-    source: str = ""
-    has_partitions: bool = False
+    emitters: Mapping[str, bool] = field(default_factory=dict)
     last_txid: int = 0
     results: Mapping[str, int] = field(default_factory=dict)
     identity: str = ""
@@ -118,7 +116,7 @@ class Migration:
         rest: To be committed with its first batch. None: nothing.
         deliveries: How trees end by it. The first batch commits this, and the second tells spouts.
         ledger: What transactions go on from.
-        dropped: Transactions that a spout which is gone had begun.
+        dropped: Transactions that spouts which are gone had begun.
     """
 
     layout: Layout
@@ -149,7 +147,7 @@ def migrate(
     manifest: Manifest,
     store: Store,
     *,
-    has_partitions: bool = False,
+    partitioned: Collection[str] = (),
     identity: str = "",
 ) -> Migration:
     """What the checkpoint needs for this topology.
@@ -160,7 +158,7 @@ def migrate(
         topology: What is to go on with it.
         manifest: The last commit.
         store: The checkpoint's.
-        has_partitions: Whether the topology's transactional spout divides its source.
+        partitioned: The topology's transactional spouts that divide their sources.
         identity: What a checkpoint gets that has none.
 
     Raises:
@@ -168,22 +166,26 @@ def migrate(
             tasks.
     """
     before = known or Layout()
-    layout = _layout(before, plan, topology, has_partitions)
+    layout = _layout(before, plan, topology, partitioned)
     kept = _kept(before, layout, manifest)
     layout = replace(layout, identity=before.identity or identity, kept=kept)
     _check_tasks(before, layout.tasks, store.uri)
     _check_sources(before, layout, topology, store.uri)
     ledger, dropped = ledger_of(manifest.transient), range(0)
-    if before.source != layout.source:
+    gone = before.emitters.keys() - layout.emitters.keys()
+    if gone:
         dropped = range(ledger.head, ledger.last + 1)
+        ledger = ledger.without(gone)
+    goes_on = bool(before.emitters.keys() & layout.emitters.keys())
+    if not goes_on:
         layout = replace(layout, last_txid=max(before.last_txid, ledger.last))
-    if before.source != layout.source or ledger.last < layout.last_txid:
+    if not goes_on or ledger.last < layout.last_txid:
         ledger = ledger.begun_anew(layout.last_txid)
     migration = _reshaped(known, layout, plan, manifest, store)
     return replace(migration, ledger=ledger, dropped=dropped)
 
 
-def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool) -> Layout:
+def _layout(before: Layout, plan: Plan, topology: Topology, partitioned: Collection[str]) -> Layout:
     """What the checkpoint is to belong to."""
     next_origin, spouts = before.next_origin, sorted(s.name for s in topology.spec.spouts)
     origins, next_origin = _given(before.origins, keys_of(plan, spouts), next_origin)
@@ -197,21 +199,16 @@ def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool
             " checkpoint"
         )
     tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
-    source = topology.spec.transactional
-    if source is None:
-        layout = Layout(tasks, origins, next_origin, last_txid=before.last_txid)
-    else:
-        names = source.name, has_partitions
-        layout = Layout(tasks, origins, next_origin, *names, before.last_txid)
-    return replace(layout, results=results)
+    emitters = {one.name: one.name in partitioned for one in topology.spec.transactional}
+    return Layout(tasks, origins, next_origin, emitters, before.last_txid, results)
 
 
 def _kept(before: Layout, layout: Layout, manifest: Manifest) -> dict[str, Kept]:
-    """The components that are gone and have state, but not a transactional spout."""
+    """The components that are gone and have state, but not transactional spouts."""
     spouts = {_component(key) for key in before.origins}
     known = {name: Kept(n, name in spouts) for name, n in before.tasks.items()}
     gone = {**before.kept, **known}.items() - {(ACKER, known.get(ACKER))}
-    have_state = {_component(key) for key in manifest.tasks} - {*layout.tasks, before.source}
+    have_state = {_component(key) for key in manifest.tasks} - {*layout.tasks, *before.emitters}
     return {name: kept for name, kept in sorted(gone) if name in have_state}
 
 
@@ -238,7 +235,7 @@ def _given(
 def _bolts_with_results(topology: Topology) -> set[str]:
     """The bolts whose results have trees: somebody receives what they emit."""
     spec = topology.spec
-    if spec.transactional is not None:  # there they belong to their transaction
+    if spec.transactional:  # there they belong to their transaction
         return set()
     sources = {wanted.from_ for bolt in spec.bolts for wanted in bolt.inputs}
     return {bolt.name for bolt in spec.bolts if bolt.track_results and bolt.name in sources}
@@ -307,12 +304,10 @@ def _check_sources(before: Layout, layout: Layout, topology: Topology, where: st
     """What a source has kept can't be read by one of another kind, which would begin anew."""
     was = {name: "a spout" if kept.is_spout else "a bolt" for name, kept in before.kept.items()}
     was |= {_component(key): "a spout" for key in before.origins}
-    if before.source:
-        was[before.source] = _kind_of_transactional(before)
+    was |= {name: _kind_of_transactional(has) for name, has in before.emitters.items()}
     now = {bolt.name: "a bolt" for bolt in topology.spec.bolts if bolt.name in before.kept}
     now |= {spout.name: "a spout" for spout in topology.spec.spouts}
-    if layout.source:
-        now[layout.source] = _kind_of_transactional(layout)
+    now |= {name: _kind_of_transactional(has) for name, has in layout.emitters.items()}
     for name, kind in now.items():
         if name in was and was[name] != kind:
             raise CheckpointMismatch(
@@ -322,8 +317,8 @@ def _check_sources(before: Layout, layout: Layout, topology: Topology, where: st
             )
 
 
-def _kind_of_transactional(layout: Layout) -> str:
-    partitions = "with" if layout.has_partitions else "without"
+def _kind_of_transactional(has_partitions: bool) -> str:
+    partitions = "with" if has_partitions else "without"
     return f"a transactional spout {partitions} partitions"
 
 

@@ -21,6 +21,7 @@ from fulmen.checkpoint import (
 )
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.transactions import TRANSACTIONS, Ledger, ledger_of
+from fulmen.engine.protocol.transaction_work import Parts
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import Keeps, rewritten
@@ -171,30 +172,33 @@ def _look(store: Store, manifest: Manifest, component: str) -> _Found:
         if found:
             changed[key] = found
     ledger = None
-    if (read_layout(manifest) or {}).get("source") == component:
-        ledger = _readable(ledger_of(manifest.transient), removed)
+    if component in (read_layout(manifest) or {}).get("emitters", {}):
+        ledger = _readable(ledger_of(manifest.transient), component, removed)
     return _Found(removed, changed, ledger)
 
 
-def _readable(ledger: Ledger, removed: list[Removed]) -> Ledger | None:
-    """The transactions whose metadata can be read; None: all.
+def _readable(ledger: Ledger, source: str, removed: list[Removed]) -> Ledger | None:
+    """The transactions for which the metadata of a source can be read; None: all.
 
     One that was begun after another was begun where that one ends, so it is begun anew as well.
     """
-    metadata: dict[int, bytes] = {}
+    metadata: dict[int, Parts] = {}
     is_anew = False
-    for txid, data in sorted(ledger.metadata.items()):
-        reason = unreadable.why_not(unreadable.loads(data))
+    for txid, parts in sorted(ledger.metadata.items()):
+        data = parts.get(source)
+        reason = None if data is None else unreadable.why_not(unreadable.loads(data))
         if reason is None and not is_anew:
-            metadata[txid] = data
+            metadata[txid] = parts
             continue
         is_anew = txid > ledger.committed
+        if not is_anew:
+            metadata[txid] = {name: part for name, part in parts.items() if name != source}
         follows = "it is begun anew" if is_anew else "it stays committed"
         if txid == ledger.last == ledger.committed:
             follows += ", and the next one begins as the very first one did"
         why = reason or "one before it can't be read"
         removed.append(Removed(0, "transactions", str(txid), f"{why}; {follows}"))
-    if len(metadata) == len(ledger.metadata):
+    if metadata == ledger.metadata:
         return None
     last = max(metadata, default=ledger.committed)
     return replace(

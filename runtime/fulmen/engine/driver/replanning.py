@@ -132,13 +132,13 @@ class Planner:
             self.topology,
             manifest,
             self._store,
-            has_partitions=self._has_partitions(),
+            partitioned=self._partitioned(),
             identity=new_tag()[:8],
         )
         if dropped := migration.dropped:
             self._note(
-                "the transactional spout of before is not in the topology any more: transactions"
-                f" that it had begun are dropped (txids {dropped.start} to {dropped[-1]})"
+                "a transactional spout of before is not in the topology any more: what it had in"
+                f" transactions that were begun is dropped (txids {dropped.start} to {dropped[-1]})"
             )
         for told in lost_source(manifest, self.topology):
             self._note(told)
@@ -156,9 +156,9 @@ class Planner:
             self._committer.make(draft)
         return migration
 
-    def _has_partitions(self) -> bool:
-        source = self.topology.spec.transactional
-        return source is not None and has_partitions(source, self._runnable.code_folder)
+    def _partitioned(self) -> list[str]:
+        folder, sources = self._runnable.code_folder, self.topology.spec.transactional
+        return [source.name for source in sources if has_partitions(source, folder)]
 
     def migrated(self) -> None:
         """The commit of a batch has changed the checkpoint's shape."""

@@ -39,7 +39,7 @@ def transactions_of(
         before: Those of the topology before a change of it.
     """
     spec = placed.topology.spec
-    if spec.transactional is None:
+    if not spec.transactional:
         return None
     return Transactions(
         epoch=epoch,
@@ -77,28 +77,49 @@ class TransactionHost:
         self._recovery = recovery
         self._read = read
         self._steady = steady
-        self._hosted: HostedCoordinator | None = None  # made when it is first asked
+        self._hosted: list[HostedCoordinator] = []  # made when they are first asked
 
     def open(self, coordinator: Coordinator) -> None:
-        """Let the author's coordinator say what there is for new transactions.
+        """Let the authors' coordinators say what there is for new transactions.
 
         Raises:
             TopologyFailed: The topology can't go on.
         """
         if coordinator.transactions is None or not coordinator.active or coordinator.holds:
             return
-        if self._hosted is None:
-            self._hosted = HostedCoordinator(self._current.placed, self._steady)
+        if not self._hosted:
+            placed, steady = self._current.placed, self._steady
+            self._hosted = [HostedCoordinator(placed, name, steady) for name in placed.emitters]
         try:
-            self._hosted.fill(coordinator.transactions)
+            self._fill(coordinator.transactions)
         except ComponentFailed as e:
             raise self._recovery.fatal(e.report) from e
-        self._recovery.tell(self._hosted.take_errors())
-        self._recovery.source_said(self._hosted.away)
-        self._count(self._hosted)
-        coordinator.source_said(
-            is_exhausted=self._hosted.is_exhausted, is_away=self._hosted.is_away
+        for one in self._hosted:
+            self._recovery.tell(one.take_errors())
+            self._count(one)
+        self._recovery.source_said(next((one.away for one in self._hosted if one.away), None))
+        exhausted = [one.name for one in self._hosted if one.is_exhausted]
+        if len(exhausted) == len(self._hosted) and not coordinator.transactions.is_settled:
+            exhausted = []  # attempts of one that comes again may leave something for another
+        coordinator.sources_said(
+            exhausted=exhausted, is_away=any(one.is_away for one in self._hosted)
         )
+
+    def _fill(self, transactions: Transactions) -> None:
+        """Open as many transactions as may be, and as a source has something for.
+
+        Raises:
+            ComponentFailed: A coordinator raised, and the topology can't go on.
+        """
+        while (wanted := transactions.to_initialize()) is not None:
+            txid, previous = wanted
+            parts = {one.name: one.part(txid, previous.get(one.name)) for one in self._hosted}
+            metadata = {name: part for name, part in parts.items() if part is not None}
+            if not metadata:
+                break
+            transactions.initialize(txid, metadata)
+        for one in self._hosted:
+            one.look_ahead()
 
     def _count(self, hosted: HostedCoordinator) -> None:
         """Have counted what the author's coordinator has counted and measured."""
@@ -114,8 +135,8 @@ class TransactionHost:
     def count(self, coordinator: Coordinator) -> None:
         """Have what there is counted, as it is now."""
         if coordinator.transactions is not None:
-            lag = None if self._hosted is None else self._hosted.lag
-            self._totals.begin(coordinator.transactions, lag)
+            lags = {one.name: one.lag for one in self._hosted if one.lag is not None}
+            self._totals.begin(coordinator.transactions, lags)
 
     def check(self, coordinator: Coordinator) -> None:
         """After an attempt that came to nothing: see whether a transaction is to blame.
@@ -128,11 +149,18 @@ class TransactionHost:
             raise TopologyFailed(transactions.ended + self._begin(transactions.ledger.head))
 
     def _begin(self, txid: int) -> str:
-        """Where a transaction begins in each partition of its source, for a message."""
-        placed = self._current.placed
+        """Where a transaction begins in each partition of its sources, for a message."""
+        emitters = self._current.placed.emitters
+        if len(emitters) == 1:
+            return self._begin_in(emitters[0], txid, "Its partitions")
+        whose = ((name, f"Its partitions of {name!r}") for name in emitters)
+        return "".join(self._begin_in(name, txid, what) for name, what in whose)
+
+    def _begin_in(self, source: str, txid: int, what: str) -> str:
+        """The same of one source; `what` begins the sentence."""
         begins: dict[int, Any] = {}
         try:
-            for journals in self._read(placed.plan.tasks(placed.emitter or "")).values():
+            for journals in self._read(self._current.placed.plan.tasks(source)).values():
                 for partition, ends in KeyedState.restore(journals, name=PARTITIONS).items():
                     if before := [end for of, end in ends if of < txid]:
                         begins[partition] = before[-1]
@@ -142,7 +170,7 @@ class TransactionHost:
             return ""
         if not begins:
             return ""
-        text = f". Its partitions begin behind {repr_of(dict(sorted(begins.items())))}"
+        text = f". {what} begin behind {repr_of(dict(sorted(begins.items())))}"
         return shortened(text, MOST_SHOWN)
 
     def tell(self, outcome: Outcome | None) -> None:
@@ -154,11 +182,11 @@ class TransactionHost:
             f"transaction {one.txid} ({shown_metadata(one.metadata)}) is given up after"
             f" {one.failures} attempts: {one.reason}{self._begin(one.txid)}"
         )
-        name = placed.emitter or ""
+        name = next(iter(one.metadata), placed.emitters[0])
         self._recovery.tell([ErrorReport(name, placed.plan.tasks(name).start, message)])
 
     def close(self) -> None:
-        """Let go of the author's coordinator."""
-        if self._hosted is not None:
-            self._recovery.tell(self._hosted.close())
-            self._hosted = None
+        """Let go of the authors' coordinators."""
+        hosted, self._hosted = self._hosted, []
+        for one in hosted:
+            self._recovery.tell(one.close())

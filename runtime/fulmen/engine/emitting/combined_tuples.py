@@ -155,7 +155,7 @@ class Combiners:
 def combiner_of(placed: PlacedTopology, subscription: Subscription) -> Combiner | None:
     """What combines the tuples of a subscription; None: they are sent as they are."""
     grouping, declared = subscription.grouping, placed.streams[subscription.source]
-    if grouping.type not in BY_KEY or placed.emitter is not None:
+    if grouping.type not in BY_KEY or placed.emitters:
         return None
     stream = declared.get(subscription.stream)
     if stream is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from fulmen.api.components import FailedException
 from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
-from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.emitting.routes import configuration_of, context_of
 from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.protocol.callbacks.calls import CALLS
@@ -43,20 +43,19 @@ class HostedCoordinator:
     """The author's coordinator, made when it is first asked.
 
     Attributes:
-        is_exhausted: Whether it said that there will never be another transaction, when none was
-            open: attempts of one that comes again may leave something for another.
+        name: Of its spout.
+        is_exhausted: Whether it said that there will never be another transaction.
         is_away: Whether it could not say what there is, when it was asked last.
         lag: What it said of messages that are not in any transaction yet.
         away: What it said of a service that is away; None: it has reached what it needs.
         errors: What went wrong, for somebody to take and tell.
     """
 
-    def __init__(self, placed: PlacedTopology, steady: Callable[[], float]) -> None:
-        """For a topology with a transactional spout."""
-        assert placed.emitter is not None
+    def __init__(self, placed: PlacedTopology, name: str, steady: Callable[[], float]) -> None:
+        """For one transactional spout of a topology."""
         self._placed = placed
-        self._name = placed.emitter
-        self._task = placed.plan.tasks(self._name).start
+        self.name = name
+        self._task = placed.plan.tasks(name).start
         self._steady = steady
         self._coordinator: TransactionCoordinator | None = None
         self._not_before = self._lag_after = -math.inf
@@ -65,7 +64,7 @@ class HostedCoordinator:
         self.lag: int | None = None
         self.away: ErrorReport | None = None
         self._signals: Signals | None = None
-        self._was_made = False
+        self._was_made = self._has_opened = False
         self.errors: list[ErrorReport] = []
 
     def try_out(self) -> list[ErrorReport]:
@@ -88,36 +87,60 @@ class HostedCoordinator:
             raise kind(report) from e.error
         return self.close()
 
-    def fill(self, transactions: Transactions) -> None:
-        """Open as many transactions as may be, and as there is something for.
+    def part(self, txid: int, previous: bytes | None) -> bytes | None:
+        """What it says of a new transaction, pickled; None: its spout has nothing for one now.
+
+        Args:
+            txid: The number of the transaction.
+            previous: What it has said of the last one in which the spout has a part.
+
+        Raises:
+            ComponentFailed: It raised, and the topology has `onError: crash`.
+        """
+        if self._is_to_be_left:
+            return None
+        with self._noting():
+            coordinator = self._made()
+            if not self._call("is_ready", lambda: coordinator.is_ready()):
+                return None
+            try:
+                found = self._metadata(coordinator, txid, previous)
+            except _Raised as e:
+                if not may_pass(e.error):
+                    # it believes that a transaction has what none has, and perhaps that this was
+                    # the last
+                    self._drop()
+                raise
+            self._has_opened = True
+            return found
+        return None
+
+    def look_ahead(self) -> None:
+        """Ask whether there will be more, and how much, after it was asked for parts.
 
         Raises:
             ComponentFailed: It raised, and the topology has `onError: crash`.
         """
         self.is_exhausted = False
-        if self._steady() < self._not_before:
+        if self._is_to_be_left:
             return
-        try:
+        with self._noting():
             coordinator = self._made()
-            has_opened = False
-            while (wanted := transactions.to_initialize()) is not None:
-                if not self._call("is_ready", lambda: coordinator.is_ready()):
-                    break
-                txid, previous = wanted
-                try:
-                    transactions.initialize(txid, self._metadata(coordinator, txid, previous))
-                except _Raised as e:
-                    if not may_pass(e.error):
-                        # it believes that a transaction has what none has, and perhaps that this
-                        # was the last
-                        self._drop()
-                    raise
-                has_opened = True
-            is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
-            self.is_exhausted = is_exhausted and transactions.is_settled
-            if has_opened or self._steady() >= self._lag_after:
+            self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
+            if self._has_opened or self._steady() >= self._lag_after:
                 self._look_at_lag(coordinator)
             self._told, self.is_away, self.away = "", False, None
+
+    @property
+    def _is_to_be_left(self) -> bool:
+        """Whether it has raised a moment ago."""
+        return self._steady() < self._not_before
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note what it raises: it is asked again later."""
+        try:
+            yield
         except FailedException:  # not now
             self.is_away = True
             self._not_before = self._steady() + PAUSE_SECONDS
@@ -127,11 +150,11 @@ class HostedCoordinator:
     def _look_at_lag(self, coordinator: TransactionCoordinator) -> None:
         """Ask for it not too often: to know it may take a source some time."""
         self.lag = self._call("lag", lambda: _whole(coordinator.lag()))
-        self._lag_after = self._steady() + LAG_SECONDS
+        self._lag_after, self._has_opened = self._steady() + LAG_SECONDS, False
 
     def _made(self) -> TransactionCoordinator:
         if self._coordinator is None:
-            spec = self._placed.component(self._name)
+            spec = self._placed.component(self.name)
             configuration = self._call(
                 "reading its config", lambda: configuration_of(self._placed, self._task)
             )
@@ -207,7 +230,7 @@ class HostedCoordinator:
         )
         stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
         service = service_of(raised.error)
-        return ErrorReport(self._name, self._task, message, stack, fatal=is_fatal, service=service)
+        return ErrorReport(self.name, self._task, message, stack, fatal=is_fatal, service=service)
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what the author's code has told."""
@@ -234,7 +257,7 @@ class HostedCoordinator:
                 pass
             except _Raised as e:
                 message = f"coordinator, close: {error_text(e.error)}"
-                self.errors.append(ErrorReport(self._name, self._task, message))
+                self.errors.append(ErrorReport(self.name, self._task, message))
 
 
 def _whole(lag: Any) -> int | None:

@@ -151,15 +151,14 @@ class PlacedTopology:
         return frozenset(spout.name for spout in self.topology.spec.spouts)
 
     @cached_property
-    def emitter(self) -> str | None:
-        """The transactional spout's name; None: the topology has no transactions."""
-        transactional = self.topology.spec.transactional
-        return None if transactional is None else transactional.name
+    def emitters(self) -> tuple[str, ...]:
+        """Names of the transactional spouts; none: the topology has no transactions."""
+        return tuple(source.name for source in self.topology.spec.transactional)
 
     @cached_property
     def sources(self) -> frozenset[str]:
         """Names of the components that make tuples of nothing: spouts, and emitters."""
-        return self.spouts if self.emitter is None else self.spouts | {self.emitter}
+        return self.spouts.union(self.emitters)
 
     @cached_property
     def commit_phase(self) -> frozenset[str]:

@@ -10,19 +10,23 @@ from typing import Any, NamedTuple
 from fulmen.api.marks import CommitPhase, Point
 from fulmen.api.transactions import TransactionAttempt
 
+Parts = Mapping[str, bytes]
+"""Metadata of a transaction: what the coordinator of each source has said of it, pickled. A source
+that is not named has no part in it."""
+
 
 class Opened(NamedTuple):
     """An attempt that is to be processed.
 
     Attributes:
         attempt: Which.
-        metadata: What the spout's coordinator said of the transaction, pickled.
+        metadata: Of its transaction.
         is_dropped: The transaction is given up: emitters go on to what is behind it, and send
             nothing.
     """
 
     attempt: TransactionAttempt
-    metadata: bytes
+    metadata: Parts
     is_dropped: bool = False
 
 
@@ -88,7 +92,7 @@ class TransactionWork:
         """For a header in JSON."""
         return {
             "processes": [
-                (*_pair(attempt), base64.b64encode(metadata).decode(), is_dropped)
+                (*_pair(attempt), _texts(metadata), is_dropped)
                 for attempt, metadata, is_dropped in self.processes
             ],
             "commits": self.commits and _pair(self.commits),
@@ -105,8 +109,8 @@ class TransactionWork:
         commits = told["commits"]
         return TransactionWork(
             processes=[
-                Opened(TransactionAttempt(txid, attempt), base64.b64decode(metadata), is_dropped)
-                for txid, attempt, metadata, is_dropped in told["processes"]
+                Opened(TransactionAttempt(txid, attempt), _parts(texts), is_dropped)
+                for txid, attempt, texts, is_dropped in told["processes"]
             ],
             commits=TransactionAttempt(*commits) if commits else None,
             waiting=[TransactionAttempt(*pair) for pair in told["waiting"]],
@@ -114,6 +118,14 @@ class TransactionWork:
             phase=_phase(told["phase"]),
             written=told["written"] and Point(*told["written"]),
         )
+
+
+def _texts(metadata: Parts) -> Mapping[str, str]:
+    return {source: base64.b64encode(part).decode() for source, part in metadata.items()}
+
+
+def _parts(texts: Mapping[str, str]) -> Parts:
+    return {source: base64.b64decode(text) for source, text in texts.items()}
 
 
 def _phase(told: Sequence[Any] | None) -> CommitPhase | None:

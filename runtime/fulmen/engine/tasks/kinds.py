@@ -47,7 +47,7 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
         cls = _class_of(placed.component(component), placed.code_folder)
     except CodeError as e:
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
-    if placed.emitter is not None:
+    if placed.emitters:
         if issubclass(cls, Sink):
             return TransactionalSinkTask
         return BatchBoltTask if issubclass(cls, BatchBolt) else TransactionalBasicBoltTask

@@ -15,20 +15,20 @@ CURE = (
 def kept_beside(manifest: Manifest, topology: Topology) -> dict[str, int]:
     """Components with state that are not in a topology, and how many tasks they have."""
     names = {component.name for component in topology.spec.components}
-    names |= {ACKER, read_layout(manifest).get("source", "")}
+    names |= {ACKER, *read_layout(manifest).get("emitters", {})}
     gone = {task_of_key(key)[0] for key in manifest.tasks} - names
     return {name: n for name, n in tasks_in(manifest).items() if name in gone}
 
 
 def lost_source(manifest: Manifest, topology: Topology) -> list[str]:
-    """About a transactional spout that is not in a topology: its state is not kept."""
-    before, source = read_layout(manifest).get("source", ""), topology.spec.transactional
-    if not before or (source is not None and source.name == before):
-        return []
+    """About transactional spouts that are not in a topology: their state is not kept."""
+    before = read_layout(manifest).get("emitters", {})
+    gone = sorted(set(before).difference(source.name for source in topology.spec.transactional))
     return [
-        f"the transactional spout {before!r} of the checkpoint is not in the topology. Where it was"
+        f"the transactional spout {name!r} of the checkpoint is not in the topology. Where it was"
         " in its source is lost with the first batch, and a spout that takes its place begins with"
         " nothing. If it was renamed, give it its name back."
+        for name in gone
     ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -229,17 +229,17 @@ class Totals:
             if self.transactions is not None:
                 self.transactions.nothing(reason, self.steady())
 
-    def begin(self, transactions: Transactions, lag: int | None) -> None:
+    def begin(self, transactions: Transactions, lags: Mapping[str, int]) -> None:
         """A batch of a transactional topology begins.
 
         Args:
             transactions: All that there are.
-            lag: How many messages of the source are in none of them; None: not known.
+            lags: How many messages of each source are in none of them, where that is known.
         """
         with self.lock:
             if self.transactions is None:
                 self.transactions = TransactionTotals()
-            self.transactions.begin(transactions.ledger, transactions.active, lag, self.steady())
+            self.transactions.begin(transactions.ledger, transactions.active, lags, self.steady())
 
     def add(
         self, done: Done, pending: int, wall_clock: float, spent: BatchTimes | None = None
@@ -375,7 +375,8 @@ class Totals:
             self.transactions = TransactionTotals()
         for seconds in self.transactions.add(outcome, self.steady()):
             self.latencies.add(seconds * 1000)
-            self.times[self.placed.emitter or "", COMPLETE, ""].add(seconds)
+            for source in self.placed.emitters:
+                self.times[source, COMPLETE, ""].add(seconds)
 
     def _sum(self, what: str) -> int:
         return sum(n for (_, kind, _), n in self.counts.items() if kind == what)

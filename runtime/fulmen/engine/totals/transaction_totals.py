@@ -64,7 +64,7 @@ class TransactionTotals:
     Attributes:
         ledger: What is durable of them.
         active: The attempts on their way, by txid.
-        lag: How many messages of the source are in no transaction yet; None: not known.
+        lags: How many messages of each source are in no transaction yet, where that is known.
         attempts: How many attempts ended in each way.
         phases: How long attempts that were committed were in each phase, and in all of them.
         recent: The last attempts that have ended.
@@ -73,7 +73,7 @@ class TransactionTotals:
 
     ledger: Ledger = field(default_factory=Ledger)
     active: Mapping[int, Active] = field(default_factory=dict)
-    lag: int | None = None
+    lags: Mapping[str, int] = field(default_factory=dict)
     attempts: Counter[AttemptOutcome] = field(default_factory=Counter)
     phases: dict[str, Histogram] = field(
         default_factory=lambda: {phase: Histogram() for phase in (*Phase, COMPLETE)}
@@ -81,22 +81,27 @@ class TransactionTotals:
     recent: deque[EndedAttempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     last_failure: str = ""
 
+    @property
+    def lag(self) -> int | None:
+        """How many messages of all sources are in no transaction yet; None: not known."""
+        return sum(self.lags.values()) if self.lags else None
+
     # What happens
 
     def begin(
-        self, ledger: Ledger, active: Mapping[int, Active], lag: int | None, now: float
+        self, ledger: Ledger, active: Mapping[int, Active], lags: Mapping[str, int], now: float
     ) -> None:
         """A batch begins.
 
         Args:
             ledger: What is durable.
             active: The attempts on their way in it.
-            lag: What the source says.
+            lags: What the sources say.
             now: In seconds of the driver's steady clock.
         """
         is_left = {one.attempt for one in active.values()}
         self._lose((one for one in self._by_txid if one.attempt not in is_left), PLANNED_ANEW, now)
-        self.ledger, self.active, self.lag = ledger, dict(active), lag
+        self.ledger, self.active, self.lags = ledger, dict(active), lags
 
     def nothing(self, reason: str, now: float) -> None:
         """The batch came to nothing: all that are active come again as new attempts."""

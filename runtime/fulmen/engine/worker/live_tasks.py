@@ -117,7 +117,7 @@ class LiveTasks:
         elif component in self.placed.spouts:
             for task, found in journals.items():
                 self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
-        elif component == self.placed.emitter:
+        elif component in self.placed.emitters:
             for task, found in journals.items():
                 self._emitters[task] = EmitterTask(self.placed, task, found, number, self._rng)
         else:

@@ -371,7 +371,7 @@ class StageTasks(LiveTasks):
             yield lambda task: task.due_timers(last)
         if last.drains:
             yield lambda task: task.drain()
-        if self.placed.emitter is None or any(task.writes_rows for task in tasks):
+        if not self.placed.emitters or any(task.writes_rows for task in tasks):
             yield lambda task: task.end_batch()
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:

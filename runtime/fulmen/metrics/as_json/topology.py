@@ -142,7 +142,7 @@ class TopologyJson:
     def _component(self, name: str) -> Json:
         now, plan = self.now, self.now.placed.plan
         sums = {what: self._sum(name, what) for what in STATISTICS}
-        is_spout, is_emitter = name in now.placed.sources, name == now.placed.emitter
+        is_spout, is_emitter = name in now.placed.sources, name in now.placed.emitters
         tasks, keeps = plan.tasks(name), name in now.result_bolts
         return {
             "name": name,

@@ -89,14 +89,14 @@ def _attempt(
 
 
 @lru_cache(maxsize=GIVEN_UP_SHOWN)
-def _shown(metadata: bytes) -> str:
-    return shown_metadata(metadata)
+def _shown(metadata: tuple[tuple[str, bytes], ...]) -> str:
+    return shown_metadata(dict(metadata))
 
 
 def _given_up(one: GivenUp) -> Json:
     return {
         "txid": one.txid,
-        "metadata": _shown(one.metadata),
+        "metadata": _shown(tuple(one.metadata.items())),
         "failures": one.failures,
         "reason": one.reason[:_REASON_CHARACTERS],
     }

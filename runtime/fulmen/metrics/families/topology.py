@@ -238,7 +238,7 @@ def _transactions(now: Snapshot, totals: TransactionTotals) -> Iterator[Metric]:
     rows = [((), float(totals.head_failures))]
     yield _gauge(now, "transaction_head_failures", text, (), rows)
     text = "Messages of the source that are in no transaction yet."
-    lag = [] if totals.lag is None else [((now.placed.emitter or "",), float(totals.lag))]
+    lag = [((source,), float(messages)) for source, messages in totals.lags.items()]
     yield _gauge(now, "source_lag_messages", text, ("component",), lag)
 
 

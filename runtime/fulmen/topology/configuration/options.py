@@ -167,7 +167,7 @@ def configured(
         cls = load_class(own.class_, code_folder)
     except CodeError:  # which is told where an instance of it is made
         return Configuration(config, {**config, **mine})
-    if topology.spec.transactional is not None:
+    if topology.spec.transactional:
         mine = with_guarantee(cls, mine)
     options = options_of(cls, own.config, mine, f"{place}.config", label)
     return Configuration(config, {**config, **mine}, options)
@@ -234,10 +234,13 @@ def _unset(wrong: Sequence[Unset | EqualKeys], path: str, label: str = "") -> It
 
 def _place_of(spec: TopologySpec, name: str) -> tuple[str, str]:
     """Where a component is in its document, and how messages name it."""
-    if spec.transactional is not None and spec.transactional.name == name:
-        return "spec.transactional", f"transactional spout {name!r}"
-    for kind, components in (("spout", spec.spouts), ("bolt", spec.bolts)):
+    listed = (
+        ("spout", "spouts", spec.spouts),
+        ("transactional spout", "transactional", spec.transactional),
+        ("bolt", "bolts", spec.bolts),
+    )
+    for kind, section, components in listed:
         for number, component in enumerate(components):
             if component.name == name:
-                return f"spec.{kind}s[{number}]", f"{kind} {name!r}"
+                return f"spec.{section}[{number}]", f"{kind} {name!r}"
     raise KeyError(name)

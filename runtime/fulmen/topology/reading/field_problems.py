@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
 from operator import getitem
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,6 +21,14 @@ from fulmen.topology.resource import base
 from fulmen.topology.resource.autoscale import CLOCK_TIME
 from fulmen.topology.resource.pods import ARCHIVE_URI, SHA256
 from fulmen.topology.resource.spec import API_VERSION, KIND, GroupingType, Topology
+
+Kind = Literal["spout", "transactional spout", "bolt"]
+SECTIONS: Mapping[str, Kind] = {
+    "spouts": "spout",
+    "transactional": "transactional spout",
+    "bolts": "bolt",
+}
+"""The lists of components in a spec, and what is in them."""
 
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[int | str, ...]
@@ -183,19 +191,15 @@ def path_of(loc: Sequence[int | str]) -> str:
 def who(document: Mapping[Any, Any], loc: Sequence[int | str]) -> str:
     """The component, and its input, that a place in the document belongs to: `bolt 'count': `."""
     match loc:
-        case ("spec", ("spouts" | "bolts") as section, int(index), _, *_):
+        case ("spec", ("spouts" | "transactional" | "bolts") as section, int(index), _, *_):
             raw = document["spec"][section][index]
-            text = component_label(section.removesuffix("s"), index, raw)
+            text = component_label(SECTIONS[section], index, raw)
             match loc[3:]:
                 case ("inputs", int(number), _, *_):
                     text += f", {input_label(number, raw['inputs'][number])}"
                 case _:
                     pass
             return f"{text}: "
-        case ("spec", "transactional", _, *_):
-            return (
-                f"{component_label('transactional spout', 0, document['spec']['transactional'])}: "
-            )
         case _:
             return ""
 
@@ -220,9 +224,7 @@ def _field(loc: Loc) -> str:
 
 
 def _unknown(loc: Loc) -> Statement:
-    if loc[1:] == ("transactional", "inputs") or (
-        loc[1:2] == ("spouts",) and loc[3:] == ("inputs",)
-    ):
+    if loc[1:2] in (("spouts",), ("transactional",)) and loc[3:] == ("inputs",):
         return "a spout has no inputs", "List it under bolts if it receives tuples."
     names = fields_at(Topology, loc[:-1])
     cure = did_you_mean(loc[-1], names) or there_are(names)

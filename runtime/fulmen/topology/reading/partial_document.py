@@ -5,9 +5,15 @@ Checks that take several fields run on parts, so that one mistake does not hide 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from fulmen.topology.reading.field_problems import component_label, input_label, repair
+from fulmen.topology.reading.field_problems import (
+    SECTIONS,
+    Kind,
+    component_label,
+    input_label,
+    repair,
+)
 from fulmen.topology.resource.autoscale import Autoscale, ScheduledWorkers
 from fulmen.topology.resource.spec import (
     BoltSpec,
@@ -16,8 +22,6 @@ from fulmen.topology.resource.spec import (
     TopologySpec,
     TransactionalSpoutSpec,
 )
-
-Kind = Literal["spout", "transactional spout", "bolt"]
 
 MODELS: Mapping[Kind, type[SpoutSpec] | type[TransactionalSpoutSpec] | type[BoltSpec]] = {
     "spout": SpoutSpec,
@@ -75,12 +79,10 @@ class ComponentPart:
 def components_of(document: Any) -> list[ComponentPart]:
     """The components of a document, as far as they can be understood."""
     spec = _mapping(_mapping(document).get("spec"))
-    spouts = enumerate(_list(spec.get("spouts")))
-    bolts = enumerate(_list(spec.get("bolts")))
     parts = [
-        *(_component("spout", f"spec.spouts[{i}]", i, raw) for i, raw in spouts),
-        _component("transactional spout", "spec.transactional", 0, spec.get("transactional")),
-        *(_component("bolt", f"spec.bolts[{i}]", i, raw) for i, raw in bolts),
+        _component(kind, f"spec.{section}[{i}]", i, raw)
+        for section, kind in SECTIONS.items()
+        for i, raw in enumerate(_list(spec.get(section)))
     ]
     return [part for part in parts if part is not None]
 
@@ -91,7 +93,7 @@ def rest_of(document: Any) -> tuple[TopologySpec, frozenset[str]]:
     Those of autoscale begin with `autoscale.`.
     """
     raw = dict(_mapping(_mapping(document).get("spec")))
-    for components in ("spouts", "transactional", "bolts"):
+    for components in SECTIONS:
         raw.pop(components, None)
     spec, wrong = repair(TopologySpec, raw)
     assert spec is not None, "every other field has a default"

@@ -112,7 +112,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "code.sha256": _REPLACE,
     **{f"spouts[].{name}": effect for name, effect in _COMPONENT.items()},
     **{f"bolts[].{name}": effect for name, effect in _COMPONENT.items()},
-    **{f"transactional.{name}": effect for name, effect in _COMPONENT.items()},
+    **{f"transactional[].{name}": effect for name, effect in _COMPONENT.items()},
     "bolts[].blocking": _REPLACE,
     "bolts[].committer": _REPLACE,
     "bolts[].trackResults": _REPLACE,

@@ -31,7 +31,7 @@ def scaled(topology: Topology, workers: int | None) -> Topology:
     update = {
         "workers": workers,
         "spouts": tuple(map(spread, spec.spouts)),
-        "transactional": spec.transactional and spread(spec.transactional),
+        "transactional": tuple(map(spread, spec.transactional)),
         "bolts": tuple(map(spread, spec.bolts)),
     }
     return topology.model_copy(update={"spec": spec.model_copy(update=update)})

@@ -135,7 +135,7 @@ class SpoutSpec(ComponentSpec):
 
 
 class TransactionalSpoutSpec(ComponentSpec):
-    """The source of a transactional topology. `parallelism` is that of its emitters."""
+    """A source of a transactional topology. `parallelism` is that of its emitters."""
 
 
 class BoltSpec(ComponentSpec):
@@ -258,9 +258,10 @@ class TopologySpec(Model):
     spouts: tuple[SpoutSpec, ...] = Field((), max_length=100)
     """The sources of tuples; at least one, unless the topology is transactional."""
 
-    transactional: TransactionalSpoutSpec | None = None
-    """The source of a transactional topology, which has it in place of `spouts`: its batches of
-    tuples are transactions, committed in strict order. Its bolts are BatchBolts and BasicBolts."""
+    transactional: tuple[TransactionalSpoutSpec, ...] = Field((), max_length=100)
+    """The sources of a transactional topology, which has them in place of `spouts`: their tuples
+    are divided into transactions, each with a part of every source, that are committed in strict
+    order. Its bolts are BatchBolts and BasicBolts."""
 
     bolts: tuple[BoltSpec, ...] = Field((), max_length=400)
     """The components that receive tuples."""
@@ -313,7 +314,7 @@ class TopologySpec(Model):
     @property
     def acker_tasks(self) -> int:
         """How many acker tasks there are."""
-        if self.transactional is not None:  # what counts is the transaction
+        if self.transactional:  # what counts is the transaction
             return 0
         return self.workers if self.ackers is None else self.ackers
 
@@ -326,10 +327,9 @@ class TopologySpec(Model):
 
     @property
     def sources(self) -> Iterator[SpoutSpec | TransactionalSpoutSpec]:
-        """What makes tuples of nothing: the spouts, or the transactional spout."""
+        """What makes tuples of nothing: the spouts, or the transactional spouts."""
         yield from self.spouts
-        if self.transactional is not None:
-            yield self.transactional
+        yield from self.transactional
 
     @property
     def components(self) -> Iterator[SpoutSpec | TransactionalSpoutSpec | BoltSpec]:

@@ -53,10 +53,10 @@ def sources(document: Any, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
     is_transactional = any(part.kind == "transactional spout" for part in parts)
     spouts = spec.get("spouts")
     if is_transactional and spouts:
-        message = "a transactional topology has one source, and spouts are others"
+        message = "a transactional topology has transactional sources alone, and spouts are others"
         cure = "Remove spouts, or transactional: those of the two kinds can't be mixed."
         yield Problem("spec.spouts", message, cure)
-    if spec.get("transactional") is None and (spouts is None or spouts in ([], ())):
+    if not spec.get("transactional") and (spouts is None or spouts in ([], ())):
         message = "'spouts' is missing" if spouts is None else "spouts is empty"
         cure = "Add at least one spout: without a source nothing happens."
         yield Problem("spec.spouts", message, cure)

@@ -247,7 +247,7 @@ def with_checkpoint_tasks(topology: Topology, checkpoint_tasks: Mapping[str, int
     return _with_spec(
         topology,
         spouts=tuple(map(fixed, spec.spouts)),
-        transactional=spec.transactional and fixed(spec.transactional),
+        transactional=tuple(map(fixed, spec.transactional)),
         bolts=tuple(map(fixed, spec.bolts)),
     )
 
@@ -273,7 +273,5 @@ def _place(problem: Problem) -> tuple[int, int]:
         return 4, 0
     if problem.path == "spec.bolts":
         return 3, 0
-    if problem.path.startswith("spec.transactional"):
-        return 1, 0
-    match = re.match(r"spec\.(spouts|bolts)\[(\d+)\]", problem.path)
-    return (1 if match[1] == "spouts" else 2, int(match[2])) if match else (0, 0)
+    match = re.match(r"spec\.(spouts|transactional|bolts)\[(\d+)\]", problem.path)
+    return (2 if match[1] == "bolts" else 1, int(match[2])) if match else (0, 0)

@@ -36,6 +36,7 @@ from fulmen.topology.configuration.options import (
     depends_on_options,
 )
 from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.reading.field_problems import SECTIONS
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec, TransactionalSpoutSpec
 from fulmen.topology.validation.event_times import timed_stream
@@ -59,7 +60,7 @@ BASES: dict[str, tuple[type, ...]] = {
     "bolt of a transactional topology": (api.BatchBolt, api.BasicBolt, api.Sink),
 }
 
-LISTED = {"spout": "spouts", TRANSACTIONAL: "transactional", "bolt": "bolts"}
+LISTED = {kind: section for section, kind in SECTIONS.items()}
 Bases = tuple[type, ...]
 Streams = Mapping[str, api.Stream]
 
@@ -352,7 +353,7 @@ def _wrong_kind(part: ComponentPart, cls: type, name: str, wanted_bases: Bases) 
     path = f"{part.path}.class"
     if part.kind == "bolt" and issubclass(cls, api.BatchBolt):
         message = f"{part.label}: {name} is a BatchBolt, which only a transactional topology has"
-        return Problem(path, message, "Give the source as spec.transactional, not under spouts.")
+        return Problem(path, message, "Give the source under spec.transactional, not under spouts.")
     if part.kind == "bolt" and issubclass(cls, BASES["bolt"]):
         message = f"{part.label}: {name} is a bolt that a transactional topology can't have"
         cure = "Derive it from fulmen.BatchBolt or fulmen.BasicBolt: there are no acks to make."

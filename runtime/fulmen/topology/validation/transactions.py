@@ -119,10 +119,10 @@ def transactional_graph(
         sinks: The bolts that are sinks, which are committers, too.
         refused: Bolts whose class can't stand there, of which all is said.
     """
-    source = next((part for part in parts if part.kind == "transactional spout"), None)
-    if source is None:
+    sources = [part.name or "" for part in parts if part.kind == "transactional spout"]
+    if not sources:
         return
-    declared = streams.get(source.name or "", {}).values()
+    declared = [stream for name in sources for stream in streams.get(name, {}).values()]
     attempt_fields = {stream.fields[0] for stream in declared if stream.fields}
     for part in parts:
         if part.kind == "bolt":
@@ -174,7 +174,7 @@ def written_maps(
             yield Problem(f"{part.path}.config.map", message, cure)
         if is_opaque and rule == "transactional":
             message = (
-                f"{part.label}: rule is {rule}, but the source is opaque: what it sends in another"
+                f"{part.label}: rule is {rule}, but a source is opaque: what it sends in another"
                 " attempt would be counted beside what it has sent before"
             )
             yield Problem(f"{part.path}.config.rule", message, "Write rule: opaque.")

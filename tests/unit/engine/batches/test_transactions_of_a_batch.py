@@ -8,15 +8,20 @@ from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.batches.transactions import FIRST_PAUSE, Ledger, Phase, Transactions
 from fulmen.engine.protocol.transaction_work import FailedAttempt
+from fulmen.topology.resource.spec import TransactionalSpoutSpec
 from support.coordinators import Checked, placed
 
 
 @pytest.fixture
 def checked():
     """A coordinator with one transaction that is opened, of a topology with an interval."""
-    made = Checked(placed(batch_interval_millis=1000))
+    it = placed(batch_interval_millis=1000)
+    [spout] = it.topology.spec.spouts
+    sources = (TransactionalSpoutSpec(**spout.model_dump()),)
+    spec = it.topology.spec.model_copy(update={"spouts": (), "transactional": sources})
+    made = Checked(replace(it, topology=it.topology.model_copy(update={"spec": spec})))
     made.it.transactions = Transactions(1, Ledger(), has_commit_phase=True)
-    made.it.transactions.initialize(1, b"")
+    made.it.transactions.initialize(1, {"source": b""})
     return made
 
 
@@ -79,10 +84,9 @@ def test_a_batch_without_a_transaction_that_comes_to_nothing_is_counted(checked)
 
 def test_the_source_says_whether_more_transactions_will_come(checked):
     for is_exhausted in (False, True):
-        checked.it.source_said(is_exhausted=is_exhausted, is_away=False)
+        checked.it.sources_said(exhausted=["source"] * is_exhausted, is_away=False)
         batch(checked)
         assert checked.it.exhausted is is_exhausted
-        assert checked.it.spouts_without_end == ([] if is_exhausted else ["source"])
 
 
 def test_the_seconds_of_a_batch_belong_to_the_phases_of_its_transactions(checked):
@@ -110,7 +114,7 @@ def test_the_pause_of_a_transaction_that_failed_begins_when_its_batch_has_ended(
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_batches_without_transactions_are_the_end_unless_the_source_is_away(checked, is_away):
-    checked.it.source_said(is_exhausted=False, is_away=is_away)
+    checked.it.sources_said(exhausted=[], is_away=is_away)
     for _ in range(2 + IDLE_BATCHES_TO_END):
         batch(checked)
     assert checked.it.has_nothing_more is not is_away

@@ -29,9 +29,9 @@ class Course:
         """A batch begins, before which transactions have been initialized."""
         for _ in range(opens):
             txid, _ = self.transactions.to_initialize()
-            self.transactions.initialize(txid, b"N.")
+            self.transactions.initialize(txid, {"rows": b"N."})
         self.transactions.begin(self.now)
-        self.totals.begin(self.transactions.ledger, self.transactions.active, None, self.now)
+        self.totals.begin(self.transactions.ledger, self.transactions.active, {}, self.now)
 
     def finish(self, *failed, run=1.0, commit=0.5):
         """It counts; `failed` are txids that a component failed."""

@@ -14,10 +14,11 @@ from fulmen.engine.batches.transactions import (
     FIRST_PAUSE,
     GIVEN_UP_KEPT,
     METADATA_SHOWN,
+    Ledger,
     shown_metadata,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
-from support.transaction_world import World
+from support.transaction_world import SOURCE, World
 
 INDICES = st.lists(st.integers(0, 5), max_size=3)
 EVENTS = st.one_of(
@@ -278,13 +279,22 @@ def test_a_batch_without_transactions_blames_nobody():
     assert (made.it.ended, made.it.ledger.failures) == ("", {})
 
 
-def test_metadata_are_asked_for_in_order_with_those_before():
+def test_metadata_are_asked_for_in_order_with_the_last_of_each_source():
     made = world(most=2)
-    assert made.it.to_initialize() == (1, None)
-    made.it.initialize(1, b"one")
-    assert made.it.to_initialize() == (2, b"one")
-    made.it.initialize(2, b"two")
+    assert made.it.to_initialize() == (1, {})
+    made.it.initialize(1, {"a": b"one", "b": b"first"})
+    assert made.it.to_initialize() == (2, {"a": b"one", "b": b"first"})
+    made.it.initialize(2, {"a": b"two"})
     assert made.it.to_initialize() is None
+    assert made.it.ledger.parts_before(3) == {"a": b"two", "b": b"first"}
+
+
+def test_metadata_of_a_source_are_kept_while_transactions_without_it_are_committed():
+    ledger = Ledger(metadata={1: {"a": b"1", "b": b"1"}, 2: {"a": b"2"}, 3: {"a": b"3"}})
+    ledger = ledger.with_committed(1).with_committed(2, is_dropped=True)
+    assert ledger.metadata == {2: {"a": b"2", "b": b"1"}, 3: {"a": b"3"}}
+    assert ledger.given_up[0].metadata == {"a": b"2"}
+    assert ledger.without({"a"}).metadata == {2: {"b": b"1"}, 3: {}}
 
 
 def test_the_metadata_of_the_last_committed_one_are_kept_for_the_next():
@@ -292,7 +302,7 @@ def test_the_metadata_of_the_last_committed_one_are_kept_for_the_next():
     made.to_the_end()
     made.begin_driver()
     txid, previous = made.it.to_initialize()
-    assert (txid, pickle.loads(previous)) == (2, (1, 1))
+    assert (txid, pickle.loads(previous[SOURCE])) == (2, (1, 1))
     assert made.it.is_settled
 
 
@@ -317,4 +327,5 @@ def test_attempts_of_a_later_driver_are_greater():
 )
 def test_a_message_shows_metadata_as_far_as_they_are_short_and_can_be_read(metadata, shown):
     assert len(shown) <= METADATA_SHOWN
-    assert shown_metadata(metadata) == shown
+    assert shown_metadata({"rows": metadata}) == shown
+    assert shown_metadata({"a": metadata, "b": pickle.dumps(1)}) == f"'a': {shown}, 'b': metadata 1"

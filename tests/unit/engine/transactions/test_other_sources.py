@@ -155,8 +155,8 @@ def test_transactions_that_a_renamed_source_had_begun_are_dropped_and_their_txid
     lived(transactional(rows("xy"), "lines"), store, observer=notes)
     assert WRITTEN == [(1, "a"), (4, "x"), (5, "y")]
     assert notes.told[0] == (
-        "the transactional spout of before is not in the topology any more: transactions that it"
-        " had begun are dropped (txids 2 to 3)"
+        "a transactional spout of before is not in the topology any more: what it had in"
+        " transactions that were begun is dropped (txids 2 to 3)"
     )
     assert notes.told[1].startswith(
         "the transactional spout 'rows' of the checkpoint is not in the topology. Where it was in"
@@ -185,6 +185,40 @@ def test_a_source_that_goes_and_comes_back_begins_with_nothing_and_with_the_next
     lived(ordinary(), store)
     lived(transactional(rows("ab")), store)
     assert WRITTEN == [(1, "a"), (4, "a"), (5, "b")]
+
+
+def two(first="abc", second="xyz", **spec):
+    """Two sources, or one of the two."""
+    names = {name: text for name, text in (("rows", first), ("more", second)) if text}
+    (name, text), *others = names.items()
+    builder = TransactionalTopologyBuilder("topology", name, rows(text), **spec)
+    write = builder.set_bolt("write", Write).global_grouping(name)
+    for other, text_of_other in others:
+        builder.set_spout(other, rows(text_of_other))
+        write.global_grouping(other)
+    return builder
+
+
+def test_a_source_comes_beside_another_which_goes_on():
+    store = new_store()
+    lived(two(second=""), store, batches=2)  # 1 is committed
+    lived(two(), store)
+    assert WRITTEN[0] == (1, "a")
+    assert sorted("".join(text for _, text in WRITTEN)) == list("abcxyz")
+    assert [txid for txid, _ in WRITTEN] == list(range(1, len(WRITTEN) + 1))
+
+
+def test_what_a_source_that_goes_had_begun_is_dropped_and_the_others_go_on():
+    store, notes = new_store(), Notes()
+    lived(two(max_spout_pending=3), store, batches=2)  # 1 is committed; 2 and 3 are begun
+    driver = lived(two(first=""), store, observer=notes)
+    assert WRITTEN[1:] == [(2, "y"), (3, "z")]
+    assert sorted(WRITTEN[0][1]) == ["a", "x"]
+    assert notes.told[0].endswith("transactions that were begun is dropped (txids 2 to 3)")
+    assert kept(driver) == {"more"}
+    WRITTEN.clear()
+    lived(two(), store)  # the one that was gone begins with nothing
+    assert "".join(text for _, text in WRITTEN) == "abc"
 
 
 def test_spouts_give_way_to_a_transactional_one():

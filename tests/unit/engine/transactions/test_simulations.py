@@ -20,7 +20,7 @@ from support import seeds
 from support.chaos import Chaos, DriverDied, chaotic
 from support.engine_runs import Steady, make_driver, new_store
 from support.outside_stores import STORES
-from support.troubled_parts import SPOUTS, Trouble, kept, stored, troubled
+from support.troubled_parts import KINDS, Trouble, kept, stored, troubled
 
 COUNTED = {"pass": 1, "partial": 1, "first": 1, "behind": 2, "last": 1}
 """Bolts that keep state, and how often they see each row."""
@@ -76,7 +76,7 @@ class World:
     def topology(self):
         return troubled(
             self.kind,
-            {"store": self.name, "opaque": self.kind == "opaque", "keeps": self.keeps},
+            {"store": self.name, "opaque": "opaque" in self.kind, "keeps": self.keeps},
             self.partitions,
             workers=self.choose.randint(1, 3),
             max_spout_pending=1 if self.keeps else self.choose.choice((1, 2, 3, 5)),
@@ -144,7 +144,7 @@ def simulate(seed, kind):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kind", SPOUTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_row_is_stored_exactly_once(kind):
     for seed in seeds.several(WORLDS):
         with seeds.generator(seed):

@@ -196,25 +196,25 @@ def uncommitted():
 
 def test_changes_are_kept_until_their_transaction_may_be_committed():
     it = uncommitted()
-    assert not it.begin(TransactionWork([Opened(ONE, b"")]))
+    assert not it.begin(TransactionWork([Opened(ONE, {})]))
     it.hold(CHANGE)
     assert it.take() == {}
     assert not it.begin(TransactionWork(commits=ONE, waiting=[ONE]))
     it.hold({"state.2.0": (b"y", 0)})
     assert it.take() == {**CHANGE, "state.2.0": (b"y", 0)}
-    assert not it.is_undone(TransactionWork([Opened(TWO, b"")], committed=1))
-    assert it.is_undone(TransactionWork([Opened(AGAIN, b"")]))
+    assert not it.is_undone(TransactionWork([Opened(TWO, {})], committed=1))
+    assert it.is_undone(TransactionWork([Opened(AGAIN, {})]))
 
 
 def test_a_task_that_was_made_after_it_had_processed_an_attempt_does_not_commit_it():
     it = uncommitted()
     assert it.begin(TransactionWork(commits=ONE, waiting=[ONE]))
-    it.begin(TransactionWork([Opened(AGAIN, b"")]))
+    it.begin(TransactionWork([Opened(AGAIN, {})]))
     assert not it.begin(TransactionWork(commits=AGAIN, waiting=[AGAIN]))
 
 
 def test_a_task_that_has_changed_nothing_is_left_alone_when_an_attempt_fails():
     it = uncommitted()
-    it.begin(TransactionWork([Opened(ONE, b"")]))
+    it.begin(TransactionWork([Opened(ONE, {})]))
     it.hold({"engine": (b"x", 1)})
-    assert not it.is_undone(TransactionWork([Opened(AGAIN, b"")]))
+    assert not it.is_undone(TransactionWork([Opened(AGAIN, {})]))

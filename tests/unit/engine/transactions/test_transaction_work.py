@@ -12,9 +12,10 @@ from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 ATTEMPTS = st.builds(
     TransactionAttempt, st.integers(1, 2**70), st.integers(1, 2**32).map(lambda n: n << 32 | 7)
 )
+PARTS = st.dictionaries(st.text(), st.binary(), max_size=3)
 WORK = st.builds(
     TransactionWork,
-    processes=st.lists(st.builds(Opened, ATTEMPTS, st.binary(), st.booleans()), max_size=4),
+    processes=st.lists(st.builds(Opened, ATTEMPTS, PARTS, st.booleans()), max_size=4),
     commits=st.none() | ATTEMPTS,
     waiting=st.lists(ATTEMPTS, max_size=4),
     committed=st.integers(0, 2**70),
@@ -52,7 +53,7 @@ def test_that_something_waits_is_told_although_there_is_nothing_to_do():
 def test_what_is_given_up_is_not_finished():
     first, second = TransactionAttempt(1, 1), TransactionAttempt(2, 2)
     work = TransactionWork(
-        [Opened(first, b"", is_dropped=True), Opened(second, b"")], commits=TransactionAttempt(9, 9)
+        [Opened(first, {}, is_dropped=True), Opened(second, {})], commits=TransactionAttempt(9, 9)
     )
     assert work.finishing(in_commit_phase=False) == [second]
     assert work.finishing(in_commit_phase=True) == (TransactionAttempt(9, 9),)

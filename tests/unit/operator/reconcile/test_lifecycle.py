@@ -112,7 +112,7 @@ def test_one_pod_has_no_place_for_more_workers_than_slots_nor_for_pods_of_theirs
 TRANSACTIONAL = {
     **CODE,
     "spec.spouts": ABSENT,
-    "spec.transactional": {"name": "sentences", "class": "wordcount.A", "parallelism": 3},
+    "spec.transactional": [{"name": "sentences", "class": "wordcount.A", "parallelism": 3}],
 }
 
 
@@ -136,8 +136,7 @@ def test_a_transactional_topology_has_its_emitters_in_the_status():
 def test_a_transactional_topology_keeps_the_tasks_of_its_emitters():
     cluster = FakeCluster(TRANSACTIONAL)
     cluster.settle()
-    fewer = TRANSACTIONAL["spec.transactional"] | {"parallelism": 2}
-    cluster.change({**TRANSACTIONAL, "spec.transactional": fewer})
+    cluster.change({**TRANSACTIONAL, "spec.transactional.0.parallelism": 2})
     cluster.settle()
     components = {c["name"]: c for c in cluster.status["components"]}
     assert (components["sentences"]["tasks"], components["sentences"]["executors"]) == (3, 2)

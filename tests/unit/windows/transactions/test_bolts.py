@@ -208,4 +208,4 @@ def test_maps_of_two_bolts_and_rules_that_are_not_the_sources_are_told():
         run(builder)
     told = str(raised.value)
     assert "bolt 'two': bolt 'one' writes to map 'n' as well" in told
-    assert "bolt 'two': rule is transactional, but the source is opaque" in told
+    assert "bolt 'two': rule is transactional, but a source is opaque" in told

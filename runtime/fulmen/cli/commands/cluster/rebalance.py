@@ -131,11 +131,9 @@ def _components(spec: Json) -> dict[str, tuple[str, Json]]:
     """Every spout and bolt, and its path in a JSON patch."""
     listed = [
         (f"/spec/{kind}/{i}", component)
-        for kind in ("spouts", "bolts")
+        for kind in ("spouts", "transactional", "bolts")
         for i, component in enumerate(spec.get(kind, ()))
     ]
-    if source := spec.get("transactional"):
-        listed.insert(0, ("/spec/transactional", source))
     return {component["name"]: (path, component) for path, component in listed}
 
 

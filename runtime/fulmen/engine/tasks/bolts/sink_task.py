@@ -101,7 +101,7 @@ class SinkTask(BoltTask):
         config = self.placed.component(self.component).config
         options, kept = self.context.options, type(self.instance).guarantees
         chosen = guarantee_of(
-            type(self.instance), options, config, is_transactional=self.placed.emitter is not None
+            type(self.instance), options, config, is_transactional=bool(self.placed.emitters)
         )
         if chosen not in kept:
             self._refuse_guarantee(chosen)

@@ -154,7 +154,7 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         self.uncommitted = Uncommitted(self.placed)
         self._state = self.guarded("restoring self.state", lambda: KeyedState.restore(journals))
         self._given_up: set[TransactionAttempt] = set()
-        self._is_opaque = is_opaque(self.placed)
+        self._opaque = opaque_source(self.placed)
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
@@ -185,9 +185,8 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         """What stores may be written for, and what they are to have."""
         if work.phase is None or self.component not in self.placed.commit_phase:
             return CommitPhase()
-        source = self.placed.emitter or ""
-        known = frozenset(self._maps)
-        return replace(work.phase, known=known, source=source, is_opaque=self._is_opaque)
+        source, known = self.placed.emitters[0], frozenset(self._maps)
+        return replace(work.phase, known=known, source=source, opaque=self._opaque)
 
     def finish_beside(self, attempt: TransactionAttempt) -> None:
         """Have the attempt's instance finished in a thread, if it is here and waits for that."""
@@ -364,11 +363,13 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         self.instances = {}
 
 
-def is_opaque(placed: PlacedTopology) -> bool:
-    """Whether the source may send other tuples in another attempt."""
-    if placed.emitter is None:
-        return False
-    spec, folder = placed.component(placed.emitter), placed.code_folder
+def opaque_source(placed: PlacedTopology) -> str:
+    """A source that may send other tuples in another attempt; empty: there is none."""
+    return next((name for name in placed.emitters if _is_opaque(placed, name)), "")
+
+
+def _is_opaque(placed: PlacedTopology, source: str) -> bool:
+    spec, folder = placed.component(source), placed.code_folder
     if spec.instance is not None:
         return isinstance(create(spec, folder), OpaquePartitionedTransactionalSpout)
     return issubclass(load_class(spec.class_, folder), OpaquePartitionedTransactionalSpout)

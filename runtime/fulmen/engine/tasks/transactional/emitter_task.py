@@ -48,7 +48,7 @@ Ends = tuple[tuple[int, Any], ...]
 """Of one partition: (txid, metadata), ascending."""
 
 
-_UNREADABLE = object()
+_NO_PART = object()
 
 
 def _emit_of(partition: int) -> str:
@@ -125,20 +125,23 @@ class EmitterTask(TransactionalTask):
         summary.exhausted[self.task] = self.exhausted or None
 
     def _metadata(self, opened: Opened) -> Any:
+        part = opened.metadata.get(self.component)
+        if part is None:
+            return _NO_PART
         try:
-            return pickle.loads(opened.metadata)
+            return pickle.loads(part)
         except PASSED_ON:
             raise
         except BaseException as e:  # an author's class
             crash = self.attempt_raised(opened.attempt, e, "reading the metadata")
             if crash is not None:
                 raise crash from e
-            return _UNREADABLE
+            return _NO_PART
 
     def _parts(self, opened: Opened, metadata: Any) -> Iterator[tuple[str, Callable[[], None]]]:
         """What the emitter is called for, and the calls, one for each partition."""
         attempt = opened.attempt
-        if metadata is _UNREADABLE:
+        if metadata is _NO_PART:
             return
         if isinstance(self.instance, OpaquePartitionedTransactionalSpout):
             for partition in self._partitions(metadata):
