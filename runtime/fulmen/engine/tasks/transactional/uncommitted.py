@@ -62,8 +62,8 @@ class Uncommitted:
         self._has_changes |= bool(changed)
 
     def lose(self) -> None:
-        """The attempt has failed, and may have changed anything."""
-        self._has_changes = True
+        """The attempt has failed, and may have changed anything, if it was alone."""
+        self._has_changes |= self.is_possible
 
     @property
     def is_possible(self) -> bool:
