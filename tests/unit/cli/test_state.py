@@ -127,7 +127,7 @@ def test_a_key_of_the_state_is_taken_out_and_the_topology_goes_on_without_it(ful
     before = fulmen("state", "kept", "count").stdout.splitlines()
     key = before[0].split()[0]
     refused = fulmen("state", "kept", "count", "--remove")
-    assert (refused.exit_code, "--remove is for" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--remove needs" in refused.stderr) == (2, True)
     result = fulmen("state", "kept", "count", "--key", key, "--remove")
     assert (result.exit_code, result.stderr[:12]) == (0, "1 taken out "), result.output
     assert fulmen("run", file, *options).exit_code == 0
@@ -206,7 +206,7 @@ def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_pat
     assert fulmen("run", file, *options).exit_code == 0
     whole = fulmen("state", "kept", "count", "--unreadable", "--code-folder", tmp_path)
     assert (whole.exit_code, whole.stdout) == (0, "")
-    assert whole.stderr == "all that 'count' keeps can be read.\n"
+    assert whole.stderr == "everything that 'count' keeps is readable.\n"
     code.write_text(code.read_text().replace("class Odd", "class Other"))
     shown = fulmen("state", "kept", "count", "--unreadable", "--code-folder", tmp_path)
     assert "  state  'a'  AttributeError: Can't get attribute 'Odd'" in shown.stdout
