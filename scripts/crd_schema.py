@@ -8,6 +8,7 @@ Schema = dict[str, Any]
 
 LIST_KEYS = {
     "spec.spouts": "name",
+    "spec.transactional": "name",
     "spec.bolts": "name",
     "spec.env": "name",
     "spec.driver.env": "name",

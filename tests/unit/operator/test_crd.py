@@ -71,6 +71,12 @@ def test_keys_of_lists_are_required(place, schema):
         assert key in schema["items"]["required"]
 
 
+@pytest.mark.parametrize(("place", "schema"), ALL, ids=IDS)
+def test_rules_ask_for_what_was_only_of_entries_that_can_be_told_apart(place, schema):
+    rules = json.dumps(schema.get("items", {}).get("x-kubernetes-validations", []))
+    assert "oldSelf" not in rules or schema["x-kubernetes-list-type"] == "map"
+
+
 def test_every_rule_and_key_has_its_place():
     module = script("crd_schema")
     known = {place for place, _ in ALL} | {""}
