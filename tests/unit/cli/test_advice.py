@@ -216,8 +216,8 @@ def test_state_in_a_global_variable(run, fulmen):
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == (
         "component 'countsinaglobal' has nothing in self.state. What is kept in a global variable, "
-        "or in a field of the class itself, is lost with its process. --fields shows the fields of "
-        "its instances.\n"
+        "or in a field of the class itself, is lost with its process. --show fields shows the "
+        "fields of its instances.\n"
     )
 
 

@@ -41,15 +41,17 @@ def test_the_largest_values_are_shown_with_top(fulmen, kept):
 
 
 def test_the_fields_of_a_spout_are_shown_task_by_task(fulmen, kept):
-    result = fulmen("state", "kept", "letters", "--fields", "--key", "count")
+    result = fulmen("state", "kept", "letters", "--show", "fields", "--key", "count")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == "task 0  count  13\ntask 1  count  13\n"
-    entries = json.loads(fulmen("state", "kept", "letters", "--fields", "-o", "json").stdout)
+    entries = json.loads(
+        fulmen("state", "kept", "letters", "--show", "fields", "-o", "json").stdout
+    )
     assert {"key": "count", "value": 13, "task": 0} in entries
 
 
 def test_a_field_that_is_not_there(fulmen, kept):
-    result = fulmen("state", "kept", "letters", "--fields", "--key", "cuont")
+    result = fulmen("state", "kept", "letters", "--show", "fields", "--key", "cuont")
     assert (result.exit_code, result.stderr) == (
         1,
         "Error: component 'letters' has no field 'cuont'.\n",
@@ -102,21 +104,22 @@ def test_a_component_without_keyed_state(fulmen, kept):
 
 
 @pytest.mark.parametrize(
-    ("component", "kind", "which"), [("tumbling", "--windows", 1), ("visits", "--timers", -1)]
+    ("component", "kind", "which"),
+    [("tumbling", "windows", 1), ("visits", "timers", -1)],
 )
 def test_windows_and_timers_of_a_key_are_taken_out_and_those_of_others_stay(
     fulmen, timed, component, kind, which
 ):
     def listed():
-        return fulmen("state", timed, component, kind).stdout.splitlines()
+        return fulmen("state", timed, component, "--show", kind).stdout.splitlines()
 
     before = listed()
     key = before[0].split("  ")[which]
     taken = [line for line in before if f"  {key}" in line]
-    result = fulmen("state", timed, component, kind, "--key", key, "--remove")
+    result = fulmen("state", timed, component, "--show", kind, "--key", key, "--remove")
     assert (result.exit_code, len(result.stdout.splitlines())) == (0, len(taken)), result.output
     assert listed() == [line for line in before if line not in taken] != []
-    again = fulmen("state", timed, component, kind, "--key", key, "--remove")
+    again = fulmen("state", timed, component, "--show", kind, "--key", key, "--remove")
     assert (again.exit_code, "of the key" in again.stderr) == (1, True)
 
 
@@ -167,7 +170,7 @@ def test_a_component_a_key_or_a_checkpoint_that_is_not_there_is_told(
 
 
 def test_nothing_was_dropped(fulmen, kept):
-    result = fulmen("state", kept, "letters", "--dropped")
+    result = fulmen("state", kept, "letters", "--show", "dropped")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "nothing of 'letters' was dropped.\n"
 
@@ -182,20 +185,14 @@ def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
     driver = make_driver(builder, store=store, jobs=Losing(4, failed, store)).start()
     driver.run(Stop(when_drained=True))
     driver.close()
-    first, *below = fulmen("state", "kept", "source", "--dropped").stdout.splitlines()
+    first, *below = fulmen("state", "kept", "source", "--show", "dropped").stdout.splitlines()
     assert first.startswith("task 0  1  {'stream': 'default', 'values': [0], ")
     assert "'cause': 'the process failed'" in first
     assert below == [f"    {line}" for line in traceback.splitlines()]
-    (entry,) = json.loads(fulmen("state", "kept", "source", "--dropped", "-o", "json").stdout)
-    assert entry["value"]["traceback"] == traceback
-
-
-def test_fields_and_dropped_tuples_are_not_shown_together(fulmen, kept):
-    result = fulmen("state", kept, "letters", "--dropped", "--fields")
-    assert (result.exit_code, result.stderr) == (
-        2,
-        "Error: --fields, --dropped, --windows, --timers and --unreadable: give one of them.\n",
+    (entry,) = json.loads(
+        fulmen("state", "kept", "source", "--show", "dropped", "-o", "json").stdout
     )
+    assert entry["value"]["traceback"] == traceback
 
 
 def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_path):
@@ -204,20 +201,20 @@ def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_pat
     keep(code, "Odd() if letter == 'a' else 1", "\n\nclass Odd:\n    pass\n")
     options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
     assert fulmen("run", file, *options).exit_code == 0
-    whole = fulmen("state", "kept", "count", "--unreadable", "--code-folder", tmp_path)
+    whole = fulmen("state", "kept", "count", "--show", "unreadable", "--code-folder", tmp_path)
     assert (whole.exit_code, whole.stdout) == (0, "")
     assert whole.stderr == "everything that 'count' keeps is readable.\n"
     code.write_text(code.read_text().replace("class Odd", "class Other"))
-    shown = fulmen("state", "kept", "count", "--unreadable", "--code-folder", tmp_path)
+    shown = fulmen("state", "kept", "count", "--show", "unreadable", "--code-folder", tmp_path)
     assert "  state  'a'  AttributeError: Can't get attribute 'Odd'" in shown.stdout
-    refused = fulmen("state", "kept", "count", "--unreadable", "--remove")
+    refused = fulmen("state", "kept", "count", "--show", "unreadable", "--remove")
     assert (refused.exit_code, "--code-folder" in refused.stderr) == (2, True)
-    arguments = ["kept", "count", "--unreadable", "--remove", "--code-folder", tmp_path]
+    arguments = ["kept", "count", "--show", "unreadable", "--remove", "--code-folder", tmp_path]
     assert fulmen("state", *arguments).stderr.startswith("1 taken out of file://")
     left = fulmen("state", "kept", "count", "--code-folder", tmp_path)
     assert sorted(left.stdout.splitlines()) == ["b  1", "c  1", "d  1", "e  1"]
     refused = fulmen("state", "kept", "count", "--remove")
-    assert (refused.exit_code, "--unreadable" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--show unreadable" in refused.stderr) == (2, True)
 
 
 def test_no_store_is_accepted_for_a_component_that_writes_to_none(fulmen, kept):
@@ -249,7 +246,7 @@ def timed(tmp_path):
 
 
 def test_windows_are_listed_with_their_keys(fulmen, timed):
-    result = fulmen("state", timed, "tumbling", "--windows")
+    result = fulmen("state", timed, "tumbling", "--show", "windows")
     assert result.exit_code == 0, result.output
     first, second, third = result.stdout.splitlines()
     assert [line[:23] for line in (first, second, third)] == [
@@ -260,7 +257,7 @@ def test_windows_are_listed_with_their_keys(fulmen, timed):
     names = ("ann", "bob", "ann")
     assert all(f"  {n}  " in line for n, line in zip(names, (first, second, third), strict=True))
     [bob] = json.loads(
-        fulmen("state", timed, "tumbling", "--windows", "--key", "bob", "-o", "json").stdout
+        fulmen("state", timed, "tumbling", "--show", "windows", "--key", "bob", "-o", "json").stdout
     )
     assert (bob["key"], bob["window_start"], bob["task"]) == (["bob"], NOON, 0)
 
@@ -272,28 +269,35 @@ def test_of_a_large_collection_a_line_says_how_many_it_has():
 
 
 def test_sessions_are_listed_from_their_start_to_their_end(fulmen, timed):
-    result = fulmen("state", timed, "visits", "--windows", "--key", "ann")
+    result = fulmen("state", timed, "visits", "--show", "windows", "--key", "ann")
     text = "2024-05-01 12:00:00 UTC to 2024-05-01 12:41:00 UTC  ann  "
     assert result.stdout.startswith(text), result.output
 
 
 def test_timers_are_listed_the_next_one_first(fulmen, timed):
-    lines = fulmen("state", timed, "visits", "--timers").stdout.splitlines()
+    lines = fulmen("state", timed, "visits", "--show", "timers").stdout.splitlines()
     assert [line.partition(" UTC  ")[0] for line in lines] == [
         "2024-05-01 12:31:00.001",
         "2024-05-01 12:41:00.001",
     ]
-    entries = json.loads(fulmen("state", timed, "visits", "--timers", "-o", "json").stdout)
+    entries = json.loads(fulmen("state", timed, "visits", "--show", "timers", "-o", "json").stdout)
     assert [entry["at"] for entry in entries] == [NOON + 31 * 60_000 + 1, NOON + 41 * 60_000 + 1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["clicks", "--windows"], 1, "component 'clicks' has no open windows of an Aggregate."),
-        (["visits", "--timers", "--key", "x"], 1, "'visits' has no timers of the key 'x'."),
-        (["visits", "--timers", "--windows"], 2, "--unreadable: give one of them."),
-        (["visits", "--timers", "--top", "1"], 2, "--top is for values, and not for --windows"),
+        (
+            ["clicks", "--show", "windows"],
+            1,
+            "component 'clicks' has no open windows of an Aggregate.",
+        ),
+        (["visits", "--show", "timers", "--key", "x"], 1, "'visits' has no timers of the key 'x'."),
+        (
+            ["visits", "--show", "timers", "--top", "1"],
+            2,
+            "--top is for values, and not for windows",
+        ),
     ],
 )
 def test_what_is_wrong_about_windows_and_timers_is_said(fulmen, timed, arguments, code, message):

@@ -69,7 +69,7 @@ def test_a_run_its_log_and_what_is_read_of_it_obey_no_data(ran, fulmen, tmp_path
     [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
     why = fulmen("why", "--report", "r.json")
     assert f"ValueError: {shown}" in why.stdout
-    state = [fulmen("state", "kept", "counts", *options) for options in ([], ["--fields"])]
+    state = [fulmen("state", "kept", "counts", *options) for options in ([], ["--show", "fields"])]
     for text in (ran.stderr, ran.stdout, log.read_text(), why.stdout, *(s.stdout for s in state)):
         assert is_harmless(text)
 

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,24 @@ from fulmen.topology.resource.spec import ACKER
 from fulmen.visible import visible
 
 
+class Kind(StrEnum):
+    """What of a component is shown, or taken out."""
+
+    STATE = "state"
+    FIELDS = "fields"
+    WINDOWS = "windows"
+    TIMERS = "timers"
+    DROPPED = "dropped"
+    UNREADABLE = "unreadable"
+
+
+Read = Callable[[Store, str], CommittedState]
+
+OF_TIME = (Kind.WINDOWS, Kind.TIMERS)
+WITH_KEYS = (Kind.STATE, *OF_TIME)
+"""Those of which one key can be taken out."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One key of the state of one task, or one of its fields."""
@@ -50,37 +69,21 @@ class Entry:
 @click.argument("checkpoint")
 @click.argument("component")
 @click.option(
-    "--fields",
-    "is_fields",
-    is_flag=True,
-    help="Show the fields of the instances, such as a spout's position, instead of self.state.",
-)
-@click.option(
-    "--dropped",
-    "is_dropped",
-    is_flag=True,
-    help="Show the tuples of a spout that were dropped because they kill their workers.",
-)
-@click.option(
-    "--windows",
-    "is_windows",
-    is_flag=True,
-    help="Show the windows of an Aggregate: when each begins, its key, and what is kept of it.",
-)
-@click.option(
-    "--timers", "is_timers", is_flag=True, help="Show the timers of a bolt, the next one first."
-)
-@click.option(
-    "--unreadable",
-    "is_unreadable",
-    is_flag=True,
-    help="Show what of its state, fields and message ids can't be read any more, and why.",
+    "--show",
+    type=click.Choice([kind.value for kind in Kind]),  # of an enum click takes the names
+    default=Kind.STATE.value,
+    callback=lambda _context, _option, value: Kind(value),
+    show_default=True,
+    help="What is shown. state: self.state. fields: those of the instances, such as a spout's"
+    " position. windows: the open ones of an Aggregate. timers: those of a bolt, the next one"
+    " first. dropped: tuples of a spout that kill their workers. unreadable: what of its state,"
+    " fields and message ids can't be read any more, and why.",
 )
 @click.option(
     "--remove",
     "removes",
     is_flag=True,
-    help="Take what --unreadable shows, or a --key of the state, its --windows or its --timers, out"
+    help="Take what --show unreadable shows, or a --key of the state, of windows or of timers, out"
     " of the checkpoint.",
 )
 @click.option(
@@ -121,11 +124,7 @@ class Entry:
 def state(  # noqa: C901 (each option once)
     checkpoint: str,
     component: str,
-    is_fields: bool,
-    is_dropped: bool,
-    is_windows: bool,
-    is_timers: bool,
-    is_unreadable: bool,
+    show: Kind,
     removes: bool,
     accepts_store: bool,
     above: int | None,
@@ -137,16 +136,17 @@ def state(  # noqa: C901 (each option once)
 ) -> None:
     """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
 
-    With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
-    of a spout that were dropped: stream, values, message id, cause, traceback if any, and when.
-    With --windows, show the windows of an Aggregate that are open, and with --timers the timers of
-    a bolt: when they are due by event time, or in seconds of the batch clock.
+    With --show fields, show the fields of its instances instead, task by task. With --show dropped,
+    show the tuples of a spout that were dropped: stream, values, message id, cause, traceback if
+    any, and when. With --show windows, show the windows of an Aggregate that are open: when each
+    begins, its key, and what is kept of it. With --show timers, show when the timers of a bolt are
+    due by event time, or in seconds of the batch clock.
 
-    With --unreadable, show each key, field, timer, message id and metadata that can't be read, as
-    its class is gone, or was changed, or can be pickled and not unpickled; with --remove as well,
-    take these out for good. A driver that runs ends then, and the next one goes on without them.
-    With --remove and --key, a key of the state is taken out; with --windows or --timers as well,
-    the key's windows or its timer.
+    With --show unreadable, show each key, field, timer, message id and metadata that can't be read,
+    as its class is gone, or was changed, or can be pickled and not unpickled. With --remove as
+    well, take these out for good: a driver that runs ends then, and the next one goes on without
+    them. With --remove and --key, a key of the state is taken out; with --show windows or timers
+    as well, the key's windows or its timer.
 
     With --accept-store, nothing is shown: the checkpoint goes on with a store that was set back, or
     with one that is ahead, after a topology has stopped because of that. With --forget, the state
@@ -156,16 +156,11 @@ def state(  # noqa: C901 (each option once)
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
     read only your own.
     """
-    if is_fields + is_dropped + is_windows + is_timers + is_unreadable > 1:
+    if top is not None and show in OF_TIME:
+        raise BadInput("--top is for values, and not for windows and timers.")
+    if removes and show is not Kind.UNREADABLE and (key is None or show not in WITH_KEYS):
         raise BadInput(
-            "--fields, --dropped, --windows, --timers and --unreadable: give one of them."
-        )
-    if top is not None and (is_windows or is_timers):
-        raise BadInput("--top is for values, and not for --windows and --timers.")
-    if removes and not is_unreadable and (key is None or is_fields or is_dropped):
-        raise BadInput(
-            "--remove needs --unreadable, or a --key of the state, its --windows or"
-            " its --timers: give one of them."
+            "--remove needs --show unreadable, or a --key of the state, of windows or of timers."
         )
     if above is not None and not accepts_store:
         raise BadInput("--above is for --accept-store: give both.")
@@ -185,30 +180,30 @@ def state(  # noqa: C901 (each option once)
             done = accept_store(store, component, above or 0, _who("--accept-store"))
         echo(f"{uri}: {done}.", err=True)
         return
-    if is_unreadable:
+    if show is Kind.UNREADABLE:
         _unreadable(checkpoint, component, code_folder, removes=removes)
         return
     if removes:
         assert key is not None
-        _remove(checkpoint, component, key, code_folder, is_timers=is_timers, is_windows=is_windows)
+        _remove(checkpoint, component, key, code_folder, show)
         return
     as_json = output == "json"
-    if is_windows or is_timers:
-        _times(checkpoint, component, key, code_folder, is_timers=is_timers, as_json=as_json)
+    if show in OF_TIME:
+        _times(checkpoint, component, key, code_folder, show, as_json=as_json)
         return
-    read = read_fields if is_fields else read_dropped if is_dropped else read_state
+    read, as_table = VALUES[show]
     uri, folder = _source(checkpoint, code_folder)
     with folder:
-        if key is not None and read is read_state:
+        if key is not None and show is Kind.STATE:
             read = partial(read_key, text=key)
         entries = list(_entries(_read(Store.open(uri), component, read)))
         if not entries and key is None:
-            nothing = f"nothing of {component!r} was dropped." if is_dropped else None
-            echo(nothing or _nothing(component, is_fields), err=True)
+            echo(_nothing(component, show), err=True)
         if key is not None:
             entries = [entry for entry in entries if str(entry.key) == key]
             if not entries:
-                what = f"no field {key!r}" if is_fields else f"no key {key!r} in its state"
+                is_field = show is Kind.FIELDS
+                what = f"no field {key!r}" if is_field else f"no key {key!r} in its state"
                 raise FulmenError(f"component {component!r} has {what}.")
         if top is not None:
             entries = _largest(entries, top)
@@ -216,8 +211,7 @@ def state(  # noqa: C901 (each option once)
             content = [plain(vars(entry)) for entry in entries]
             echo(json.dumps(content, indent=2, ensure_ascii=False))
             return
-        show = _fields_table if is_fields else _dropped_table if is_dropped else _table
-        for line in show(entries):
+        for line in as_table(entries):
             echo(visible(line))
 
 
@@ -226,10 +220,11 @@ def _times(
     component: str,
     key: str | None,
     code_folder: Path | None,
+    show: Kind,
     *,
-    is_timers: bool,
     as_json: bool,
 ) -> None:
+    is_timers = show is Kind.TIMERS
     uri, folder = _source(checkpoint, code_folder)
     with folder:
         found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
@@ -266,10 +261,9 @@ def _remove(
     component: str,
     key: str,
     code_folder: Path | None,
-    *,
-    is_timers: bool,
-    is_windows: bool,
+    show: Kind,
 ) -> None:
+    is_timers, is_windows = show is Kind.TIMERS, show is Kind.WINDOWS
     uri, folder = _source(checkpoint, code_folder)
     with folder:
         store = Store.open(uri)
@@ -302,13 +296,12 @@ def _who(option: str) -> str:
     return f"fulmen state {option}, {socket.gethostname()}, process {os.getpid()}"
 
 
-def _nothing(component: str, is_fields: bool) -> str:
-    where = "fields" if is_fields else "self.state"
-    other = (
-        "Without --fields, its self.state is shown."
-        if is_fields
-        else "--fields shows the fields of its instances."
-    )
+def _nothing(component: str, show: Kind) -> str:
+    if show is Kind.DROPPED:
+        return f"nothing of {component!r} was dropped."
+    where, other = "self.state", "--show fields shows the fields of its instances."
+    if show is Kind.FIELDS:
+        where, other = "fields", "Without --show fields, its self.state is shown."
     return (
         f"component {component!r} has nothing in {where}. What is kept in a global variable, or in "
         f"a field of the class itself, is lost with its process. {other}"
@@ -333,9 +326,7 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     return uri, CodeFolder(code_folder or file.parent)
 
 
-def _read(
-    store: Store, component: str, read: Callable[[Store, str], CommittedState]
-) -> CommittedState:
+def _read(store: Store, component: str, read: Read) -> CommittedState:
     _check(store, component)
     try:
         return read(store, component)
@@ -395,3 +386,11 @@ def _dropped_table(entries: Sequence[Entry]) -> Iterator[str]:
         yield f"task {entry.task}  {entry.key}  {shown(kept)}"
         for line in traceback.splitlines():
             yield f"    {line}"
+
+
+VALUES: dict[Kind, tuple[Read, Callable[[Sequence[Entry]], Iterator[str]]]] = {
+    Kind.STATE: (read_state, _table),
+    Kind.FIELDS: (read_fields, _fields_table),
+    Kind.DROPPED: (read_dropped, _dropped_table),
+}
+"""How values are read, and the lines of their table."""

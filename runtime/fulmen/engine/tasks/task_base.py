@@ -49,7 +49,7 @@ ERRORS_TOLD = 5
 REASONS_KEPT = 1000
 RESTORING = "restoring "
 """How begins what reads an author's values in a checkpoint."""
-_SHOWN_BY = ". `fulmen state CHECKPOINT {} --unreadable` shows what can't be read"
+_SHOWN_BY = ". `fulmen state CHECKPOINT {} --show unreadable` shows what can't be read"
 _PLAIN_STR = (BaseException.__str__, KeyError.__str__)
 """What says of a text no more than the text."""
 

@@ -52,7 +52,7 @@ CURES: Mapping[str, str] = {
     "full": "A bolt that collects tuples needs a larger maxSpoutPending, or has to ack them"
     " earlier.",
     "silent": "It is asked, and returns without a tuple. Look at what its source has to read, and"
-    " at what its fields say that it has emitted: `fulmen state CHECKPOINT SPOUT --fields`.",
+    " at what its fields say that it has emitted: `fulmen state CHECKPOINT SPOUT --show fields`.",
     "hold": "It lets go when there is room again: see what that bolt waits for, or give it more"
     " executors.",
     "ahead": (
@@ -66,7 +66,7 @@ CURES: Mapping[str, str] = {
     " docs/connectors/index.md.",
     "attempts": "See docs/troubleshooting.md#batches-are-run-again.",
     "late": "See docs/troubleshooting.md#trees-time-out.",
-    "dropped": "`fulmen state CHECKPOINT SPOUT --dropped` shows them.",
+    "dropped": "`fulmen state CHECKPOINT SPOUT --show dropped` shows them.",
     "head": "With spec.maxReplays such a transaction is given up in the end.",
     "skew": "If a fields grouping has a value that comes often: an Aggregate adds up each worker's"
     " tuples before they are sent if it has `partial: true`; a bolt of yours may get its tuples by"
