@@ -47,9 +47,9 @@ def measure(workers: int, sentences: int, words: str, tap: str = "") -> float:
         )
         made, driver = driver, driver.start() or driver  # other versions return nothing
         if tap:
-            from fulmen.engine.driver.taps import Wanted
+            from fulmen.engine.driver.taps import WantedTap
 
-            made.taps.open(Wanted(tap))
+            made.taps.open(WantedTap(tap))
         _run(driver, watcher, WARM)
         began = time.process_time()
         done = _run(driver, watcher, sentences)

@@ -20,7 +20,7 @@ import pytest
 from fulmen.api import TopologyContext, TransactionAttempt
 from fulmen.transactional import PostgresMap, RedisMap, SqliteMap, TransactionalMap, plus
 from fulmen.transactional.maps import Decide, StoredMap
-from fulmen.transactional.owners import Found
+from fulmen.transactional.owners import FoundMap
 from fulmen.transactional.rules import Rule
 from fulmen.transactional.stores.pools import close_all
 
@@ -44,9 +44,9 @@ class PlainMap(StoredMap):
         rows = {key: self._rows[key] for key in keys if key in self._rows}
         self._rows.update(decide(rows).rows)
 
-    def read(self, keys: Any, *, with_marks: bool) -> Found:
+    def read(self, keys: Any, *, with_marks: bool) -> FoundMap:
         """What there is of keys. There are no marks."""
-        return Found(self.owner, {key: self._rows[key] for key in keys if key in self._rows})
+        return FoundMap(self.owner, {key: self._rows[key] for key in keys if key in self._rows})
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from fulmen.kube import contract
 from fulmen_operator import metrics
 from fulmen_operator.cluster.api import KINDS, NOT_FOUND, ApiServer, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
-from fulmen_operator.cluster.fence import Fenced
+from fulmen_operator.cluster.fence import FencedServer
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.election import Election
 from fulmen_operator.controller.queue import Queue
@@ -136,7 +136,7 @@ async def led(memo: Running, api: ApiServer) -> None:
     name = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     election = Election(api, namespace, lease, name, boot_seconds, lambda: memo.lead(fenced))
     memo.left = election.left
-    fenced = Fenced(api, memo.left)
+    fenced = FencedServer(api, memo.left)
     await election.run()
 
 

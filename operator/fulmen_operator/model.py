@@ -41,7 +41,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class DecisionRefusal:
     """Why the last decision could not be carried out.
 
     Attributes:
@@ -56,7 +56,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Source:
+class CodeConfigMap:
     """A ConfigMap with code, without its content.
 
     Attributes:
@@ -80,7 +80,7 @@ class Sources:
             then nobody holds it.
     """
 
-    found: tuple[Source | None, ...] = ()
+    found: tuple[CodeConfigMap | None, ...] = ()
     digest: str = ""
     sha256: str = ""
     contents: tuple[Manifest, ...] = ()
@@ -117,7 +117,7 @@ class Observed:
     trial: tuple[str, str] | None = None
     fallen: Object | None = None
     missing: str = ""
-    refusal: Refusal | None = None
+    refusal: DecisionRefusal | None = None
     others_start: bool = False
     older_waits: str = ""
 

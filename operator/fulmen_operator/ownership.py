@@ -17,10 +17,10 @@ from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import KIND
 from fulmen_operator.model import (
     UID_ANNOTATION,
+    DecisionRefusal,
     Mend,
     Object,
     Observed,
-    Refusal,
     annotation,
     label,
     name_of,
@@ -147,7 +147,7 @@ def _labelled(pod: Object, labels: Mapping[str, str]) -> Object:
     return {**pod, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **labels}}}
 
 
-def endangered(seen: Observed) -> Refusal | None:
+def endangered(seen: Observed) -> DecisionRefusal | None:
     """What of all that a topology stands on is being deleted while it is in use, if anything is.
 
     A claim that is mounted stays as it is for so long, and is gone with the last pod.
@@ -158,7 +158,7 @@ def endangered(seen: Observed) -> Refusal | None:
     if CLAIM not in going:
         kind, name = next(iter(going.items()))
         text = f"{kind} {name!r} is being deleted: it is made anew when it is gone"
-        return Refusal(Reason.BEING_DELETED, text, lasting=True)
+        return DecisionRefusal(Reason.BEING_DELETED, text, lasting=True)
     name = going[CLAIM]
     volume = (seen.children[CLAIM, name].get("spec") or {}).get("volumeName") or "VOLUME"
     keep = '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
@@ -168,7 +168,7 @@ def endangered(seen: Observed) -> Refusal | None:
         f" '{keep}'`; then give the volume to another claim, as 'A claim that is being deleted' in"
         " docs/moving.md says. Until then no change of the spec replaces the driver"
     )
-    return Refusal(Reason.BEING_DELETED, text, lasting=True)
+    return DecisionRefusal(Reason.BEING_DELETED, text, lasting=True)
 
 
 def is_claim_going(seen: Observed) -> bool:

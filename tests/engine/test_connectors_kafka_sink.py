@@ -11,7 +11,7 @@ from fulmen.api.sinks import Rows, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
 from fulmen.connectors.kafka.writing import producing
-from fulmen.connectors.kafka.writing.producing import Delivery
+from fulmen.connectors.kafka.writing.producing import RowDelivery
 from support.seeds import generator, several
 from support.sink_lives import SinkLife, prepared
 
@@ -177,8 +177,8 @@ def test_many_rows_of_times_that_the_topic_refuses_cost_no_transaction_each(
     kafka.make_topic(topic, 3, message_timestamp_before_max_ms="9500000")
     now = time.time_ns() // 1_000_000
     rows = [(f"{n}", f"{n}", now + (n * 7919 % 41 - 20) * 1_000_000) for n in range(1000)]
-    begun, write = [], Delivery.write
-    monkeypatch.setattr(Delivery, "write", lambda *a: begun.append(1) or write(*a))
+    begun, write = [], RowDelivery.write
+    monkeypatch.setattr(RowDelivery, "write", lambda *a: begun.append(1) or write(*a))
     fields = ("key", "value", "at")
     refused = sink(fields=fields, timestampField="at").write_at_last(*rows, number=number)
     assert len(begun) <= 60
@@ -201,8 +201,8 @@ def test_many_refused_rows_cost_no_transaction_each(
     kafka.make_topic(topic, 3, **settings)
     rows = [bad(n) if n % 2 else (str(n), f"x{n}") for n in range(1000)]
     wrong = {value for _, value in rows[1::2]}
-    begun, write = [], Delivery.write
-    monkeypatch.setattr(Delivery, "write", lambda *a: begun.append(1) or write(*a))
+    begun, write = [], RowDelivery.write
+    monkeypatch.setattr(RowDelivery, "write", lambda *a: begun.append(1) or write(*a))
     refused = sink().write_at_last(*rows, number=number)
     assert len(begun) <= 50
     assert len(set(read())) == len({value for _, value in rows}) - len(wrong)

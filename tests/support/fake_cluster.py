@@ -18,7 +18,14 @@ from fulmen.topology.resource.spec import Topology
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, CallFailed
 from fulmen_operator.cluster.store import WatchCache
-from fulmen_operator.controller.loop import AGAIN_SECONDS, Again, Done, Gone, Memory, reconcile
+from fulmen_operator.controller.loop import (
+    AGAIN_SECONDS,
+    Again,
+    DecisionDone,
+    Memory,
+    TopologyGone,
+    reconcile,
+)
 from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.model import Key, text_of
 from fulmen_operator.settings import Settings
@@ -278,11 +285,11 @@ class FakeCluster:
         access = self.access(api)
         step = reconcile(KEY, access, self.settings, memory or self._memory)
         match asyncio.run(step):
-            case Done(again_in):
+            case DecisionDone(again_in):
                 return again_in
             case Again():
                 return AGAIN_SECONDS
-            case Gone():
+            case TopologyGone():
                 return None
 
     def access(self, api=None):

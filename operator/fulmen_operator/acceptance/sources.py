@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from fulmen.topology.resource.changes import digest
 from fulmen.topology.resource.pods import archive_part
-from fulmen_operator.model import Manifest, Object, Source, Sources
+from fulmen_operator.model import CodeConfigMap, Manifest, Object, Sources
 
 
 def sources_of(config_maps: Sequence[Object | None], *, in_parts: bool) -> Sources:
@@ -24,7 +24,9 @@ def sources_of(config_maps: Sequence[Object | None], *, in_parts: bool) -> Sourc
     return _parts(config_maps, found) if in_parts else _whole(config_maps, found)
 
 
-def _parts(config_maps: Sequence[Object | None], found: tuple[Source | None, ...]) -> Sources:
+def _parts(
+    config_maps: Sequence[Object | None], found: tuple[CodeConfigMap | None, ...]
+) -> Sources:
     keys = [archive_part(number) for number in range(1, len(config_maps) + 1)]
     parts: list[str] = []
     for thing, key in zip(config_maps, keys, strict=True):
@@ -43,7 +45,9 @@ def _parts(config_maps: Sequence[Object | None], found: tuple[Source | None, ...
     )
 
 
-def _whole(config_maps: Sequence[Object | None], found: tuple[Source | None, ...]) -> Sources:
+def _whole(
+    config_maps: Sequence[Object | None], found: tuple[CodeConfigMap | None, ...]
+) -> Sources:
     thing = next(iter(config_maps), None) or {}
     texts, binary = dict(thing.get("data") or {}), dict(thing.get("binaryData") or {})
     if not texts and not binary:
@@ -53,9 +57,9 @@ def _whole(config_maps: Sequence[Object | None], found: tuple[Source | None, ...
     return Sources(found, digest=known, contents=(content,))
 
 
-def _sizes(thing: Object) -> Source:
+def _sizes(thing: Object) -> CodeConfigMap:
     texts, binary = thing.get("data") or {}, thing.get("binaryData") or {}
-    return Source(
+    return CodeConfigMap(
         {name: len(text.encode()) for name, text in texts.items()},
         {name: len(base64.b64decode(text)) for name, text in binary.items()},
     )

@@ -9,7 +9,7 @@ from fulmen_operator.cluster.api import ApiServer, CallFailed, Method
 from fulmen_operator.model import Object
 
 
-class Fenced:
+class FencedServer:
     """The API server, for as long as there is time left: afterwards it is only read.
 
     A call that was sent in time may be carried out too late. That is harmless: whatever is written

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fulmen_operator.cluster.api import CREATE, KINDS, MERGE, NOT_FOUND, ApiServer, CallFailed
 from fulmen_operator.cluster.events import event_about
-from fulmen_operator.controller.lease import WAIT_SECONDS, Candidate, Claim, Look, Request
+from fulmen_operator.controller.lease import WAIT_SECONDS, Claim, LeaseCandidate, Look, Request
 from fulmen_operator.model import Event, Object
 
 TURN_SECONDS: Final = 2.0
@@ -49,7 +49,7 @@ class Election:
         self._namespace, self._lease, self._name = namespace, lease, name
         self._clock = clock
         self._lead = lead
-        self._candidate = Candidate(name)
+        self._candidate = LeaseCandidate(name)
         self._term: asyncio.Task[None] | None = None
         self._told = ""
 

@@ -72,7 +72,7 @@ class _Seen:
     free_at: float
 
 
-class Candidate:
+class LeaseCandidate:
     """One process that may lead.
 
     Args:

@@ -12,7 +12,15 @@ from fulmen_operator.controller.metered import Metered
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.controller.starts import Starts, group_of
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
-from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
+from fulmen_operator.model import (
+    Decision,
+    DecisionRefusal,
+    Event,
+    Key,
+    Observed,
+    StartDriver,
+    Trial,
+)
 from fulmen_operator.ownership import InTheWay, sentence
 from fulmen_operator.reasons import Reason
 from fulmen_operator.reconcile.decide import decide
@@ -51,7 +59,7 @@ class Memory:
         starts: Which drivers may start.
     """
 
-    refusals: dict[Key, Refusal] = field(default_factory=dict)
+    refusals: dict[Key, DecisionRefusal] = field(default_factory=dict)
     trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
     probes: dict[Key, tuple[str, float]] = field(default_factory=dict)
     written: dict[Key, float] = field(default_factory=dict)
@@ -67,7 +75,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Gone:
+class TopologyGone:
     """There is no such topology any more."""
 
 
@@ -83,7 +91,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Done:
+class DecisionDone:
     """What was decided is done, as far as it can be.
 
     Attributes:
@@ -93,7 +101,7 @@ class Done:
     again_in: float | None = None
 
 
-Reconciled = Gone | Again | Done
+Reconciled = TopologyGone | Again | DecisionDone
 
 
 async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory) -> Reconciled:
@@ -117,7 +125,7 @@ async def _step(key: Key, access: Access, settings: Settings, memory: Memory) ->
     if seen is None:
         memory.forget(key)
         show(key.namespace, key.name, None)
-        return Gone()
+        return TopologyGone()
     seen = replace(seen, refusal=memory.refusals.get(key), trial=_known_trial(key, memory))
     decision = decide(seen, settings)
     if decision.trial is not None:
@@ -141,7 +149,7 @@ async def _step(key: Key, access: Access, settings: Settings, memory: Memory) ->
     if isinstance(done, Again):
         return done
     waits = [w for w in (wait, done.again_in, decision.again_in) if w is not None]
-    return Done(min(waits, default=None))
+    return DecisionDone(min(waits, default=None))
 
 
 def _wait_to_start(
@@ -182,7 +190,7 @@ def _wait_with_figures(
 
 async def _carry_out(
     key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
-) -> Again | Done:
+) -> Again | DecisionDone:
     """Do all of it."""
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
@@ -201,26 +209,26 @@ async def _carry_out(
                 obstacles.append(obstacle)
     except CallFailed as error:
         if error.is_refusal and not error.is_namespace_going:
-            memory.refusals[key] = Refusal(Reason.REFUSED, error.message)
+            memory.refusals[key] = DecisionRefusal(Reason.REFUSED, error.message)
         raise
     if obstacles:
         return _hindered(key, obstacles, memory)
     if memory.refusals.pop(key, None) is not None:  # the status says that it is refused
         return Again("what was refused is accepted now")
-    return Done()
+    return DecisionDone()
 
 
-def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> Done:
+def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> DecisionDone:
     """Remember what is in the way, and look later whether it still is."""
     passing = all(obstacle.passing for obstacle in obstacles)
     reason = Reason.EARLIER_TOPOLOGY_ENDS if passing else Reason.OBJECT_IN_THE_WAY
     message = sentence(obstacles, key.namespace, key.name)
-    refusal = Refusal(reason, message, lasting=not passing)
+    refusal = DecisionRefusal(reason, message, lasting=not passing)
     is_news = memory.refusals.get(key) != refusal
     memory.refusals[key] = refusal
     if is_news:
-        return Done(AGAIN_SECONDS)  # the next reconcile says it
-    return Done(PASSING_SECONDS if passing else IN_THE_WAY_SECONDS)
+        return DecisionDone(AGAIN_SECONDS)  # the next reconcile says it
+    return DecisionDone(PASSING_SECONDS if passing else IN_THE_WAY_SECONDS)
 
 
 async def _tell(seen: Observed, event: Event, access: Access) -> None:
@@ -272,13 +280,13 @@ async def _one(
         queue.failed(key)
         return "error"
     match reconciled:
-        case Gone():
+        case TopologyGone():
             queue.forget(key)
             return "gone"
         case Again(why):
             logger.debug("%s is reconciled again: %s", key, why)
             queue.done(key, AGAIN_SECONDS)
             return "conflict"
-        case Done(again_in):
+        case DecisionDone(again_in):
             queue.done(key, again_in)
             return "done"

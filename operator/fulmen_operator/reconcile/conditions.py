@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from fulmen.topology.resource.status import MAX_CONDITION_MESSAGE, Condition, Placement
-from fulmen_operator.model import Refusal, clipped, text_of
+from fulmen_operator.model import DecisionRefusal, clipped, text_of
 from fulmen_operator.reasons import ON_THE_WAY, AnyReason, Foreign, Reason
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Overdue, Step
@@ -55,7 +55,7 @@ class Facts:
 
 
 def conditions(
-    before: Sequence[Condition], facts: Facts, now: datetime, refusal: Refusal | None = None
+    before: Sequence[Condition], facts: Facts, now: datetime, refusal: DecisionRefusal | None = None
 ) -> tuple[Condition, ...]:
     """All conditions.
 
@@ -89,13 +89,13 @@ def _condition(kind: str, said: Said, last: Condition | None, now: datetime) -> 
     )
 
 
-def _refused(refusal: Refusal | None, facts: Facts) -> Said | None:
+def _refused(refusal: DecisionRefusal | None, facts: Facts) -> Said | None:
     if refusal is None or (facts.step is not None and facts.step.state in READY):
         return None
     return "False", refusal.reason, refusal.message, facts.generation
 
 
-def _hindered(refusal: Refusal | None, facts: Facts) -> Said | None:
+def _hindered(refusal: DecisionRefusal | None, facts: Facts) -> Said | None:
     """Of a topology that runs on as well: something about it can't be as it should."""
     if refusal is None or not refusal.lasting:
         return None
@@ -149,7 +149,7 @@ def _accepted(facts: Facts) -> Said:
     return verdict.status, verdict.reason, verdict.message, facts.generation
 
 
-def _placed(facts: Facts, refusal: Refusal | None) -> Said:
+def _placed(facts: Facts, refusal: DecisionRefusal | None) -> Said:
     step = facts.step
     if step is None:
         return "False", Reason.NOT_ACCEPTED, "nothing was accepted yet", facts.generation

@@ -1,7 +1,7 @@
 """What may be done about a driver, and what is said of it. Plain values.
 
-A step is one of `Start`, `StartEmpty`, `Queue`, `Stop`, `Clear`, `Stay`, `Wait`, `Overdue` and
-`Stall`, with the state of the topology after it. `next_step` decides which.
+A step is one of `Start`, `StartEmpty`, `QueueDriver`, `Stop`, `Clear`, `Stay`, `Wait`, `Overdue`
+and `Stall`, with the state of the topology after it. `next_step` decides which.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class StartEmpty(Start):
 
 
 @dataclass(frozen=True)
-class Queue:
+class QueueDriver:
     """Number a new driver, but make its pod only when fewer of other topologies start.
 
     Attributes:
@@ -85,7 +85,7 @@ class Stall:
     """Nothing can be done until the user changes something."""
 
 
-Does = Start | Queue | Stop | Clear | Stay | Wait | Overdue | Stall
+Does = Start | QueueDriver | Stop | Clear | Stay | Wait | Overdue | Stall
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Step:
     @property
     def start(self) -> Start | None:
         """The start of a new driver, now or when there is room for it; None: there is none."""
-        if isinstance(self.does, Queue):
+        if isinstance(self.does, QueueDriver):
             return self.does.start
         return self.does if isinstance(self.does, Start) else None
 
@@ -147,4 +147,4 @@ def queued(step: Step, start: Start) -> Step:
         " minutes"
     )
     waiting = replace(step, state="Pending", reason=Reason.WAITS_TO_START, message=message)
-    return replace(waiting, does=Queue(start), again_in=None)
+    return replace(waiting, does=QueueDriver(start), again_in=None)

@@ -5,7 +5,7 @@
 used by `cli` and `kube`.
 """
 
-from fulmen.metrics.access import TOKEN_ENV, Access, credentials
+from fulmen.metrics.access import TOKEN_ENV, AccessRules, credentials
 from fulmen.metrics.server import MetricsServer
 
-__all__ = ["TOKEN_ENV", "Access", "MetricsServer", "credentials"]
+__all__ = ["TOKEN_ENV", "AccessRules", "MetricsServer", "credentials"]

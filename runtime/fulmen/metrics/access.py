@@ -32,7 +32,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Access:
+class AccessRules:
     """The rules.
 
     A page on the web may point a name of its own at 127.0.0.1, and then read, in the browser of
@@ -49,7 +49,7 @@ class Access:
     hosts: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, environ: Mapping[str, str]) -> Access:
+    def of(cls, environ: Mapping[str, str]) -> AccessRules:
         """As the environment says.
 
         Raises:
@@ -90,7 +90,7 @@ class Access:
         return _address(name) is not None  # no name service has led here
 
 
-EVERYBODY = Access()
+EVERYBODY = AccessRules()
 """Without a token, and without further names."""
 
 

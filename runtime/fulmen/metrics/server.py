@@ -14,10 +14,10 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from fulmen.engine.driver.taps import OpenTap, TapRefused, Taps, Wanted
+from fulmen.engine.driver.taps import OpenTap, TapRefused, Taps, WantedTap
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
-from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, Access, is_foreign, is_from_here
+from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, AccessRules, is_foreign, is_from_here
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.families.topology import TopologyCollector
 from fulmen.metrics.history import STEPS, History
@@ -54,7 +54,7 @@ class Site:
         totals: Callable[[], Totals | None],
         history: History,
         probes: Mapping[str, Callable[[], bool]] | None = None,
-        access: Access = EVERYBODY,
+        access: AccessRules = EVERYBODY,
         taps: Taps | None = None,
         scaling: Scaling = lambda: None,
     ) -> None:
@@ -155,7 +155,7 @@ class Site:
             text = f"{min(wrong)}: there are component, stream, where, tree and limit.\n"
             return Answer(text.encode(), status=HTTPStatus.BAD_REQUEST)
         try:
-            tap = self._taps.open(Wanted(**asked, where=where, limit=int(limit)))
+            tap = self._taps.open(WantedTap(**asked, where=where, limit=int(limit)))
         except TapRefused as refused:
             return Answer(f"{refused}\n".encode(errors="backslashreplace"), status=refused.status)
         return Answer(b"", "application/x-ndjson", tap=tap)
@@ -215,7 +215,7 @@ class MetricsServer:
         port: int,
         totals: Callable[[], Totals | None],
         probes: Mapping[str, Callable[[], bool]] | None = None,
-        access: Access = EVERYBODY,
+        access: AccessRules = EVERYBODY,
         taps: Taps | None = None,
         scaling: Scaling = lambda: None,
     ) -> None:

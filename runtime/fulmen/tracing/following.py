@@ -25,7 +25,7 @@ _SEQUENCE = TRACED_BIT - 1
 
 
 @dataclass(frozen=True)
-class Part:
+class TracedBatch:
     """A batch in which something became of a tree.
 
     Attributes:
@@ -41,7 +41,7 @@ class Part:
     ran: dict[str, Ran] = field(default_factory=dict)
 
 
-class Event(NamedTuple):
+class TreeEvent(NamedTuple):
     """Something that happened to a tree.
 
     Attributes:
@@ -70,21 +70,21 @@ class Followed:
     """
 
     begun: Begun
-    parts: list[Part] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    parts: list[TracedBatch] = field(default_factory=list)
+    events: list[TreeEvent] = field(default_factory=list)
     at: float = 0.0
     batches: int = 0
     failed: str | None = None
     is_ended: bool = False
 
-    def part(self, number: int, moments: Moments, *, commits: bool) -> Part:
+    def part(self, number: int, moments: Moments, *, commits: bool) -> TracedBatch:
         """The part that is of a batch, which is the newest."""
         if not self.parts or self.parts[-1].number != number:
             del self.parts[MOST_PARTS - 1 :]
-            self.parts.append(Part(number, moments, commits))
+            self.parts.append(TracedBatch(number, moments, commits))
         return self.parts[-1]
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: TreeEvent) -> None:
         """Add an event."""
         del self.events[MOST_EVENTS - 1 :]
         self.events.append(event)
@@ -158,7 +158,7 @@ class Following:
 
     def attempt_failed(self, number: int, reason: str, at: float) -> None:
         """An attempt of a batch came to nothing, for which all trees have waited."""
-        event = Event(at, "attempt failed", masked(f"batch {number}: {reason}"))
+        event = TreeEvent(at, "attempt failed", masked(f"batch {number}: {reason}"))
         for tree in self._trees.values():
             tree.happened(event)
 

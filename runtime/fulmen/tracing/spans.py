@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from fulmen.engine.protocol.figures.trace_notes import Ran
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
-from fulmen.tracing.following import Event, Followed, Part
+from fulmen.tracing.following import Followed, TracedBatch, TreeEvent
 
 BATCH, COMMIT, WAIT = "batch", "commit", "wait"
 
@@ -40,7 +40,7 @@ class Span:
     began: float
     ended: float
     attributes: Mapping[str, str | int] = field(default_factory=dict)
-    events: Sequence[Event] = ()
+    events: Sequence[TreeEvent] = ()
     error: str | None = None
     is_message: bool = False
 
@@ -51,7 +51,7 @@ def spans_of(tree: Followed, sampling: Sampling) -> Iterator[Span]:
     own = sampling.context_of(begun.root, begun.parent)
     events = list(tree.events)
     if begun.failures:
-        events.insert(0, Event(begun.born, "emitted again", begun.reason))
+        events.insert(0, TreeEvent(begun.born, "emitted again", begun.reason))
     outcome = "acked" if tree.failed is None else "failed"
     yield Span(
         begun.component,
@@ -82,7 +82,7 @@ def spans_of(tree: Followed, sampling: Sampling) -> Iterator[Span]:
 
 
 def _of_part(
-    part: Part, tree: Followed, message: TraceContext, sampling: Sampling
+    part: TracedBatch, tree: Followed, message: TraceContext, sampling: Sampling
 ) -> Iterator[Span]:
     moments, number, root = part.moments, part.number, tree.begun.root
     own = message.at(sampling.span_id(root, BATCH, number))

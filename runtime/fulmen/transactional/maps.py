@@ -30,7 +30,7 @@ from fulmen.api.transactions import TransactionAttempt
 from fulmen.errors import repr_of
 from fulmen.transactional.columns import KINDS, DoesNotFit, Kind, decoder, encoder
 from fulmen.transactional.errors import StaleAttempt, StoreRefused, StoreUnavailable
-from fulmen.transactional.owners import Found, MapMark, NewValues, Owner
+from fulmen.transactional.owners import FoundMap, MapMark, NewValues, Owner
 from fulmen.transactional.rules import (
     ABSENT,
     Absent,
@@ -247,7 +247,7 @@ class StoredMap(TransactionalMap):
         return {by_raw[raw]: self._decode(value) for raw, value in values.items()}
 
     def _values_at(
-        self, attempt: TransactionAttempt, found: Found | None, *, is_after: bool
+        self, attempt: TransactionAttempt, found: FoundMap | None, *, is_after: bool
     ) -> Mapping[Raw, Raw]:
         self._check(attempt, "Read it in finish_batch of a committer, or of a bolt behind one.")
         if found is None and not is_after:
@@ -301,7 +301,7 @@ class StoredMap(TransactionalMap):
         """
 
     @abstractmethod
-    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
         """What there is of these keys, all of one moment. It makes nothing, and claims nothing.
 
         Args:

@@ -108,7 +108,7 @@ class MapMark(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMap:
     """What a store has of a map, all of one moment.
 
     Attributes:

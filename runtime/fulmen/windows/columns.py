@@ -129,7 +129,7 @@ def times_in(column: pa.Array, reader: TimeReader) -> ColumnTimes:
     return found
 
 
-class Part(NamedTuple):
+class WindowRows(NamedTuple):
     """The rows that are in one window.
 
     Attributes:
@@ -152,7 +152,7 @@ class InWindows(NamedTuple):
             key of a row that is late for some of its windows, which has to come before or after it.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[WindowRows]
     left: Sequence[int]
 
 
@@ -181,7 +181,7 @@ def in_windows(
         rows = np.flatnonzero(mask & ~is_left)
         if len(rows):
             at = None if len(rows) == len(mask) else rows
-            parts.append(Part(span, at, keys.at(at)))
+            parts.append(WindowRows(span, at, keys.at(at)))
     return InWindows(parts, np.flatnonzero(is_left).tolist())
 
 

@@ -47,7 +47,7 @@ _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 """A field may have any name without a comma, such as that of a column `speed (km/h)`."""
 
 
-class Wanted(NamedTuple):
+class WantedAggregate(NamedTuple):
     """One aggregate as a configuration names it, such as `sum(amount)`.
 
     Attributes:
@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
     by: str | None = None
 
 
-def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
+def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     """What a text asks for.
 
     Args:
@@ -84,7 +84,7 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
         raise ValueError(f"there is no aggregate {name!r}{there}")
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
-        return Wanted(Count(), None)
+        return WantedAggregate(Count(), None)
     if parts and parts[-1] in kind.variants:
         kind = kind.variants[parts.pop()]
     fields, arguments = parts[: 1 + kind.by], parts[1 + kind.by :]
@@ -93,6 +93,6 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
         others = "".join(f" or {name}(FIELD, {word})" for word in kind.variants)
         raise ValueError(f"{text!r} must be {name}(FIELD{more}){others}")
     try:
-        return Wanted(kind(*arguments), *fields)
+        return WantedAggregate(kind(*arguments), *fields)
     except ValueError as error:
         raise ValueError(f"{text!r}: {error}") from None

@@ -8,7 +8,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.garbage import Garbage
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from support.engine_runs import make_driver
 from support.growth import (
     SETTLED_COMMITS,
@@ -38,7 +38,9 @@ def ran(checkpoint, commits=COMMITS):
     builder.set_spout("source", HookSpout).set_config(hooks(next_tuple=next_tuple))
     bolt = builder.set_bolt("bolt", HookBasicBolt, 2).set_config(hooks(execute=execute))
     bolt.shuffle_grouping("source")
-    with mock.patch.object(Committer, "collect", Committer._collect_quietly):  # in this thread
+    with mock.patch.object(
+        CommitWriter, "collect", CommitWriter._collect_quietly
+    ):  # in this thread
         driver = make_driver(builder, store=Store.open(checkpoint)).start()
         while driver.log.manifest.number < commits:
             driver.step()

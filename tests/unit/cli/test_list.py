@@ -1,6 +1,6 @@
 """`fulmen list`."""
 
-from fulmen.cli.display.topologies import Columns, Speed, topologies_table
+from fulmen.cli.display.topologies import Speed, TableColumns, topologies_table
 from support.fake_kubectl import Fails, topology
 from support.tables import lines_of
 
@@ -44,7 +44,7 @@ def test_figures_are_those_of_the_driver():
         "u-2": Speed.model_validate({**trees, "transactions": {"committed_per_second": 7}}),
     }
     topologies = [aged("shop"), aged("sales", uid="u-2"), aged("away", uid="u-3")]
-    table = topologies_table(topologies, AT, Columns(namespace=True, speeds=speeds))
+    table = topologies_table(topologies, AT, TableColumns(namespace=True, speeds=speeds))
     header, *rows = [line.split("  ") for line in lines_of(table)]
     assert [cell.strip() for cell in header if cell] == [
         *("namespace", "topology", "state", "ready", "workers", "executors", "tasks"),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fulmen.cli.commands.cluster.rebalance import Wanted, make_rebalance
+from fulmen.cli.commands.cluster.rebalance import WantedNumbers, make_rebalance
 from fulmen.errors import ValidationFailed
 from support.fake_kubectl import topology
 
@@ -12,7 +12,7 @@ CHANGED = "The request is invalid: the server rejected our request due to an err
 
 
 def test_all_changes_of_a_rebalance_are_one_patch():
-    made = make_rebalance(topology(), Wanted(3, 1, ["count=4", "sentences=1"]))
+    made = make_rebalance(topology(), WantedNumbers(3, 1, ["count=4", "sentences=1"]))
     assert made.patch == [
         {"op": "add", "path": "/spec/workers", "value": 3},
         {"op": "test", "path": "/spec/bolts/1/name", "value": "count"},
@@ -31,7 +31,7 @@ def test_all_changes_of_a_rebalance_are_one_patch():
 
 
 def test_acking_can_be_turned_off():
-    made = make_rebalance(topology(ackers=2), Wanted(ackers=0))
+    made = make_rebalance(topology(ackers=2), WantedNumbers(ackers=0))
     assert made.patch == [{"op": "add", "path": "/spec/ackers", "value": 0}]
     assert made.changes == ["ackers 0 (was 2)"]
 
@@ -39,7 +39,7 @@ def test_acking_can_be_turned_off():
 def test_a_transactional_spout_has_executors_and_no_ackers():
     source = {"name": "rows", "class": "a.Rows", "parallelism": 2}
     transactional = topology(spouts=[], transactional=[source])
-    made = make_rebalance(transactional, Wanted(executors=["rows=3", "count=1"]))
+    made = make_rebalance(transactional, WantedNumbers(executors=["rows=3", "count=1"]))
     assert made.patch == [
         {"op": "test", "path": "/spec/transactional/0/name", "value": "rows"},
         {"op": "add", "path": "/spec/transactional/0/parallelism", "value": 3},
@@ -47,17 +47,17 @@ def test_a_transactional_spout_has_executors_and_no_ackers():
         {"op": "add", "path": "/spec/bolts/1/parallelism", "value": 1},
     ]
     with pytest.raises(ValidationFailed) as raised:
-        make_rebalance(transactional, Wanted(ackers=1, executors=["x=1"]))
+        make_rebalance(transactional, WantedNumbers(ackers=1, executors=["x=1"]))
     assert [str(problem) for problem in raised.value.problems] == [
         "-e x=1: there is no component 'x'. There are: rows, split, count.",
         "-a: a transactional topology has no ackers.",
     ]
-    assert make_rebalance(transactional, Wanted(ackers=0)).changes
+    assert make_rebalance(transactional, WantedNumbers(ackers=0)).changes
 
 
 @pytest.mark.parametrize("status", [None, {"components": []}], ids=["observed", "new"])
 def test_more_executors_than_tasks_are_told(status):
-    made = make_rebalance(topology(status=status), Wanted(executors=["split=3"]))
+    made = make_rebalance(topology(status=status), WantedNumbers(executors=["split=3"]))
     assert made.warnings == [
         "component 'split' has 2 tasks, a number that is fixed for the topology's life: so there"
         " will be 2 executors, not 3."
@@ -67,7 +67,7 @@ def test_more_executors_than_tasks_are_told(status):
 def test_all_mistakes_are_told_at_once():
     pairs = ["cuont=2", "split", "split=", "split=two", "split=0", "split=1", "split=2", "x=-1"]
     with pytest.raises(ValidationFailed) as raised:
-        make_rebalance(topology(), Wanted(0, -1, pairs))
+        make_rebalance(topology(), WantedNumbers(0, -1, pairs))
     assert [str(problem) for problem in raised.value.problems] == [
         "-n: the number of workers is 0, but must be at least 1.",
         "-e cuont=2: there is no component 'cuont'. Did you mean 'count'?",
@@ -99,7 +99,7 @@ def test_the_command(fulmen, kubectl):
         " executors of 'count' 3 (was 2); it is Active now. `fulmen top word-count` or"
         " `kubectl get topo word-count` shows the progress.\n"
     )
-    wanted = Wanted(3, None, ["split=3", "count=3"])
+    wanted = WantedNumbers(3, None, ["split=3", "count=3"])
     assert patches(kubectl) == [make_rebalance(topology(), wanted).patch]
 
 

@@ -18,7 +18,7 @@ from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table
 from fulmen.errors import FulmenError
-from fulmen.metrics import Access, MetricsServer
+from fulmen.metrics import AccessRules, MetricsServer
 from support.fake_kubectl import not_found, topology
 from support.metered import run_metered
 from support.tables import lines_of
@@ -332,7 +332,7 @@ def test_a_driver_that_asks_for_a_token(fulmen, kubectl):
 def guarded(totals, kubectl, monkeypatch):
     """A driver that asks for a token, behind a port-forward."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # not for what is on this machine
-    access = Access("s3cret")
+    access = AccessRules("s3cret")
     running = topology(status={"driverPod": "word-count-driver-1"})
     with MetricsServer("127.0.0.1", 0, lambda: totals, access=access) as server:
         kubectl.answer_each(
@@ -369,7 +369,7 @@ def test_with_a_wrong_token_there_are_no_figures(fulmen, guarded, monkeypatch):
 
 
 def test_a_run_that_asks_for_a_token(fulmen, monkeypatch):
-    with MetricsServer("127.0.0.1", 0, lambda: None, access=Access("s3cret")) as server:
+    with MetricsServer("127.0.0.1", 0, lambda: None, access=AccessRules("s3cret")) as server:
         refused = fulmen("top", "--url", server.url)
         monkeypatch.setenv("FULMEN_METRICS_TOKEN", "s3cret")
         allowed = fulmen("top", "--url", server.url)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fulmen.cli.cluster.topology import Outcome, outcome_of
+from fulmen.cli.cluster.topology import Rollout, outcome_of
 from fulmen.cli.commands.cluster import wait
 from support.fake_kubectl import not_found, topology
 
@@ -30,32 +30,32 @@ def with_conditions(state="Active", conditions=DONE, reason="R", message="", **s
 @pytest.mark.parametrize(
     ("found", "outcome"),
     [
-        (with_conditions(), Outcome("Ready", "Active")),
-        (with_conditions("Suspended", message="no pods"), Outcome("Ready", "Suspended: no pods")),
+        (with_conditions(), Rollout("Ready", "Active")),
+        (with_conditions("Suspended", message="no pods"), Rollout("Ready", "Suspended: no pods")),
         (
             with_conditions(generation=2, observed=1),
-            Outcome(None, "the operator has not looked at its newest spec yet"),
+            Rollout(None, "the operator has not looked at its newest spec yet"),
         ),
         (
             with_conditions("Starting", {**DONE, "Ready": "False", "Reconciling": "True"}),
-            Outcome(None, "Starting: R-Ready"),
+            Rollout(None, "Starting: R-Ready"),
         ),
         (  # the last good version runs, and the new one is being tried
             with_conditions(conditions={**DONE, "Reconciling": "True", "SpecAccepted": "Unknown"}),
-            Outcome(None, "Active: R-SpecAccepted"),
+            Rollout(None, "Active: R-SpecAccepted"),
         ),
         (
             with_conditions(conditions={**DONE, "Stalled": "True", "SpecAccepted": "False"}),
-            Outcome("Failed", "R-SpecAccepted"),
+            Rollout("Failed", "R-SpecAccepted"),
         ),
         (
             with_conditions(
                 "Failed", {**DONE, "Ready": "False", "Stalled": "True"}, message="no checkpoint"
             ),
-            Outcome("Failed", "R-Stalled: no checkpoint"),
+            Rollout("Failed", "R-Stalled: no checkpoint"),
         ),
-        (with_conditions(conditions={**DONE, "Ready": "False"}), Outcome(None, "Active: R-Ready")),
-        (topology(), Outcome(None, "Active")),
+        (with_conditions(conditions={**DONE, "Ready": "False"}), Rollout(None, "Active: R-Ready")),
+        (topology(), Rollout(None, "Active")),
         (  # the state is not said twice
             topology(
                 state="Pending",
@@ -66,7 +66,7 @@ def with_conditions(state="Active", conditions=DONE, reason="R", message="", **s
                     ]
                 },
             ),
-            Outcome(None, "Pending: no"),
+            Rollout(None, "Pending: no"),
         ),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.cli.display.why.findings import NOTHING, Known, why, why_lines
 from fulmen.cli.display.why.run import (
     CURES,
-    Report,
+    RunReport,
     failures_of_report,
     failures_of_view,
     latency_of_report,
@@ -633,7 +633,7 @@ def test_a_driver_of_transactions_tells_how_many_are_committed():
 
 
 def test_a_report_says_what_has_failed():
-    report = Report.model_validate(
+    report = RunReport.model_validate(
         run_metered(["a b", "raise this", "report"], max_replays=1).totals.report()
     )
     texts = [found.text for found in failures_of_report(report)]
@@ -644,7 +644,7 @@ def test_a_report_says_what_has_failed():
 
 
 def test_a_report_of_transactions_says_what_holds_them_up():
-    report = Report(
+    report = RunReport(
         topology="sales",
         batches=3,
         seconds=0.4,

@@ -29,7 +29,7 @@ from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions, FileSpoutOptions
 from fulmen.connectors.formats import DEFAULT, Malformed
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
-from fulmen.connectors.kafka.reading.messages import Reader
+from fulmen.connectors.kafka.reading.messages import MessageReader
 from fulmen.connectors.kafka.writing import sink as kafka_sink
 from fulmen.connectors.postgres.loading import cursor_of
 from fulmen.connectors.postgres.texts import Column, text_of
@@ -107,7 +107,7 @@ UUID_TEXT = "00000000-0000-0000-0000-000000000007"
 def of_kafka():
     config = {"bootstrap.servers": "broker:9092", "topic": "orders", "keyFormat": "bytes"}
     parts = ["key", "topic", "partition", "offset", "timestamp", "headers"]
-    reader = Reader(KafkaSpoutOptions.model_validate({**config, "include": parts}))
+    reader = MessageReader(KafkaSpoutOptions.model_validate({**config, "include": parts}))
     headers = [("trace", b"4bf9"), ("odd", b"\xff"), ("none", None)]
     more = {"key": b"\xff", "headers": headers, "timestamp": (1, 5)}
     sent = Message(topic="orders", partition=2, offset=7, value=b"a", **more)

@@ -18,7 +18,7 @@ from fulmen.connectors.files.reading import line_spout
 from fulmen.connectors.formats.plain import TextFormat
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading import messages as kafka_messages
-from fulmen.connectors.kafka.reading.messages import Reader, traceparents_of
+from fulmen.connectors.kafka.reading.messages import MessageReader, traceparents_of
 from fulmen.connectors.sqlite import SqliteQuerySpout, query_spout
 from fulmen.transactional.stores.pools import close_all
 from support.file_spouts import SpoutLives
@@ -121,7 +121,7 @@ def test_messages_of_kafka_and_their_keys(monkeypatch, texts, decoder):
         Message(topic="t", partition=0, offset=i, value=text.encode(), key=key.encode())
         for i, (text, key) in enumerate(zip(texts, reversed(texts), strict=True))
     ]
-    runs = Reader(KafkaSpoutOptions.model_validate(options)).read(messages)
+    runs = MessageReader(KafkaSpoutOptions.model_validate(options)).read(messages)
     found = {at: run.stream for run in runs for _, at in run.ids}
     assert found == {
         i: "errors" if is_marked(text) or is_marked(key) else "default"

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.protocol.figures.statistics import BOUNDS, Histogram, Times, Window, add_chunk
+from fulmen.engine.protocol.figures.statistics import (
+    BOUNDS,
+    Histogram,
+    RollingWindow,
+    Times,
+    add_chunk,
+)
 
 
 def test_a_bound_belongs_to_its_bucket():
@@ -64,7 +70,7 @@ def test_a_copy_does_not_change():
 
 
 def test_a_window_forgets_in_steps():
-    window = Window(100.0, 10, now=0.0)
+    window = RollingWindow(100.0, 10, now=0.0)
     window.add({1: 5.0, 2: 1.0}, 0.0)
     window.add({1: 5.0}, 50.0)
     assert window.shares(50.0) == {1: 0.2, 2: 0.02}
@@ -77,6 +83,6 @@ def test_a_window_forgets_in_steps():
 
 
 def test_a_window_that_is_young_knows_its_age():
-    window = Window(600.0, 20, now=7.0)
+    window = RollingWindow(600.0, 20, now=7.0)
     window.add({1: 3.0}, 8.0)
     assert window.shares(13.0) == {1: 0.5}

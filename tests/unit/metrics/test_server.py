@@ -13,7 +13,7 @@ from contextlib import closing
 import pytest
 
 from fulmen.errors import FulmenError
-from fulmen.metrics import Access, MetricsServer
+from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.metrics.access import is_from_here
 from fulmen.metrics.page import Page
 from support.metered import run_metered
@@ -36,7 +36,7 @@ def server(totals):
 @pytest.fixture(scope="module")
 def named(totals):
     """A server with names of its own."""
-    access = Access.of({"FULMEN_METRICS_HOSTS": "Board.example, other.example"})
+    access = AccessRules.of({"FULMEN_METRICS_HOSTS": "Board.example, other.example"})
     with MetricsServer("127.0.0.1", 0, lambda: totals, access=access) as server:
         yield server
 
@@ -44,7 +44,7 @@ def named(totals):
 @pytest.fixture(scope="module")
 def guarded(totals):
     """A server that asks for a token."""
-    access = Access.of({"FULMEN_METRICS_TOKEN": "s3cret:é\n"})
+    access = AccessRules.of({"FULMEN_METRICS_TOKEN": "s3cret:é\n"})
     with MetricsServer("127.0.0.1", 0, lambda: totals, access=access) as server:
         yield server
 
@@ -261,7 +261,7 @@ def test_a_name_that_leads_to_this_machine_by_a_trick_gets_nothing(named, host, 
 def test_requests_of_other_machines_may_call_it_as_they_like(peer, own, is_own):
     """As the API server does, which passes on its own name."""
     assert is_from_here(peer, own) == is_own
-    assert (Access().refusal(is_own, "api.example", "") is None) == (not is_own)
+    assert (AccessRules().refusal(is_own, "api.example", "") is None) == (not is_own)
 
 
 def basic(text):
@@ -302,7 +302,7 @@ def test_probes_need_no_token(guarded):
 @pytest.mark.parametrize("token", ["", " \n"])
 def test_an_empty_token_opens_nothing(token):
     with pytest.raises(FulmenError, match="FULMEN_METRICS_TOKEN is empty"):
-        Access.of({"FULMEN_METRICS_TOKEN": token})
+        AccessRules.of({"FULMEN_METRICS_TOKEN": token})
 
 
 def test_without_a_token_nobody_is_asked_for_one(server):

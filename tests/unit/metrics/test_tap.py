@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from fulmen.engine.driver.taps import Taps
-from fulmen.metrics import Access, MetricsServer
+from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.metrics import server as server_module
 from fulmen.testing import ListSpout
 from fulmen.topology.builder import TopologyBuilder
@@ -124,7 +124,7 @@ def test_a_name_that_leads_to_this_machine_by_a_trick_sees_no_tuples(server):
 
 def test_other_machines_have_to_show_a_token(running, monkeypatch):
     monkeypatch.setattr(server_module, "is_from_here", lambda *_: False)
-    access = Access(token="s3cret")
+    access = AccessRules(token="s3cret")
     with MetricsServer("127.0.0.1", 0, lambda: running.totals, taps=running._taps) as server:
         code, said = refused(server, "component=orders")
         assert (code, "FULMEN_METRICS_TOKEN" in said) == (403, True)

@@ -10,7 +10,7 @@ from fulmen.api.marks import CommitPhase
 from fulmen.transactional import SqliteMap, maps, rules
 from fulmen.transactional.conformance import CASES
 from fulmen.transactional.maps import StoredMap
-from fulmen.transactional.owners import Found, MapMark, Owner
+from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import ABSENT
 from fulmen.transactional.stores import sqlite
 from fulmen.transactional.stores.pools import close_all
@@ -115,7 +115,7 @@ def a_failed_commit_is_written_in_part(patch):
         finally:
             connection.db.execute("COMMIT")
 
-    patch.setattr(sqlite.Connection, "transaction", transaction)
+    patch.setattr(sqlite.SqliteConnection, "transaction", transaction)
     patch.setattr(maps, "changes", _written_until_it_fails)
 
 
@@ -310,7 +310,7 @@ def a_reader_makes_the_map(patch):
 @broken
 def what_only_some_tasks_have_written_is_read(patch):
     patch.setattr(
-        Found, "after", lambda f, where, at, tasks: {k: row.value for k, row in f.rows.items()}
+        FoundMap, "after", lambda f, where, at, tasks: {k: row.value for k, row in f.rows.items()}
     )
 
 
@@ -338,13 +338,13 @@ def several_maps_are_written_one_by_one(patch):
 
 @pytest.fixture(autouse=True)
 def _without_waiting_for_disks(monkeypatch):
-    correct = sqlite.Connection.__init__
+    correct = sqlite.SqliteConnection.__init__
 
     def make(connection, file):
         correct(connection, file)
         connection.db.execute("PRAGMA synchronous = OFF")
 
-    monkeypatch.setattr(sqlite.Connection, "__init__", make)
+    monkeypatch.setattr(sqlite.SqliteConnection, "__init__", make)
 
 
 def failing(folder, cases=CASES):

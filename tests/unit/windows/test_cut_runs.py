@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
 from fulmen.api.sinks import Sink
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import PAUSE, CollectBolt, Message, run
 from fulmen.windows import Aggregate
@@ -137,7 +137,7 @@ def killed_and_repeated(b, store, fault, **how):
     """The result of a run that was killed, and began again, as often as a fault says."""
     while True:
         try:
-            with mock.patch.object(Committer, "collect", Committer._collect_quietly):
+            with mock.patch.object(CommitWriter, "collect", CommitWriter._collect_quietly):
                 return run(b, checkpoint=store, fault=fault, **how)
         except (DriverDied, Crash):
             event("a run was killed")

@@ -25,7 +25,7 @@ def is_paused(topology: Json) -> bool:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Rollout:
     """How far a topology is with its newest spec.
 
     Attributes:
@@ -38,24 +38,24 @@ class Outcome:
     message: str
 
 
-def outcome_of(topology: Json) -> Outcome:
+def outcome_of(topology: Json) -> Rollout:
     """Whether the topology is as its newest spec asks for, or will never be without help."""
     state = state_of(topology)
     if is_paused(topology):
-        return Outcome("Paused", f"the annotation {PAUSED_ANNOTATION} keeps it as it is")
+        return Rollout("Paused", f"the annotation {PAUSED_ANNOTATION} keeps it as it is")
     if topology.get("status", {}).get("observedGeneration", 0) < topology["metadata"]["generation"]:
-        return Outcome(None, "the operator has not looked at its newest spec yet")
+        return Rollout(None, "the operator has not looked at its newest spec yet")
     accepted, ready = condition(topology, "SpecAccepted"), condition(topology, "Ready")
     reconciling, stalled = condition(topology, "Reconciling"), condition(topology, "Stalled")
     if stalled.get("status") == "True":
         why = accepted if accepted.get("status") == "False" else stalled
-        return Outcome("Failed", _said(why))
+        return Rollout("Failed", _said(why))
     if reconciling.get("status") == "True" or accepted.get("status") != "True":
         why = accepted if accepted.get("status") != "True" else ready
-        return Outcome(None, _with_state(state, why))
+        return Rollout(None, _with_state(state, why))
     if ready.get("status") == "True":
-        return Outcome("Ready", f"{state}: {ready['message']}" if ready.get("message") else state)
-    return Outcome(None, _with_state(state, ready))
+        return Rollout("Ready", f"{state}: {ready['message']}" if ready.get("message") else state)
+    return Rollout(None, _with_state(state, ready))
 
 
 def _with_state(state: str, found: Json) -> str:

@@ -46,7 +46,7 @@ SERVER_SIDE = (
 
 
 @dataclass(frozen=True)
-class Source:
+class CodeSource:
     """The code of a folder, as a resource or ConfigMaps have it: one of the two.
 
     Attributes:
@@ -191,7 +191,7 @@ def manifest(
         echo(to_yaml(_with(topology, _inline(source))), nl=False)
 
 
-def _print_with(maps: list[dict[str, Any]], source: Source, topology: Topology) -> None:
+def _print_with(maps: list[dict[str, Any]], source: CodeSource, topology: Topology) -> None:
     """Print ConfigMaps with the code, and the topology that names them."""
     if any(len(json.dumps(each)) > CLIENT_SIDE_BYTES for each in maps):
         echo(SERVER_SIDE, err=True)
@@ -256,7 +256,7 @@ def _with(topology: Topology, code: Code) -> Topology:
     return topology.model_copy(update={"spec": topology.spec.model_copy(update={"code": code})})
 
 
-def _config_maps(topology: Topology, source: Source) -> list[dict[str, Any]]:
+def _config_maps(topology: Topology, source: CodeSource) -> list[dict[str, Any]]:
     """The ConfigMaps with the code: one, or one for each of its parts.
 
     Other code has other ConfigMaps, so that what runs keeps its own, whatever becomes of the
@@ -278,7 +278,7 @@ def _config_maps(topology: Topology, source: Source) -> list[dict[str, Any]]:
     ]
 
 
-def _read(project: Project) -> Source:
+def _read(project: Project) -> CodeSource:
     """The code of a project: as files, or packed if there is more than Python files.
 
     Raises:
@@ -286,13 +286,13 @@ def _read(project: Project) -> Source:
     """
     files = project.files
     if all(FILE_NAME.fullmatch(name) and path.suffix in CODE for name, path in files.items()):
-        source = Source({name: _text_of(path) for name, path in files.items()})
+        source = CodeSource({name: _text_of(path) for name, path in files.items()})
         size = sum(len(text.encode()) for text in source.files.values())
         if size <= MAX_CODE_BYTES:
             return source
     packed = io.BytesIO()
     write_packed(project, packed)
-    source = Source(archive=packed.getvalue())
+    source = CodeSource(archive=packed.getvalue())
     if len(source.archive) > MAX_CODE_BYTES * MAX_CODE_PARTS:
         raise BadInput(_too_big(project, len(source.archive)))
     return source
@@ -309,7 +309,7 @@ def _too_big(project: Project, size: int) -> str:
     )
 
 
-def _inline(source: Source) -> Code:
+def _inline(source: CodeSource) -> Code:
     if source.archive:
         raise BadInput(
             "only Python files can be put into the topology itself, and there are packages or other"

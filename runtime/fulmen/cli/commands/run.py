@@ -25,7 +25,7 @@ from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.engine.worker.author_logs import logged_to
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError
-from fulmen.metrics import Access, MetricsServer
+from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.own_files import written_whole
 from fulmen.testing.components import Killed
 
@@ -191,7 +191,7 @@ def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContex
     """A server of metrics, if there is to be one. Says where."""
     if port is None:
         return nullcontext()
-    access = Access.of(os.environ)
+    access = AccessRules.of(os.environ)
     server = MetricsServer(
         host, port, lambda: local_run.driver_totals, None, access, local_run.taps
     )

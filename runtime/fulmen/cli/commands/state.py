@@ -57,7 +57,7 @@ WITH_KEYS = (Kind.STATE, *OF_TIME)
 
 
 @dataclass(frozen=True)
-class Entry:
+class StateEntry:
     """One key of the state of one task, or one of its fields."""
 
     key: Any
@@ -346,13 +346,13 @@ def _check(store: Store, component: str) -> None:
         raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
 
 
-def _entries(state: CommittedState) -> Iterator[Entry]:
+def _entries(state: CommittedState) -> Iterator[StateEntry]:
     for task, items in state.tasks.items():
         for key, value in items.items():
-            yield Entry(key, value, task)
+            yield StateEntry(key, value, task)
 
 
-def _largest(entries: Sequence[Entry], count: int) -> list[Entry]:
+def _largest(entries: Sequence[StateEntry], count: int) -> list[StateEntry]:
     """The entries with the largest values, largest first; equal ones by their keys."""
     try:
         return sorted(sorted(entries, key=_shown_key), key=lambda e: e.value, reverse=True)[:count]
@@ -360,25 +360,25 @@ def _largest(entries: Sequence[Entry], count: int) -> list[Entry]:
         raise BadInput(f"--top: the values can't be put in order ({error}).") from error
 
 
-def _shown_key(entry: Entry) -> str:
+def _shown_key(entry: StateEntry) -> str:
     return shown(entry.key)
 
 
-def _table(entries: Sequence[Entry]) -> Iterator[str]:
+def _table(entries: Sequence[StateEntry]) -> Iterator[str]:
     """A line for each entry: its key, and the value where all of them begin."""
     width = min(40, max((len(shown(entry.key)) for entry in entries), default=0))
     for entry in entries:
         yield f"{shown(entry.key):{width}}  {shown(entry.value)}"
 
 
-def _fields_table(entries: Sequence[Entry]) -> Iterator[str]:
+def _fields_table(entries: Sequence[StateEntry]) -> Iterator[str]:
     """A line for each field of each task."""
     width = max((len(str(entry.key)) for entry in entries), default=0)
     for entry in entries:
         yield f"task {entry.task}  {entry.key!s:{width}}  {shown(entry.value)}"
 
 
-def _dropped_table(entries: Sequence[Entry]) -> Iterator[str]:
+def _dropped_table(entries: Sequence[StateEntry]) -> Iterator[str]:
     """A line for each tuple, and below it the traceback, if one is kept."""
     for entry in entries:
         kept = dict(entry.value)
@@ -388,7 +388,7 @@ def _dropped_table(entries: Sequence[Entry]) -> Iterator[str]:
             yield f"    {line}"
 
 
-VALUES: dict[Kind, tuple[Read, Callable[[Sequence[Entry]], Iterator[str]]]] = {
+VALUES: dict[Kind, tuple[Read, Callable[[Sequence[StateEntry]], Iterator[str]]]] = {
     Kind.STATE: (read_state, _table),
     Kind.FIELDS: (read_fields, _fields_table),
     Kind.DROPPED: (read_dropped, _dropped_table),

@@ -16,7 +16,7 @@ from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver,
 from fulmen.cli.display.why.cluster import is_about
 from fulmen.cli.display.why.findings import Known, why_lines
 from fulmen.cli.display.why.findings import why as findings
-from fulmen.cli.display.why.run import Report
+from fulmen.cli.display.why.run import RunReport
 from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 from fulmen.visible import visible
@@ -106,9 +106,9 @@ def _headline(topology: Json) -> str:
     return f"topology {name!r} is {state_of(topology)}{since}{message}"
 
 
-def _read_report(file: Path) -> Report:
+def _read_report(file: Path) -> RunReport:
     try:
-        return Report.model_validate_json(file.read_bytes())
+        return RunReport.model_validate_json(file.read_bytes())
     except OSError as error:
         raise BadInput(f"--report: '{file}' can't be read: {error.strerror}.") from error
     except ValidationError as error:

@@ -56,7 +56,7 @@ class Line:
 
 
 @dataclass
-class Reader:
+class LogReader:
     """Reads what `kubectl logs --timestamps` prints of one container, line by line."""
 
     source: Container
@@ -75,7 +75,7 @@ class Reader:
 
 def merged(logs: Mapping[Container, str]) -> Iterator[Line]:
     """All lines of all logs by their times; the order within a log stays."""
-    read = (map(Reader(source).line, _split(text)) for source, text in logs.items())
+    read = (map(LogReader(source).line, _split(text)) for source, text in logs.items())
     return heapq.merge(*read, key=attrgetter("time"))
 
 
@@ -90,7 +90,7 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedLogs:
     """Whose logs are asked for.
 
     Attributes:
@@ -102,7 +102,7 @@ class Wanted:
     role: str | None = None
 
 
-def containers(topology: Json, pods: Sequence[Json], wanted: Wanted) -> list[Container]:
+def containers(topology: Json, pods: Sequence[Json], wanted: WantedLogs) -> list[Container]:
     """Whose logs to read, by pod and in the order in which a pod's containers start.
 
     Raises:

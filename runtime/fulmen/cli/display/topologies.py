@@ -42,7 +42,7 @@ class Speed(BaseModel):
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """Which columns there are besides those that are always there.
 
     Attributes:
@@ -56,7 +56,7 @@ class Columns:
 
 
 def topologies_table(
-    topologies: Sequence[Json], now: float, columns: Columns | None = None
+    topologies: Sequence[Json], now: float, columns: TableColumns | None = None
 ) -> Table:
     """A line for each topology, as its status has it.
 
@@ -65,7 +65,7 @@ def topologies_table(
         now: In seconds of time.time().
         columns: Further columns; None: there are none.
     """
-    columns = columns or Columns()
+    columns = columns or TableColumns()
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for name in (*(["namespace"] if columns.namespace else []), "topology"):
         table.add_column(name)
@@ -80,7 +80,7 @@ def topologies_table(
     return table
 
 
-def _row(topology: Json, now: float, columns: Columns) -> list[str | Text]:
+def _row(topology: Json, now: float, columns: TableColumns) -> list[str | Text]:
     metadata, status = topology["metadata"], topology.get("status", {})
     workers, ready = status.get("workers", {}), condition(topology, "Ready").get("status")
     desired = workers.get("desired", topology["spec"].get("workers", 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.local.environment import environment_of
-from fulmen.cli.local.run_checkpoint import Known, look_at, place, wanted_uri
+from fulmen.cli.local.run_checkpoint import KnownCheckpoint, look_at, place, wanted_uri
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings
 from fulmen.errors import CheckpointError, ValidationFailed
 from fulmen.topology.code.loading import CodeFolder
@@ -135,10 +135,10 @@ def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:
 
 def _checked(
     document: Any, file: Path, code_folder: Path | None, uri: str | None
-) -> tuple[Known, Checked]:
+) -> tuple[KnownCheckpoint, Checked]:
     """What the checkpoint knows, and all mistakes; those of the topology come first."""
     try:
-        known = look_at(uri, document) if uri is not None else Known()
+        known = look_at(uri, document) if uri is not None else KnownCheckpoint()
     except (BadInput, CheckpointError):
         check_document(document, file, code_folder).topology()
         raise

@@ -14,7 +14,7 @@ from fulmen.topology.resource.spec import ACKER, Topology
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCheckpoint:
     """What a checkpoint holds already.
 
     Attributes:
@@ -50,7 +50,7 @@ def wanted_uri(option: str | None, document: Any) -> str | None:
     return uri if isinstance(uri, str) else None
 
 
-def look_at(uri: str, document: Any) -> Known:
+def look_at(uri: str, document: Any) -> KnownCheckpoint:
     """What the checkpoint holds for the topology of this document. Writes nothing.
 
     Raises:
@@ -60,10 +60,12 @@ def look_at(uri: str, document: Any) -> Known:
     name, namespace = _at(document, "metadata", "name"), _at(document, "metadata", "namespace")
     taken = _at(document, "spec", "checkpoint", "takeOver")
     if not isinstance(name, str):
-        return Known()
+        return KnownCheckpoint()
     whose = f"{namespace}/{name}" if namespace else name
     manifest = _newest(uri, whose, taken if isinstance(taken, str) else None)
-    return Known(manifest.number, {k: n for k, n in tasks_in(manifest).items() if k != ACKER})
+    return KnownCheckpoint(
+        manifest.number, {k: n for k, n in tasks_in(manifest).items() if k != ACKER}
+    )
 
 
 def look_at_any(uri: str, name: str) -> Manifest:
@@ -88,7 +90,7 @@ def _newest(uri: str, whose: str | None, takes_over: str | None = None) -> Manif
 
 
 @contextmanager
-def place(uri: str | None, known: Known, topology: Topology) -> Iterator[tuple[str, str]]:
+def place(uri: str | None, known: KnownCheckpoint, topology: Topology) -> Iterator[tuple[str, str]]:
     """The checkpoint to run with: its URI, and a note. A temporary one is removed at the end."""
     if uri is not None:
         carries_on = f", carried on from commit {known.number}" if known.number else ""

@@ -40,7 +40,7 @@ _SUFFIXES: dict[type, str] = {
 Encoder = Callable[[Sequence[Any]], Any]
 
 
-class Content(ABC):
+class FileContent(ABC):
     """How rows are written down.
 
     Attributes:
@@ -77,14 +77,14 @@ def mistaken_columns(options: FileSinkOptions, stream: Stream) -> Iterator[str]:
         yield from misfits(stream.types, [(name, column(kind)) for name, kind in columns.items()])
 
 
-def content_of(options: FileSinkOptions) -> Content:
+def content_of(options: FileSinkOptions) -> FileContent:
     """How the rows of a sink are written down."""
     if isinstance(options.format, ParquetOptions):
         return _Parquet(options.format)
     return _Lines(options)
 
 
-class _Lines(Content):
+class _Lines(FileContent):
     def __init__(self, options: FileSinkOptions) -> None:
         self._options = options
         self._may_have_line_feeds = isinstance(options.format, TextOptions | BytesOptions)
@@ -140,7 +140,7 @@ class _Lines(Content):
         return plain.make().encoder(names)(names) + b"\n"
 
 
-class _Parquet(Content):
+class _Parquet(FileContent):
     suffix = ".parquet"
 
     def __init__(self, options: ParquetOptions) -> None:

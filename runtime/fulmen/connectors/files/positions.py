@@ -27,7 +27,7 @@ REST_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file or object that is there.
 
     Attributes:
@@ -69,8 +69,8 @@ class Position:
         tail: A place up to which it was read, and the checksum of what comes before it; no place,
             if the head has that already. A compressed file or one of Parquet ends there.
         size: In bytes, when it was found or read to its end.
-        stamp: When it was found; see `Found`.
-        is_whole: As of `Found`: places in a compressed file and in Parquet are not its bytes.
+        stamp: When it was found; see `FoundFile`.
+        is_whole: As of `FoundFile`: places in a compressed file and in Parquet are not its bytes.
         is_done: Nothing comes behind the offset.
         is_gone: The content was cut, replaced or removed.
     """
@@ -117,7 +117,7 @@ class Position:
         if not (self.is_done or summary[8]):  # one of lines: now another file may have its inode
             self.is_whole = False
 
-    def is_settled(self, found: Found) -> bool:
+    def is_settled(self, found: FoundFile) -> bool:
         """Whether a file is as it was, and nothing of it is to be read."""
         is_same = self.stamp == found.stamp != 0
         return is_same and (self.is_done or (not found.is_whole and found.size == self.offset))
@@ -200,7 +200,7 @@ class Positions:
         """The numbers of all files that have a position and are not gone."""
         return list(self._numbers.values())
 
-    def is_settled(self, found: Found) -> bool:
+    def is_settled(self, found: FoundFile) -> bool:
         """Whether a file was read as far as it goes, and was not written to since.
 
         What it is and how far it was read is to be looked at otherwise, in this order.
@@ -215,7 +215,7 @@ class Positions:
         position.restore(summary)
         return position.is_settled(found)
 
-    def begin(self, found: Found) -> int:
+    def begin(self, found: FoundFile) -> int:
         """The number of a file that is to be read on. It gets a position if it has none."""
         number = self._numbers.get(found.key)
         if number is None:
@@ -225,7 +225,7 @@ class Positions:
         self[number].path = found.path
         return number
 
-    def restart(self, found: Found) -> int:
+    def restart(self, found: FoundFile) -> int:
         """A file has other content than before: read it from its start, as a new one."""
         self.drop(found.key)
         return self._new(found)
@@ -279,7 +279,7 @@ class Positions:
                 self._finished[position.key] = summary
         return True
 
-    def _new(self, found: Found) -> int:
+    def _new(self, found: FoundFile) -> int:
         number = self._progress.next_number
         self._progress.next_number += 1
         self._progress.positions[number] = Position(
@@ -289,13 +289,13 @@ class Positions:
         return number
 
 
-class Rests:
+class UnfinishedFiles:
     """Files that are read as far as whole lines go, and may have the beginning of another one."""
 
     def __init__(self) -> None:
         self._seen: dict[Key, tuple[int, int, float]] = {}
 
-    def begun(self, found: Found, now: float) -> None:
+    def begun(self, found: FoundFile, now: float) -> None:
         """A file is read now up to its end."""
         size, _, since = self._seen.get(found.key, (-1, 0, now))
         self._seen[found.key] = found.size, found.stamp, since if size == found.size else now
@@ -308,13 +308,13 @@ class Rests:
         """Forget all."""
         self._seen.clear()
 
-    def is_new(self, found: Found, now: float) -> bool:
+    def is_new(self, found: FoundFile, now: float) -> bool:
         """Whether there is something else to be seen than when it was read last."""
         size, stamp, _ = self._seen.get(found.key, (-1, 0, 0.0))
         is_same = size == found.size and stamp == found.stamp != 0
         return not is_same or self.has_rested(found, now)
 
-    def has_rested(self, found: Found, now: float) -> bool:
+    def has_rested(self, found: FoundFile, now: float) -> bool:
         """Whether a file was renamed by log rotation, and has not grown since it was read."""
         size, _, since = self._seen.get(found.key, (-1, 0, 0.0))
         return found.is_rotated and size == found.size and now >= since + REST_SECONDS

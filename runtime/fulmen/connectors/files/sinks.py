@@ -16,7 +16,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import ANY_STREAM, Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import Tuple
-from fulmen.connectors.files.contents import Content, Encoder, content_of, mistaken_columns
+from fulmen.connectors.files.contents import Encoder, FileContent, content_of, mistaken_columns
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.files.places.buckets import Bucket, is_uri
 from fulmen.connectors.files.places.local import LocalFolder
@@ -70,7 +70,7 @@ class FileSink(Sink):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self._context = context
         self._options: FileSinkOptions = context.options
-        self._content: Content = content_of(self._options)
+        self._content: FileContent = content_of(self._options)
         self._place = place_of(self._options.path)
         self._place.check()
         self._has_looked = False
@@ -179,7 +179,7 @@ class RollingFileSink(Bolt):
         self._context = context
         self._collector = collector
         self._options: RollingFileSinkOptions = context.options
-        self._content: Content = content_of(self._options)
+        self._content: FileContent = content_of(self._options)
         self._place = place_of(self._options.path)
         self._place.check()
         self._rows: list[Any] = []

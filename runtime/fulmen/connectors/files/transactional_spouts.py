@@ -27,7 +27,7 @@ from fulmen.api.transactional_spouts import (
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.places import packed
-from fulmen.connectors.files.places.local import Changed, Gone, Unreadable, as_text
+from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile, as_text
 from fulmen.connectors.files.positions import Progress
 from fulmen.connectors.files.reading.line_spout import FileSpout
 from fulmen.connectors.files.reading.records import Record
@@ -222,10 +222,10 @@ class _Files(FileSpout):
         for run in part.runs:
             try:
                 self._emit_run(run)
-            except Gone as gone:
+            except GoneFile as gone:
                 where = self.where(run.number, run.start)
                 raise LinesGone(run.messages, where, str(gone)) from gone
-            except (OSError, Unreadable) as error:
+            except (OSError, UnreadableFile) as error:
                 path = self.positions[run.number].path
                 raise ServiceUnavailable(as_text(path), str(error), "can't be read") from error
             finally:
@@ -277,12 +277,12 @@ class _Files(FileSpout):
                 continue
             try:
                 self._emit_run(run)
-            except Gone as gone:
+            except GoneFile as gone:
                 where = self.where(run.number, run.start)
                 reason = f"{run.messages} lines of a transaction that has failed are gone: {gone}"
                 self.tell(reason, where)
                 self._ended(run)
-            except (OSError, Unreadable, ServiceUnavailable) as error:
+            except (OSError, UnreadableFile, ServiceUnavailable) as error:
                 read.again.append(run)
                 where = self.where(run.number, run.start)
                 if self._troubles.met(where, str(error), self.clock()):
@@ -300,7 +300,7 @@ class _Files(FileSpout):
             some = self._records_of(run)
         except Changed:
             raise
-        except Gone:  # it may have been renamed
+        except GoneFile:  # it may have been renamed
             self._poll()
             some = self._records_of(run)
         if len(some) != run.messages or _checksum(some) != run.checksum:

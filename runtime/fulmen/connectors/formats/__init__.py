@@ -22,7 +22,7 @@ from fulmen.connectors.formats.options import (
     LineFormatOptions,
     TextOptions,
 )
-from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text, natural
+from fulmen.connectors.formats.values import DEFAULT, ValueWriter, checked_text, natural
 
 __all__ = [
     "DEFAULT",
@@ -38,7 +38,7 @@ __all__ = [
     "Malformed",
     "MessageFormatOptions",
     "TextOptions",
-    "Writer",
+    "ValueWriter",
     "checked_text",
     "encode_each",
     "natural",

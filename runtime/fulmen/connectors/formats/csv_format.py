@@ -13,7 +13,7 @@ from typing_extensions import override
 from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
 from fulmen.connectors.formats.encodings import UTF_8, without_line_feed, without_mark
 from fulmen.connectors.formats.types import convert_all, converters
-from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text
+from fulmen.connectors.formats.values import DEFAULT, ValueWriter, checked_text
 
 # Python refuses values above 128 KiB in all readers of a process. Sources have limits of their own.
 csv.field_size_limit((1 << 63) - 1)
@@ -64,7 +64,7 @@ class CsvFormat(Format):
         types: Mapping[str, str] = _NONE,
         nulls: Sequence[str] = (),
         encoding: str = UTF_8,
-        writer: Writer = DEFAULT,
+        writer: ValueWriter = DEFAULT,
     ) -> None:
         """Know what is asked for.
 

@@ -15,7 +15,7 @@ from fulmen.connectors.formats import exact
 from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
 from fulmen.connectors.formats.encodings import UTF_8, is_utf_8, without_mark
 from fulmen.connectors.formats.types import convert_all, converters
-from fulmen.connectors.formats.values import DEFAULT, OPTIONS, Writer, have_unfinite
+from fulmen.connectors.formats.values import DEFAULT, OPTIONS, ValueWriter, have_unfinite
 from fulmen.errors import PASSED_ON
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -29,7 +29,7 @@ class JsonFormat(Format):
         fields: Sequence[str] = (),
         required: Sequence[str] = (),
         types: Mapping[str, str] = _NONE,
-        writer: Writer = DEFAULT,
+        writer: ValueWriter = DEFAULT,
         encoding: str = UTF_8,
     ) -> None:
         """Know what is asked for.

@@ -16,7 +16,7 @@ from fulmen.connectors.formats.encodings import UTF_8, Encoding, cuts_lines
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
-from fulmen.connectors.formats.values import Writer
+from fulmen.connectors.formats.values import ValueWriter
 from fulmen.connectors.options import Options
 
 Name = Annotated[str, Field(min_length=1)]
@@ -88,7 +88,7 @@ class JsonOptions(OneFormat):
 
     def make(self) -> Format:
         """The format."""
-        writer = Writer(self.decimals, self.binary)
+        writer = ValueWriter(self.decimals, self.binary)
         return JsonFormat(
             tuple(self.fields), self.required, types_of(self.fields), writer, self.encoding
         )
@@ -130,7 +130,7 @@ class CsvOptions(OneFormat):
             types=types_of(self.fields),
             nulls=self.nulls,
             encoding=self.encoding,
-            writer=Writer(binary=self.binary),
+            writer=ValueWriter(binary=self.binary),
         )
 
 

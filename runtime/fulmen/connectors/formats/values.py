@@ -41,7 +41,7 @@ _CURE = "Convert it in a bolt before"
 
 
 @dataclass(frozen=True)
-class Writer:
+class ValueWriter:
     """Writes values as JSON, and single ones as text.
 
     Attributes:
@@ -112,10 +112,10 @@ class Writer:
         raise Malformed(f"{kind} {repr_of(value, 50)} has no form in JSON. {_CURE}")
 
 
-DEFAULT = Writer()
+DEFAULT = ValueWriter()
 
 
-def _object(writer: Writer, items: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+def _object(writer: ValueWriter, items: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in items:
         name = _key(writer, key)
@@ -125,23 +125,23 @@ def _object(writer: Writer, items: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     return found
 
 
-def _key(writer: Writer, key: Any) -> str:
+def _key(writer: ValueWriter, key: Any) -> str:
     made = writer.plain(key)
     if isinstance(made, dict | list):
         raise Malformed(f"a key of an object can't be {repr_of(key, 50)}. {_CURE}")
     return made if isinstance(made, str) else orjson.dumps(made).decode()
 
 
-def _list(writer: Writer, value: Iterable[Any]) -> list[Any]:
+def _list(writer: ValueWriter, value: Iterable[Any]) -> list[Any]:
     return [writer.plain(one) for one in value]
 
 
-def _set(writer: Writer, value: Set[Any]) -> list[Any]:
+def _set(writer: ValueWriter, value: Set[Any]) -> list[Any]:
     # in an order that is the same in every process
     return sorted(map(writer.plain, value), key=orjson.dumps)
 
 
-def _bytes(writer: Writer, value: Any) -> str:
+def _bytes(writer: ValueWriter, value: Any) -> str:
     data = bytes(value)
     if writer.binary == "text":
         with suppress(UnicodeDecodeError):
@@ -149,13 +149,13 @@ def _bytes(writer: Writer, value: Any) -> str:
     return b64encode(data).decode()
 
 
-def _decimal(writer: Writer, value: Decimal) -> Any:
+def _decimal(writer: ValueWriter, value: Decimal) -> Any:
     if not value.is_finite():
         return unfinite(value)
     return str(value) if writer.decimals == "text" else orjson.Fragment(str(value))
 
 
-def _integer(_writer: Writer, value: int) -> Any:
+def _integer(_writer: ValueWriter, value: int) -> Any:
     if SMALLEST <= value <= LARGEST:
         return value
     try:
@@ -164,7 +164,7 @@ def _integer(_writer: Writer, value: int) -> Any:
         raise Malformed(f"an integer of {value.bit_length()} bits is too large") from None
 
 
-def _float(_writer: Writer, value: float) -> Any:
+def _float(_writer: ValueWriter, value: float) -> Any:
     return value if math.isfinite(value) else unfinite(value)
 
 
@@ -278,7 +278,7 @@ def _has_unfinite(value: Any) -> bool:
     return isinstance(value, Enum) and _has_unfinite(value.value)
 
 
-_EXACT: dict[type, Callable[[Writer, Any], Any]] = {
+_EXACT: dict[type, Callable[[ValueWriter, Any], Any]] = {
     bool: lambda _, value: value,
     int: _integer,
     float: _float,
@@ -290,7 +290,7 @@ _EXACT: dict[type, Callable[[Writer, Any], Any]] = {
     bytes: _bytes,
     datetime: lambda _, value: value.isoformat(),
 }
-_OTHERS: tuple[tuple[Any, Callable[[Writer, Any], Any]], ...] = (
+_OTHERS: tuple[tuple[Any, Callable[[ValueWriter, Any], Any]], ...] = (
     (Enum, lambda writer, value: writer.plain(value.value)),
     (str, lambda _, value: checked_text(value)),
     ((bytearray, memoryview, bytes), _bytes),

@@ -35,8 +35,8 @@ from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers, let_go
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
-from fulmen.connectors.kafka.reading.group import Group
-from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run, traceparents_of
+from fulmen.connectors.kafka.reading.group import ConsumerGroup
+from fulmen.connectors.kafka.reading.messages import MessageId, MessageReader, Run, traceparents_of
 from fulmen.connectors.kafka.reading.rereading import Rereading
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
@@ -47,7 +47,7 @@ from fulmen.connectors.kafka.reading.topic import (
     place_after,
     unread,
 )
-from fulmen.connectors.kafka.reading.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 
 MOST_TRACES = 10_000
 """Of so many messages it is kept which traces they are part of: more than are emitted at once."""
@@ -94,13 +94,13 @@ class KafkaSpout(Spout):
             context.task_index, 1_000_000, len(context.tasks(context.component)) or 1
         )
         self._brokers = Brokers(self._options)
-        self._reader = Reader(self._options)
+        self._reader = MessageReader(self._options)
         self._ready: deque[Run] = deque()
         self._fetched: list[Message] = []
         self._traceparents: dict[Any, str] = {}  # of the last messages, by their ids
-        self._troubles = Troubles(self._brokers, self._report)
+        self._troubles = BrokerTroubles(self._brokers, self._report)
         own = f"fulmen-{context.topology}-{context.component}"
-        self._group = Group(self._brokers, self._options, own, self._troubles)
+        self._group = ConsumerGroup(self._brokers, self._options, own, self._troubles)
         self._lag_at, self._behind = 0.0, 0
         self._begun: set[int] = set()  # partitions of which something could be read
         self._connect()

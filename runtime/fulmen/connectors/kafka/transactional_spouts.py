@@ -24,7 +24,7 @@ from fulmen.api.transactional_spouts import (
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
-from fulmen.connectors.kafka.reading.parts import Part, Parts
+from fulmen.connectors.kafka.reading.parts import PartitionPart, Parts
 from fulmen.connectors.kafka.reading.topic import Topic
 from fulmen.connectors.options import ATTEMPT
 
@@ -126,8 +126,8 @@ class _Emitter(_EmitterOfParts, PartitionedTransactionalSpout.Emitter):
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
         partition: int,
-        last_metadata: Part | None,
-    ) -> Part | None:
+        last_metadata: PartitionPart | None,
+    ) -> PartitionPart | None:
         return self._parts.emit_new(attempt, collector, partition, last_metadata)
 
     @override
@@ -136,7 +136,7 @@ class _Emitter(_EmitterOfParts, PartitionedTransactionalSpout.Emitter):
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
         partition: int,
-        metadata: Part | None,
+        metadata: PartitionPart | None,
     ) -> None:
         self._parts.emit_again(attempt, collector, partition, metadata)
 
@@ -148,6 +148,6 @@ class _OpaqueEmitter(_EmitterOfParts, OpaquePartitionedTransactionalSpout.Emitte
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
         partition: int,
-        last_metadata: Part | None,
-    ) -> Part | None:
+        last_metadata: PartitionPart | None,
+    ) -> PartitionPart | None:
         return self._parts.emit_new(attempt, collector, partition, last_metadata)

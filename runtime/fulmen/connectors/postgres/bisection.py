@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 
-class Refused(Exception):
+class RowsRefused(Exception):
     """The database refuses at least one of the rows. The text says why."""
 
 
@@ -25,7 +25,7 @@ def write_but_refused(positions: Sequence[int], write: Write) -> dict[int, str]:
         part = todo.pop()
         try:
             write(part)
-        except Refused as error:
+        except RowsRefused as error:
             if len(part) == 1:
                 refused[part[0]] = str(error)
             else:

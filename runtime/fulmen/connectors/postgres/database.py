@@ -86,7 +86,7 @@ class Database:
         self._writes = writes
 
     @property
-    def _pool(self) -> Pool[connections.Connection]:
+    def _pool(self) -> Pool[connections.PostgresConnection]:
         return pool_of(("postgres", self._dsn))
 
     def connect(self) -> psycopg.Connection[Any]:

@@ -78,7 +78,7 @@ def check_types(db: psycopg.Connection[Any], where: str, select: Composed, field
             )
 
 
-class Times:
+class TimeFields:
     """The fields that are dates or times by what the topology's file says."""
 
     def __init__(self, fields: Fields) -> None:

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import Times, check_types, cursor_of, rows_of
+from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
@@ -77,7 +77,7 @@ class _Query:
             "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
         }
         self._parts, self._most = parts, options.fetch_size
-        self._times = Times(options.fields)
+        self._times = TimeFields(options.fields)
         with self._database.opening() as db:
             [column] = (
                 db.execute(

@@ -35,7 +35,7 @@ from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import ERRORS, unread
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import Times, check_types, cursor_of, rows_of
+from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
 from fulmen.connectors.sql.options import Fields, Name, stream_of
 from fulmen.connectors.sql.told import as_data
@@ -107,7 +107,7 @@ class PostgresQueueSpout(Spout):
     _label: str
     _lag_due: float
     _context: TopologyContext
-    _times: Times
+    _times: TimeFields
 
     def __init__(self) -> None:
         self.name = ""
@@ -133,7 +133,7 @@ class PostgresQueueSpout(Spout):
         self.collector, self._context = collector, context
         self._options = context.options
         self._queue = _Queue(context.options)
-        self._times = Times(context.options.fields)
+        self._times = TimeFields(context.options.fields)
         self._label = f"{context.topology}/{context.component}/{context.task_index}"
         self._rows, self._gone = deque(), []
         self._due = self._renewed = self._retry = self._lag_due = self.now()

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from fulmen.api.sinks import Mark, Rows
-from fulmen.connectors.postgres.bisection import Refused, write_but_refused
+from fulmen.connectors.postgres.bisection import RowsRefused, write_but_refused
 from fulmen.connectors.postgres.database import Database, escaped, qualified, said
 from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, array, texts
 from fulmen.connectors.postgres.writing import Contention, Writer, is_of_rows
@@ -87,7 +87,7 @@ class PostgresTable:
         self._mode, self._contention = options.mode, contention
         with database.opening() as db:
             self.columns = _columns(db, database.where, options, names, rules)
-            self.statements = Statements(options, self.columns)
+            self.statements = TableStatements(options, self.columns)
             self._key = [names.index(column) for column in options.key]
             self._try(db, options)
 
@@ -139,7 +139,7 @@ class PostgresTransaction:
     def __init__(
         self,
         db: psycopg.Connection[Any],
-        statements: Statements,
+        statements: TableStatements,
         writer: Writer,
         key: Sequence[int],
     ) -> None:
@@ -186,11 +186,11 @@ class PostgresTransaction:
         except psycopg.Error as error:
             if not is_of_rows(error):
                 raise
-            raise Refused(said(error)) from None
+            raise RowsRefused(said(error)) from None
 
 
 @dataclass(frozen=True, init=False)
-class Statements:
+class TableStatements:
     """The statements of a sink's table and of its marks."""
 
     insert: Composed

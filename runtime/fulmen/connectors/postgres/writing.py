@@ -28,7 +28,7 @@ import psycopg
 from psycopg.sql import Composed
 
 from fulmen.connectors.postgres.bisection import (
-    Refused,
+    RowsRefused,
     last_of_keys,
     write_but_refused,
     write_last_of_keys,
@@ -182,7 +182,7 @@ class Writer:
             return {}
         try:
             self._write(last_of_keys(list(map(itemgetter(*key), self._items))))
-        except Refused:
+        except RowsRefused:
             refused, ranks = self._ranks(key)
             positions = list(ranks)
             later = write_last_of_keys(
@@ -238,7 +238,7 @@ class Writer:
         except psycopg.Error as error:
             if not self._is_rows_fault(error, items):
                 raise
-            raise Refused(said(error)) from None
+            raise RowsRefused(said(error)) from None
 
     def _is_rows_fault(self, error: psycopg.Error, items: Sequence[Sequence[Text]]) -> bool:
         """Whether the rows are to blame, or at least one of them."""
@@ -356,7 +356,7 @@ class Writer:
                     if not db.closed:
                         return  # what is wrong is told when they are written
                     lost = error
-        raise Refused(ENDS_CONNECTION.format(said(lost)))
+        raise RowsRefused(ENDS_CONNECTION.format(said(lost)))
 
     def _try(self, db: psycopg.Connection[Any], items: Sequence[Sequence[Text]]) -> None:
         is_copy = self._mode == "copy"

@@ -30,7 +30,7 @@ is longer than a frame may be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PublishedMessage:
     """What is sent for one row.
 
     Attributes:
@@ -136,7 +136,7 @@ class Publisher:
             self.close()
             raise
 
-    def publish(self, messages: Sequence[Message]) -> dict[int, str]:
+    def publish(self, messages: Sequence[PublishedMessage]) -> dict[int, str]:
         """Send messages to one exchange, and wait for their confirms.
 
         Returns:
@@ -164,7 +164,7 @@ class Publisher:
             self._refused |= refused_of(messages, self._returned)
         return self._refused
 
-    def _send(self, i: int, message: Message) -> None:
+    def _send(self, i: int, message: PublishedMessage) -> None:
         if self._error is not None:
             return
         if reason := self._too_large(message.properties):
@@ -294,7 +294,9 @@ class Publisher:
             self._loop.close()
 
 
-def refused_of(messages: Sequence[Message], returned: Sequence[Returned]) -> dict[int, str]:
+def refused_of(
+    messages: Sequence[PublishedMessage], returned: Sequence[Returned]
+) -> dict[int, str]:
     """Which messages of one exchange were returned, and why, by their positions.
 
     Ids that rows name may be equal. Then the body tells which it was, and the headers, by which an

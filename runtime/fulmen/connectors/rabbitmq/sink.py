@@ -31,7 +31,7 @@ from fulmen.connectors.rabbitmq.publisher import (
     NO_RIGHT,
     ChannelRefused,
     ExchangeMissing,
-    Message,
+    PublishedMessage,
     Publisher,
 )
 from fulmen.connectors.templates import filler, has_fields
@@ -142,7 +142,9 @@ class RabbitSink(Sink):
             for place, reason in sorted(refused.items()):
                 rows.fail(place, reason)
 
-    def _published(self, messages: Sequence[Message], places: Sequence[int]) -> dict[int, str]:
+    def _published(
+        self, messages: Sequence[PublishedMessage], places: Sequence[int]
+    ) -> dict[int, str]:
         """Publish messages to one exchange. Returns why some were refused, by their places.
 
         If the broker closes the channel because of a message, it does not say which: that is found
@@ -181,7 +183,7 @@ class RabbitSink(Sink):
             refused |= {part[at]: reason for at, reason in found.items()}
         return refused
 
-    def _messages(self, rows: Rows) -> list[Message]:
+    def _messages(self, rows: Rows) -> list[PublishedMessage]:
         options, batch = self._options, self._context.batch.number
         times: Counter[bytes] = Counter()
         made = []
@@ -198,7 +200,7 @@ class RabbitSink(Sink):
                 content_type=options.content_type,
                 headers=headers or None,
             )
-            made.append(Message(exchange, routing_key, properties, body))
+            made.append(PublishedMessage(exchange, routing_key, properties, body))
         return made
 
     @override

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.transactional.errors import StoreRefused, StoreUnavailable
 from fulmen.transactional.stores.pools import Pool, pool_of
-from fulmen.transactional.stores.sqlite import Connection, translate
+from fulmen.transactional.stores.sqlite import SqliteConnection, translate
 
 Kind = Literal["IMMEDIATE", "DEFERRED"]
 
@@ -34,7 +34,7 @@ class Database:
         return os.path.exists(self._path)
 
     @property
-    def _pool(self) -> Pool[Connection]:
+    def _pool(self) -> Pool[SqliteConnection]:
         return pool_of(("sqlite", self._path))
 
     @contextmanager
@@ -72,7 +72,7 @@ class Database:
     @contextmanager
     def _lent(self, kind: Kind) -> Iterator[sqlite3.Connection]:
         with (
-            self._pool.lent(lambda: Connection(self._path)) as lent,
+            self._pool.lent(lambda: SqliteConnection(self._path)) as lent,
             lent.transaction(kind) as db,
         ):
             yield db

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
 from fulmen.engine.acking.messages import Messages
-from fulmen.engine.acking.trees import Outcome, Trees, step
+from fulmen.engine.acking.trees import Trees, TreesOutcome, step
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
 
 TREES: Final = "trees"
@@ -36,7 +36,7 @@ class AckerTask:
         self._changed: npt.NDArray[np.bool_] | None = None
         self._ended: Ids = EMPTY_IDS
 
-    def run(self, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
+    def run(self, messages: Messages, clock: float, timeout_seconds: float) -> TreesOutcome:
         """Apply the messages of a batch, and find what timed out."""
         messages.compact()
         self.executed = {

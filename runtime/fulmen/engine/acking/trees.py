@@ -73,7 +73,7 @@ TIMED_OUT = "timed out"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TreesOutcome:
     """What one batch did to the trees of an acker task.
 
     Attributes:
@@ -100,7 +100,7 @@ class Outcome:
         return [*self.failed, *((root, TIMED_OUT) for root in self.timed_out)]
 
 
-def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
+def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float) -> TreesOutcome:
     """Apply all messages of a batch.
 
     A tree whose value is 0 is acked, whatever its age and even if it was failed too, as in Storm.
@@ -112,7 +112,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
         trees = _insert(trees, Trees(roots, values, np.full(len(roots), clock), born))
     n = len(trees)
     if n == 0:  # as most ackers of a light batch: an eighth of the time
-        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), (), np.zeros(0, np.bool_), EMPTY_IDS)
+        return TreesOutcome(trees, EMPTY_IDS, EMPTY_TIMES, (), (), np.zeros(0, np.bool_), EMPTY_IDS)
     values, since = trees.values.copy(), trees.since.copy()
     touched = trees.place(before.roots)
     changed = np.ones(n, np.bool_)
@@ -138,7 +138,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
     after = replace(trees, values=values, since=since).take(left)
     was = np.zeros(n, np.bool_)
     was[touched] = True
-    return Outcome(
+    return TreesOutcome(
         after,
         trees.roots[done],
         trees.born[done],

@@ -9,7 +9,7 @@ from fulmen.api.event_time import milliseconds
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
-from fulmen.engine.time.watermarks import PART, TASK, Rule, SourceTime, Watermarks
+from fulmen.engine.time.watermarks import PART, TASK, SourceTime, WatermarkRule, Watermarks
 from fulmen.topology.resource.event_time import EventTime
 
 
@@ -93,8 +93,8 @@ def task_part(placed: PlacedTopology, task: int) -> str:
     return f"{TASK}{task - placed.plan.tasks(component).start}"
 
 
-def rule_of(declared: EventTime) -> Rule:
+def rule_of(declared: EventTime) -> WatermarkRule:
     """How its watermark is made."""
     idle = declared.idle_timeout
     idle_seconds = None if idle is None else milliseconds(idle) / 1000
-    return Rule(milliseconds(declared.lag), idle_seconds, declared.advance)
+    return WatermarkRule(milliseconds(declared.lag), idle_seconds, declared.advance)

@@ -11,7 +11,7 @@ from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.record import Commit
 from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.transactions import TRANSACTIONS
-from fulmen.engine.driver.migration import Change
+from fulmen.engine.driver.migration import CheckpointChange
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.time.watermarks import SECTION as TIME
@@ -37,7 +37,7 @@ class Outage:
 
 
 @dataclass
-class Committer:
+class CommitWriter:
     """Writes what batches come to.
 
     Attributes:
@@ -62,7 +62,7 @@ class Committer:
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
-    def commit(self, done: Done, change: Change | None = None) -> float:
+    def commit(self, done: Done, change: CheckpointChange | None = None) -> float:
         """Commit a batch. If it has nothing to commit, look now and then who holds the checkpoint.
 
         Args:
@@ -91,7 +91,7 @@ class Committer:
         self._checked = self.steady()
         return self._checked - began
 
-    def _commit(self, done: Done, change: Change | None) -> None:
+    def _commit(self, done: Done, change: CheckpointChange | None) -> None:
         updates = {
             key: journals for summary in done.summaries for key, journals in summary.updates.items()
         }

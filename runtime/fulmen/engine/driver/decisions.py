@@ -26,7 +26,7 @@ from fulmen.checkpoint import (
     save,
 )
 from fulmen.engine.batches.transactions import TRANSACTIONS, ledger_of
-from fulmen.engine.driver.migration import Change, Layout, layout_of
+from fulmen.engine.driver.migration import CheckpointChange, Layout, layout_of
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import rewritten
@@ -108,7 +108,7 @@ def forget(store: Store, component: str, driver: str) -> int:
     manifest = log.manifest
     removed = [key for key in manifest.tasks if task_of_key(key)[0] == component]
     kept_now = {name: one for name, one in layout.kept.items() if name != component}
-    change = Change(replace(layout, kept=kept_now), removed)
+    change = CheckpointChange(replace(layout, kept=kept_now), removed)
     draft = log.draft(
         tag=new_tag(),
         clock=manifest.clock,

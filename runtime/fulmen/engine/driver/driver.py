@@ -21,7 +21,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
-from fulmen.engine.driver.committer import LOOKED, Committer, Outage
+from fulmen.engine.driver.committer import LOOKED, CommitWriter, Outage
 from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
@@ -104,7 +104,9 @@ class Driver:
         taken = topology.spec.checkpoint.take_over
         log = CommitLog.open(store, topology.whole_name, who, limits=limits.log, takes_over=taken)
         log.claim()
-        committer = Committer(log, note, self.steady, self.sleep, self.wall, limits.check_seconds)
+        committer = CommitWriter(
+            log, note, self.steady, self.sleep, self.wall, limits.check_seconds
+        )
         planner = Planner(
             self.runnable,
             self.checkpoint,
@@ -150,7 +152,7 @@ class RunningTopology:
     """
 
     def __init__(
-        self, driver: Driver, store: Store, committer: Committer, planner: Planner
+        self, driver: Driver, store: Store, committer: CommitWriter, planner: Planner
     ) -> None:
         """Workers have the topology; from now on time passes for it.
 

@@ -34,7 +34,7 @@ from fulmen.topology.resource.spec import ACKER, Topology
 ACKERS_OFF = "acking was turned off"
 
 
-class Kept(NamedTuple):
+class KeptComponent(NamedTuple):
     """A component that is not in the topology any more, and whose state is kept.
 
     Attributes:
@@ -68,7 +68,7 @@ class Layout:
     last_txid: int = 0
     results: Mapping[str, int] = field(default_factory=dict)
     identity: str = ""
-    kept: Mapping[str, Kept] = field(default_factory=dict)
+    kept: Mapping[str, KeptComponent] = field(default_factory=dict)
 
     @property
     def all_origins(self) -> dict[str, int]:
@@ -82,12 +82,12 @@ class Layout:
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> Layout:
         """What `to_json` gave."""
-        kept = {name: Kept(*one) for name, one in content["kept"].items()}
+        kept = {name: KeptComponent(*one) for name, one in content["kept"].items()}
         return Layout(**{**content, "kept": kept})
 
 
 @dataclass(frozen=True)
-class Change:
+class CheckpointChange:
     """What a commit must do to the checkpoint.
 
     Attributes:
@@ -120,8 +120,8 @@ class Migration:
     """
 
     layout: Layout
-    first: Change | None = None
-    rest: Change | None = None
+    first: CheckpointChange | None = None
+    rest: CheckpointChange | None = None
     deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     dropped: range = range(0)
@@ -203,10 +203,10 @@ def _layout(before: Layout, plan: Plan, topology: Topology, partitioned: Collect
     return Layout(tasks, origins, next_origin, emitters, before.last_txid, results)
 
 
-def _kept(before: Layout, layout: Layout, manifest: Manifest) -> dict[str, Kept]:
+def _kept(before: Layout, layout: Layout, manifest: Manifest) -> dict[str, KeptComponent]:
     """The components that are gone and have state, but not transactional spouts."""
     spouts = {_component(key) for key in before.origins}
-    known = {name: Kept(n, name in spouts) for name, n in before.tasks.items()}
+    known = {name: KeptComponent(n, name in spouts) for name, n in before.tasks.items()}
     gone = {**before.kept, **known}.items() - {(ACKER, known.get(ACKER))}
     have_state = {_component(key) for key in manifest.tasks} - {*layout.tasks, *before.emitters}
     return {name: kept for name, kept in sorted(gone) if name in have_state}
@@ -248,7 +248,7 @@ def _reshaped(
     if known == layout:
         return Migration(layout)
     if known is None:
-        return Migration(layout, first=Change(layout))
+        return Migration(layout, first=CheckpointChange(layout))
     tasks = layout.tasks
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
     gone = [key for key in manifest.tasks if key not in keys]
@@ -256,19 +256,19 @@ def _reshaped(
     removed = [key for key in gone if _component(key) not in layout.kept]
     ackers = [key for key in manifest.tasks if _component(key) == ACKER]
     if not ackers or known.tasks.get(ACKER) == tasks.get(ACKER):
-        return Migration(layout, rest=Change(layout, removed))
+        return Migration(layout, rest=CheckpointChange(layout, removed))
     found = load_many(store, manifest, ackers)
     trees = Trees.joined(restore(journals_of.get(TREES, ())) for journals_of in found.values())
     if not tasks.get(ACKER):
-        return Migration(layout, None, Change(layout, removed), _ended(trees))
-    first = Change(
+        return Migration(layout, None, CheckpointChange(layout, removed), _ended(trees))
+    first = CheckpointChange(
         replace(known, tasks={**known.tasks, ACKER: tasks[ACKER]}),
         [key for key in removed if _component(key) == ACKER],
         _divided(trees, tasks[ACKER], manifest.number + 1),
     )
     if first.layout == layout:
         return Migration(layout, first)
-    rest = Change(layout, [key for key in removed if _component(key) != ACKER])
+    rest = CheckpointChange(layout, [key for key in removed if _component(key) != ACKER])
     return Migration(layout, first, rest)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.driver.author_calls import AuthorCalls
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.protocol.header import Header
@@ -43,7 +43,7 @@ class Recovery:
 
     jobs: Jobs
     planner: Planner
-    committer: Committer
+    committer: CommitWriter
     totals: Totals
     observer: Observer
     steady: Callable[[], float]

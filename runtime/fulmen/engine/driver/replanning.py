@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fulmen.checkpoint import Store, new_tag
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.migration import Migration, layout_of, migrate
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
@@ -88,7 +88,7 @@ class Planner:
         checkpoint: str,
         store: Store,
         jobs: Jobs,
-        committer: Committer,
+        committer: CommitWriter,
         note: Callable[[str], None],
         limits: EngineLimits = LIMITS,
         *,

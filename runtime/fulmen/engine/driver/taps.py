@@ -53,7 +53,7 @@ class TapRefused(FulmenError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedTap:
     """What somebody wants to see.
 
     Attributes:
@@ -109,7 +109,7 @@ class Taps:
             tap.end(why)
         self._open = {}
 
-    def open(self, wanted: Wanted) -> OpenTap:
+    def open(self, wanted: WantedTap) -> OpenTap:
         """Look at tuples from the next batch on, until the tap is closed.
 
         Raises:
@@ -171,7 +171,7 @@ class Taps:
 class OpenTap:
     """What one person looks at. Close it: it is a context."""
 
-    def __init__(self, taps: Taps, number: int, wanted: Wanted, root: int | None) -> None:
+    def __init__(self, taps: Taps, number: int, wanted: WantedTap, root: int | None) -> None:
         self._taps = taps
         self._number = number
         self._wanted = wanted
@@ -298,7 +298,7 @@ def _dumps(line: Mapping[str, Any]) -> bytes:
 # What can be wanted
 
 
-def _check(wanted: Wanted, placed: PlacedTopology, rules: Tap) -> int | None:
+def _check(wanted: WantedTap, placed: PlacedTopology, rules: Tap) -> int | None:
     """The root id that is wanted, if one is. Raises TapRefused if something is wrong."""
     if not (wanted.component or wanted.tree):
         raise TapRefused("name a component whose tuples are to be shown, or a tree.")
@@ -320,7 +320,7 @@ def _check(wanted: Wanted, placed: PlacedTopology, rules: Tap) -> int | None:
     return root
 
 
-def _check_next(wanted: Wanted, placed: PlacedTopology) -> None:
+def _check_next(wanted: WantedTap, placed: PlacedTopology) -> None:
     names = sorted(placed.spouts)
     if wanted.component and wanted.component not in names:
         raise TapRefused(
@@ -331,7 +331,7 @@ def _check_next(wanted: Wanted, placed: PlacedTopology) -> None:
         raise TapRefused("a tree is followed through all streams: leave the stream out.")
 
 
-def _streams(wanted: Wanted, placed: PlacedTopology) -> Sequence[tuple[str, ...]]:
+def _streams(wanted: WantedTap, placed: PlacedTopology) -> Sequence[tuple[str, ...]]:
     """The fields of each stream that is wanted."""
     names = sorted(placed.streams)
     if wanted.component and wanted.component not in names:
@@ -364,7 +364,7 @@ def _begins_trees(component: str, placed: PlacedTopology) -> bool:
     return bool(origins & placed.origins.keys()) or component in placed.event_times
 
 
-def _instead(wanted: Wanted, placed: PlacedTopology) -> str:
+def _instead(wanted: WantedTap, placed: PlacedTopology) -> str:
     spec = placed.component(wanted.component)
     if not isinstance(spec, BoltSpec):
         return ""

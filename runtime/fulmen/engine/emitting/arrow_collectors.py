@@ -22,7 +22,7 @@ from fulmen.engine.emitting.spout_collector import unhashable
 from fulmen.errors import CollectorError, StreamError
 
 
-class Owner(Protocol):
+class CollectorOwner(Protocol):
     """What a collector needs of its task."""
 
     @property
@@ -46,7 +46,7 @@ class ArrowEmits(ArrowSpoutCollector):
 
     def __init__(
         self,
-        owner: Owner,
+        owner: CollectorOwner,
         check_open: Callable[[], None],
         acks_at_once: Callable[[list[Any]], None] | None,
     ) -> None:
@@ -106,7 +106,7 @@ class ArrowCollector(ArrowOutputCollector):
     def __reduce__(self) -> Any:
         raise TypeError("a collector can't be pickled")
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: CollectorOwner) -> None:
         self._owner = owner
         self._open = False
         self.source = ("", "")
@@ -208,7 +208,7 @@ def _can_be_sent(kind: pa.DataType) -> bool:
     return True
 
 
-def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
+def conform(owner: CollectorOwner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
     """The batch with the stream's fields in their order.
 
     Raises:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.emitting.routes import Chosen, Routes
-from fulmen.engine.time.event_times import Found, newest_by_part
+from fulmen.engine.time.event_times import FoundTimes, newest_by_part
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import GroupingError
 
@@ -28,7 +28,7 @@ class TimedEmits:
     """
 
     def __init__(
-        self, routes: Routes, emitted: EmittedRows, found: Found, parts: Sequence[str] | None
+        self, routes: Routes, emitted: EmittedRows, found: FoundTimes, parts: Sequence[str] | None
     ) -> None:
         self.late, self.ahead = found.wrong, len(found.ahead)
         self._routes = routes

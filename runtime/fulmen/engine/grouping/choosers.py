@@ -34,7 +34,7 @@ from fulmen.topology.resource.spec import GroupingType
 Tasks = npt.NDArray[np.int32]
 
 
-class Rows(Protocol):
+class EmittedValues(Protocol):
     """The values that were emitted, one row for each emission."""
 
     def __len__(self) -> int: ...
@@ -61,7 +61,7 @@ class Choice:
 class Chooser(Protocol):
     """Chooses the receiving tasks for one subscription to a stream of one task."""
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         """The receivers of each row.
 
         Raises:
@@ -160,7 +160,7 @@ def _column_hashes(values: list[Any] | StringColumn | pa.Array) -> Hashes:
     return of_column(values, equal_hash)
 
 
-def _field_hashes(rows: Rows, fields: Sequence[int]) -> list[Hashes]:
+def _field_hashes(rows: EmittedValues, fields: Sequence[int]) -> list[Hashes]:
     """The hashes of some fields, a column for each."""
     columns = []
     for field in fields:
@@ -186,7 +186,7 @@ class _Constant(_Stateless):
     def __init__(self, task: int) -> None:
         self._task = task
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         return Choice(None, np.full(len(rows), self._task, np.int32))
 
 
@@ -194,7 +194,7 @@ class _All(_Stateless):
     def __init__(self, targets: Tasks, rng: np.random.Generator) -> None:
         self._targets = targets
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         index = np.repeat(np.arange(len(rows), dtype=np.int32), len(self._targets))
         return Choice(index, np.tile(self._targets, len(rows)))
 
@@ -204,7 +204,7 @@ class _None(_Stateless):
         self._targets = targets
         self._rng = rng
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         return Choice(None, self._rng.choice(self._targets, len(rows)))
 
 
@@ -215,7 +215,7 @@ class _Fields(_Stateless):
         self._targets = targets
         self._fields = fields
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         hashes = list_hash_columns(_field_hashes(rows, self._fields))
         return Choice(None, self._targets[task_index(hashes, len(self._targets))])
 
@@ -232,7 +232,7 @@ class _Shuffle:
         self._drawn: Tasks = targets[:0]  # ends at the end of a lap
         self._next = 0
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         end = self._next + len(rows)
         if end <= len(self._drawn):
             tasks = self._drawn[self._next : end]
@@ -264,7 +264,7 @@ class _PartialKey:
         self._choices = Choices(len(targets))
         self._sent = [0] * len(targets)
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         pairs = self._choices.of(_field_hashes(rows, self._fields))
         picked = _fewest_sent(pairs, self._sent)
         small = len(self._targets) <= 256  # through bytes it takes a third of the time
@@ -311,7 +311,7 @@ class _Custom(_Stateless):
         self._source_task = source_task
         self._custom = custom
 
-    def choose(self, rows: Rows) -> Choice:
+    def choose(self, rows: EmittedValues) -> Choice:
         for k, reason in rows.without_values().items():
             raise GroupingError(f"a custom grouping can't be asked. {reason}", k)
         answers = [self._answer(k, rows.row(k)) for k in range(len(rows))]

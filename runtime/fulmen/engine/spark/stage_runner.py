@@ -35,7 +35,7 @@ class Raw(FramedSerializer):
         return obj
 
 
-_guard = process.Guard()
+_guard = process.RepeatGuard()
 _garbage = process.CollectionPauses()
 _is_adopted = False
 

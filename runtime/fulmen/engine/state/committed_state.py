@@ -14,7 +14,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
 from fulmen.engine.state.entries.segment_format import (
     HEAD_BYTES,
-    Content,
+    BlockContent,
     blocks_for,
     blocks_in,
     content,
@@ -157,7 +157,7 @@ def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, An
     return {found: value for found, value in items.items() if text_of(found) == text}
 
 
-def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[Content]:
+def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[BlockContent]:
     """The blocks of a segment that may have a key which is shown as `text`."""
     head = read_state_part(store, file, 0, HEAD_BYTES)
     if head_bytes(head) > len(head):

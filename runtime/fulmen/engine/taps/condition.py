@@ -19,7 +19,7 @@ class ConditionError(FulmenError):
 
 
 @dataclass(frozen=True)
-class Condition:
+class TapCondition:
     """What a field, or a member of its value, has to be.
 
     Attributes:
@@ -41,7 +41,7 @@ class Condition:
         return _is(found, self.value)
 
 
-def conditions_of(texts: Iterable[str]) -> tuple[Condition, ...]:
+def conditions_of(texts: Iterable[str]) -> tuple[TapCondition, ...]:
     """Read `FIELD=VALUE`, each of which a tuple has to meet.
 
     Raises:
@@ -55,7 +55,7 @@ def conditions_of(texts: Iterable[str]) -> tuple[Condition, ...]:
                 f"{text[:LONGEST]!r} is no condition: write FIELD=VALUE, such as country=DE or"
                 f" user.age=7, with at most {LONGEST:,} characters."
             )
-        found.append(Condition(tuple(path.split(".")), value))
+        found.append(TapCondition(tuple(path.split(".")), value))
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from fulmen.engine.acking.root_ids import (
     with_sequences,
 )
 from fulmen.engine.acking.trees import TIMED_OUT as TIMED_OUT_REASON
-from fulmen.engine.acking.trees import Outcome
+from fulmen.engine.acking.trees import TreesOutcome
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.figures.statistics import (
     ACKED,
@@ -86,7 +86,9 @@ def run_ackers(
     summary.acked = {origin: np.concatenate(ranges) for origin, ranges in acked.items()}
 
 
-def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
+def count_trees(
+    placed: PlacedTopology, acker: AckerTask, outcome: TreesOutcome, outbox: Outbox
+) -> None:
     """Count what an acker executed, and the trees that ended for those at whom they began."""
     counts = outbox.counts
     for stream, n in acker.executed.items():
@@ -126,7 +128,7 @@ def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
             add_chunk(outbox.times, ACKER, stream, each, n, n)
 
 
-def born_by_origin(outcome: Outcome) -> list[tuple[float, int, int]]:
+def born_by_origin(outcome: TreesOutcome) -> list[tuple[float, int, int]]:
     """(wall clock second of the emit, number, spout origin) of the trees that were acked."""
     found: list[tuple[float, int, int]] = []
     for origin, a, b in _origins(outcome):
@@ -136,7 +138,7 @@ def born_by_origin(outcome: Outcome) -> list[tuple[float, int, int]]:
     return found
 
 
-def _origins(outcome: Outcome) -> Iterator[tuple[int, int, int]]:
+def _origins(outcome: TreesOutcome) -> Iterator[tuple[int, int, int]]:
     """Each spout origin with the places of its trees among the acked ones: they are in order."""
     origins = outcome.acked >> np.uint64(SEQUENCE_BITS)
     cuts = [0, *(np.flatnonzero(np.diff(origins)) + 1).tolist(), len(origins)]

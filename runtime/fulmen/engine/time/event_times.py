@@ -23,7 +23,7 @@ Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTimes:
     """The event times of some emits.
 
     Attributes:
@@ -47,7 +47,7 @@ class StreamTimes:
         self._most_ahead = milliseconds(declared.max_ahead)
         self._ahead = declared.max_ahead
 
-    def find(self, emitted: EmittedRows, wall: float) -> Found:
+    def find(self, emitted: EmittedRows, wall: float) -> FoundTimes:
         """The times of emits, and what is wrong with some.
 
         Args:
@@ -75,7 +75,7 @@ class StreamTimes:
         """The last time that is not too far ahead."""
         return int(wall * 1000) + self._most_ahead
 
-    def _of_arrow(self, column: Any, wall: float) -> Found | None:
+    def _of_arrow(self, column: Any, wall: float) -> FoundTimes | None:
         """All at once, if they came as Arrow and nothing is wrong with any of them; else None."""
         if not isinstance(column, pa.Array) or not len(column):
             return None
@@ -84,9 +84,9 @@ class StreamTimes:
             return None
         if wall and int(found.times.max()) > self._last(wall):
             return None
-        return Found(found.times, {})
+        return FoundTimes(found.times, {})
 
-    def _whole_numbers(self, column: Sequence[Any]) -> Found | None:
+    def _whole_numbers(self, column: Sequence[Any]) -> FoundTimes | None:
         """All at once, if they are their own times; else None."""
         if not self._reader.are_times(column):
             return None
@@ -99,9 +99,9 @@ class StreamTimes:
             reader.read(int(times.min())), reader.read(int(times.max()))
         except EventTimeError:
             return None
-        return Found(times, {})
+        return FoundTimes(times, {})
 
-    def _one_by_one(self, column: Sequence[Any]) -> Found:
+    def _one_by_one(self, column: Sequence[Any]) -> FoundTimes:
         times = np.zeros(len(column), np.int64)
         wrong: dict[int, str] = {}
         read = self._reader.read
@@ -114,7 +114,7 @@ class StreamTimes:
                 raise
             except BaseException as e:  # noqa: BLE001 (an author's number or datetime may raise anything)
                 wrong[i] = f"its time can't be read: {type(e).__name__}"
-        return Found(times, wrong)
+        return FoundTimes(times, wrong)
 
 
 def _plain(column: Any) -> Sequence[Any]:

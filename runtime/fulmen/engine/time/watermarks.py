@@ -44,7 +44,7 @@ READ = "what was read"
 """The part that stands for all parts that were read to their ends, if the spout says which."""
 
 
-class Rule(NamedTuple):
+class WatermarkRule(NamedTuple):
     """What a component declares.
 
     Attributes:
@@ -58,7 +58,7 @@ class Rule(NamedTuple):
     advances: bool = False
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """What is known of a part of a source.
 
     Attributes:
@@ -86,13 +86,13 @@ class SourceTime:
     """
 
     watermark: int | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, SourcePart] = field(default_factory=dict)
     held_by: str | None = field(default=None, compare=False)
     to_read: Mapping[str, Collection[str]] = field(default_factory=dict, compare=False)
 
     def after(
         self,
-        rule: Rule,
+        rule: WatermarkRule,
         newest: Mapping[str, int],
         expected: Collection[str],
         ended: Collection[str],
@@ -117,22 +117,22 @@ class SourceTime:
         waiting = {name for names in to_read.values() for name in names}
         parts = dict(self.parts)
         for name, at in newest.items():
-            before = parts.get(name, Part(None, clock))
-            parts[name] = Part(_later(at, before.newest), clock, before.reader)
+            before = parts.get(name, SourcePart(None, clock))
+            parts[name] = SourcePart(_later(at, before.newest), clock, before.reader)
         if _says_what_is_unread(parts, unread):
             parts = _with_unread(parts, unread, clock)
             if not self.parts:  # tasks that were not asked yet may have anything
                 for name in {*expected} - {*unread}:
-                    parts[name] = Part(None, clock, name)
+                    parts[name] = SourcePart(None, clock, name)
         else:
             parts.pop(READ, None)
-            parts = {n: Part(part.newest, part.since) for n, part in parts.items()}
+            parts = {n: SourcePart(part.newest, part.since) for n, part in parts.items()}
             if not waiting and all(name.startswith(TASK) for name in parts):
                 waiting = {*expected}
             else:
                 parts = {n: p for n, p in parts.items() if p.newest is not None or n in waiting}
             for name in waiting:
-                parts.setdefault(name, Part(None, clock))
+                parts.setdefault(name, SourcePart(None, clock))
         may_come = {n: part for n, part in parts.items() if n not in ended}
         live = {n: part for n, part in may_come.items() if part.reader} or {
             n: part for n, part in may_come.items() if not _is_idle(part, rule, clock)
@@ -152,7 +152,7 @@ class SourceTime:
 
 
 def _says_what_is_unread(
-    parts: Mapping[str, Part], unread: Mapping[str, Collection[str] | None]
+    parts: Mapping[str, SourcePart], unread: Mapping[str, Collection[str] | None]
 ) -> bool:
     if any(names is not None for names in unread.values()):
         return True
@@ -162,18 +162,18 @@ def _says_what_is_unread(
 
 
 def _with_unread(
-    parts: Mapping[str, Part], unread: Mapping[str, Collection[str] | None], clock: float
-) -> dict[str, Part]:
+    parts: Mapping[str, SourcePart], unread: Mapping[str, Collection[str] | None], clock: float
+) -> dict[str, SourcePart]:
     """Parts that are not read to their ends as they are, and all others as one."""
     found = {n: p for n, p in parts.items() if p.reader and p.reader not in unread}
     for reader, names in unread.items():
         for name in names or ():
-            before = parts.get(name, Part(None, clock))
-            found[name] = Part(before.newest, before.since, reader)
+            before = parts.get(name, SourcePart(None, clock))
+            found[name] = SourcePart(before.newest, before.since, reader)
     over = [p for n, p in parts.items() if n not in found and p.newest is not None]
     if over:
         newest = max(p.newest for p in over if p.newest is not None)
-        found[READ] = Part(newest, max(p.since for p in over))
+        found[READ] = SourcePart(newest, max(p.since for p in over))
     return found
 
 
@@ -181,12 +181,12 @@ def _later(at: int, before: int | None) -> int:
     return at if before is None else max(at, before)
 
 
-def _with_silence(part: Part, clock: float) -> int:
+def _with_silence(part: SourcePart, clock: float) -> int:
     """The time that it has come to, if it has gone on since its last tuple as the clock has."""
     return (part.newest or 0) + round((clock - part.since) * 1000)
 
 
-def _is_idle(part: Part, rule: Rule, clock: float) -> bool:
+def _is_idle(part: SourcePart, rule: WatermarkRule, clock: float) -> bool:
     return rule.idle_seconds is not None and clock - part.since >= rule.idle_seconds
 
 
@@ -262,7 +262,7 @@ class Watermarks:
                 f" Fulmen reads format {FORMAT}. Use the version that wrote them, or a later one"
             )
         sources = {
-            name: SourceTime(watermark, {n: Part(*part) for n, part in parts.items()})
+            name: SourceTime(watermark, {n: SourcePart(*part) for n, part in parts.items()})
             for name, (watermark, parts) in content["sources"].items()
         }
         return Watermarks(sources, content["passed"], content["closed"])

@@ -35,8 +35,8 @@ from fulmen.engine.protocol.figures.statistics import (
     TASK_SECONDS,
     TRANSFERRED,
     CountKey,
+    RollingWindow,
     Times,
-    Window,
 )
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
@@ -167,9 +167,9 @@ class Totals:
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
     header: Header | None = None
     times: Times = field(default_factory=Times)
-    executors: Window = field(init=False)
-    workers: Window = field(init=False)
-    run_delays: Window = field(init=False)
+    executors: RollingWindow = field(init=False)
+    workers: RollingWindow = field(init=False)
+    run_delays: RollingWindow = field(init=False)
     pending_trees: dict[int, int] = field(default_factory=dict)
     pending_messages: dict[int, int] = field(default_factory=dict)
     restored_tasks: Counter[str] = field(default_factory=Counter)
@@ -211,9 +211,9 @@ class Totals:
 
     def _begin_plan(self) -> None:
         now = self.steady()
-        self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
-        self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
-        self.run_delays = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
+        self.executors = RollingWindow(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
+        self.workers = RollingWindow(_LOAD_SECONDS, _LOAD_PARTS, now)
+        self.run_delays = RollingWindow(_LOAD_SECONDS, _LOAD_PARTS, now)
         self.tasks = np.zeros((self.placed.plan.task_count + 1, TASK_SECONDS + 1))
         self._begin_run()
 

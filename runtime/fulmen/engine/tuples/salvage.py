@@ -2,7 +2,7 @@
 
 A column is pickled at once, which is the fast way, and `pickle.loads` of it raises as a whole. Then
 it is read again by Python's own unpickler in Python. It is fifty times slower, and goes on after
-what an author's class raises, with an `Unreadable` in the value's place. A value that has one
+what an author's class raises, with an `UnreadableValue` in the value's place. A value that has one
 somewhere inside is unreadable as well.
 """
 
@@ -46,7 +46,7 @@ def deeply(dump: Callable[[], T]) -> T:
                 sys.setrecursionlimit(limit)
 
 
-class Unreadable(Exception):
+class UnreadableValue(Exception):
     """Stands for a value that can't be unpickled. Nor can this: it is raised in its turn."""
 
     @override
@@ -55,7 +55,7 @@ class Unreadable(Exception):
 
 
 def _raise(reason: str) -> None:
-    raise Unreadable(reason)
+    raise UnreadableValue(reason)
 
 
 def salvaged(column: bytes) -> tuple[list[Any], Reasons]:
@@ -73,12 +73,12 @@ def salvaged(column: bytes) -> tuple[list[Any], Reasons]:
 class _Finder(pickle.Pickler):
     """Looks at each object that a value is made of, as it would be pickled."""
 
-    def __init__(self, broken: dict[int, Unreadable]) -> None:
+    def __init__(self, broken: dict[int, UnreadableValue]) -> None:
         super().__init__(io.BytesIO(), 5)
         self._broken = broken
 
     def persistent_id(self, obj: Any) -> None:
-        if type(obj) is Unreadable:
+        if type(obj) is UnreadableValue:
             raise obj
         if id(obj) in self._broken:  # it is referred to from within
             raise self._broken[id(obj)]
@@ -93,20 +93,20 @@ class _Salvage(pickle._Unpickler):  # noqa: SLF001 (the one in Python has no oth
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data))
-        self._broken: dict[int, Unreadable] = {}
+        self._broken: dict[int, UnreadableValue] = {}
         self._kept: list[Any] = []  # so that no other object gets the id of a broken one
         self._has_failed = False
 
-    def unreadable_in(self, value: Any) -> Unreadable | None:
+    def unreadable_in(self, value: Any) -> UnreadableValue | None:
         """What of a value can't be read; None: all of it can."""
         try:
             _Finder(self._broken).dump(value)
-        except Unreadable as found:
+        except UnreadableValue as found:
             return found
         except PASSED_ON:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever an author's class raises)
-            return Unreadable(error_text(error))
+            return UnreadableValue(error_text(error))
         return None
 
     def _attempt(
@@ -147,8 +147,8 @@ class _Salvage(pickle._Unpickler):  # noqa: SLF001 (the one in Python has no oth
 
     def _failed(self, error: BaseException, target: Any) -> None:
         self._has_failed = True
-        last = error if isinstance(error, Unreadable) else Unreadable(error_text(error))
-        self._last = Unreadable(*last.args)  # without its traceback
+        last = error if isinstance(error, UnreadableValue) else UnreadableValue(error_text(error))
+        self._last = UnreadableValue(*last.args)  # without its traceback
         if target is not None:  # which is made half
             self._broken[id(target)] = self._last
             self._kept.append(target)

@@ -28,7 +28,7 @@ LOG_FILE = "FULMEN_LOG_FILE"
 _PR_SET_PDEATHSIG = 1
 
 
-class Guard:
+class RepeatGuard:
     """Notices tasks that must not count, because Spark ran one of them twice or somewhere else.
 
     Spark repeats a task without calling it a failure if its worker is lost while the task is being

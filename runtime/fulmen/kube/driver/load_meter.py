@@ -26,7 +26,7 @@ SHARE_DIGITS = 1
 """Of shares of the workers' seconds."""
 
 
-class Mark(NamedTuple):
+class LoadMark(NamedTuple):
     """What was counted up to a moment.
 
     Attributes:
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
     tasks: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, totals: Totals) -> Mark:
+    def of(cls, totals: Totals) -> LoadMark:
         """Now; under `totals.lock`."""
         return cls(
             totals.placed.run,
@@ -66,7 +66,7 @@ class LoadMeter:
     """
 
     def __init__(self) -> None:
-        self._marks: deque[Mark] = deque()
+        self._marks: deque[LoadMark] = deque()
 
     def measure(self, totals: Totals) -> Load | None:
         """The load of the last minute; None: it is not known.
@@ -74,7 +74,7 @@ class LoadMeter:
         Not long ago executors were placed anew, or nothing but failed attempts came.
         """
         with totals.lock:
-            now = Mark.of(totals)
+            now = LoadMark.of(totals)
             plan, sources = totals.placed.plan, totals.placed.sources
             lags = {name: lag_of(totals.waits.lags, plan.tasks(name)) for name in sources}
         self._note(now)
@@ -92,7 +92,7 @@ class LoadMeter:
         """Nothing is measured for now: what was counted before says nothing of the load later."""
         self._marks.clear()
 
-    def _note(self, now: Mark) -> None:
+    def _note(self, now: LoadMark) -> None:
         marks = self._marks
         if marks:
             last = marks[-1]
@@ -106,7 +106,7 @@ class LoadMeter:
             marks.popleft()
 
 
-def load_between(before: Mark, now: Mark, plan: Plan, sources: Collection[str]) -> Load:
+def load_between(before: LoadMark, now: LoadMark, plan: Plan, sources: Collection[str]) -> Load:
     """What was done between two moments, by workers.
 
     What the driver does beside them is left out: pinned spouts wait there for messages, which is

@@ -53,7 +53,7 @@ from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.scaling import ScalingStatus
 from fulmen.kube.driver.termination import Terminated, Termination
-from fulmen.metrics import Access, MetricsServer
+from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.topology.code.packages import import_path
 from fulmen.topology.validation.check import Runnable
 from fulmen.tracing import tracer_of
@@ -146,7 +146,7 @@ class DriverPod:
         self._own_pod = self._api.pod(self._where.pod_name)
         reporter = Reporter(self._api, self._own_pod, self.report)
         probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
-        access = Access.of(os.environ)
+        access = AccessRules.of(os.environ)
         said = probes, access, self._taps, self.scaling
         with MetricsServer(host, METRICS_PORT, self.totals, *said):
             reporter.start()

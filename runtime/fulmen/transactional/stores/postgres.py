@@ -20,7 +20,7 @@ from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
 from fulmen.transactional.maps import Decide, StoredMap
-from fulmen.transactional.owners import Found, MapMark, Owner
+from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, columns_of, row_of
@@ -28,7 +28,7 @@ from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, colum
 if TYPE_CHECKING:
     from psycopg.sql import Composed
 
-    from fulmen.transactional.stores.postgres_connection import Connection
+    from fulmen.transactional.stores.postgres_connection import PostgresConnection
 
 
 class PostgresMap(StoredMap):
@@ -92,7 +92,7 @@ class PostgresMap(StoredMap):
         self._write(db, decide(rows), rows)
         db.execute(self._statements.move_mark, [*self.mark_of(attempt), self.name, self.task])
 
-    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
         """What there is of these keys. Marks are read first, so rows are as new as they."""
         with self._connected() as lent, self._begun(lent) as db:
             owner = lent.known.get(self.where) or self._connection.found(self, self._names, db)
@@ -108,7 +108,7 @@ class PostgresMap(StoredMap):
                 found = db.execute(statements.marks, [self.name]).fetchall()
                 marks = {task: MapMark(*mark) for task, *mark in found}
             rows = self._rows(db, statements.of_keys, [keys]) if keys else ()
-            return Found(owner, dict(rows), marks)
+            return FoundMap(owner, dict(rows), marks)
 
     @contextmanager
     def one_commit(self, maps: Sequence[StoredMap]) -> Iterator[Any]:
@@ -171,18 +171,18 @@ class PostgresMap(StoredMap):
         return [rows[0].txid, self.task, [row.attempt for row in rows], *arrays]
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
+    def _connected(self) -> Iterator[PostgresConnection]:
         with self._connection.translated(self.where, self._dsn):
             if self.joined is not None:
                 yield self.joined
                 return
             pool = pool_of(("postgres", self._dsn))
-            lent: Connection
+            lent: PostgresConnection
             with pool.lent(lambda: self._connection.connect(self._dsn)) as lent:
                 yield lent
 
     @contextmanager
-    def _begun(self, lent: Connection) -> Iterator[Any]:
+    def _begun(self, lent: PostgresConnection) -> Iterator[Any]:
         """A transaction; that of `together` if there is one."""
         if self.joined is not None:
             yield lent.db
@@ -190,7 +190,7 @@ class PostgresMap(StoredMap):
         with lent.transaction() as db:
             yield db
 
-    def make_or_check(self, lent: Connection, db: Any) -> None:
+    def make_or_check(self, lent: PostgresConnection, db: Any) -> None:
         """Make the map if it is new; else see whose it is."""
         known = lent.known.get(self.where)
         if known is None:

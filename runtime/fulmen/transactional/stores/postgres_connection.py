@@ -47,7 +47,7 @@ Names = Mapping[str, Identifier]
 """The names of a map's tables, for statements: `table`, `maps` and `marks`."""
 
 
-class Connection:
+class PostgresConnection:
     """One to a database, and what was found in it.
 
     Attributes:
@@ -85,9 +85,9 @@ class Connection:
             yield self.db
 
 
-def connect(dsn: str) -> Connection:
+def connect(dsn: str) -> PostgresConnection:
     """Make a connection."""
-    return Connection(plain(dsn))
+    return PostgresConnection(plain(dsn))
 
 
 def plain(dsn: str) -> psycopg.Connection[Any]:

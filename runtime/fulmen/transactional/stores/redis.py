@@ -26,7 +26,7 @@ from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreUnavailable
 from fulmen.transactional.maps import Decide, StoredMap
-from fulmen.transactional.owners import Found, MapMark, Owner
+from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.clients import needs
 from fulmen.transactional.stores.tables import OWNER_COLUMNS
@@ -163,7 +163,7 @@ class RedisMap(StoredMap):
             "Nothing was changed. Equal keys must go to the same task: use fields grouping.",
         )
 
-    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
         """What there is of these keys."""
         with self._translated():
             known = self._connection.known
@@ -174,7 +174,7 @@ class RedisMap(StoredMap):
                     return None
                 owner = known[self.name] = self._owner_in(told)
             _, rows, marks = self._rows(keys, with_marks=with_marks)
-        return Found(owner, rows, marks)
+        return FoundMap(owner, rows, marks)
 
     def _rows(
         self, keys: Sequence[Raw], *, with_marks: bool = False

@@ -26,7 +26,7 @@ SCHEMES = ("redis", "rediss", "unix")
 
 
 @dataclass
-class Connection:
+class RedisConnection:
     """A client, which several threads may use, and what was found there.
 
     Attributes:
@@ -43,12 +43,12 @@ class Connection:
     known: dict[str, Owner] = field(default_factory=dict)
 
 
-def connection(url: str) -> Connection:
+def connection(url: str) -> RedisConnection:
     """This process's client for a URL."""
     return shared(("redis", url), lambda: _connect(url))
 
 
-def _connect(url: str) -> Connection:
+def _connect(url: str) -> RedisConnection:
     client = redis.Redis.from_url(
         url,
         decode_responses=False,
@@ -56,7 +56,7 @@ def _connect(url: str) -> Connection:
         socket_timeout=ANSWER_SECONDS,
         retry=Retry(NoBackoff(), 1),
     )
-    return Connection(client, client.register_script(OWN), client.register_script(WRITE))
+    return RedisConnection(client, client.register_script(OWN), client.register_script(WRITE))
 
 
 def described(name: str, url: str) -> str:

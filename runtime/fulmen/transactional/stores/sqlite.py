@@ -23,7 +23,7 @@ from fulmen.api.transactions import TransactionAttempt
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.maps import Decide, StoredMap
-from fulmen.transactional.owners import Found, MapMark, Owner
+from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Absent, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
 from fulmen.transactional.stores.tables import (
@@ -103,7 +103,7 @@ class SqliteMap(StoredMap):
             (self._table, self.task, *self.mark_of(attempt)),
         )
 
-    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> Found | None:
+    def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
         """What there is of these keys."""
         if self.joined is None and not os.path.exists(self._file):
             return None
@@ -112,7 +112,7 @@ class SqliteMap(StoredMap):
             if owner is None:
                 return None
             marks = self._marks(db) if with_marks else {}
-            return Found(owner, dict(self._rows(db, keys, columns_of(owner))), marks)
+            return FoundMap(owner, dict(self._rows(db, keys, columns_of(owner))), marks)
 
     @contextmanager
     def one_commit(self, maps: Sequence[StoredMap]) -> Iterator[Any]:
@@ -168,16 +168,16 @@ class SqliteMap(StoredMap):
         )
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self) -> Iterator[SqliteConnection]:
         with self._translated():
             if self.joined is not None:
                 yield self.joined
                 return
-            with pool_of(("sqlite", self._file)).lent(lambda: Connection(self._file)) as lent:
+            with pool_of(("sqlite", self._file)).lent(lambda: SqliteConnection(self._file)) as lent:
                 yield lent
 
     @contextmanager
-    def _begun(self, connection: Connection, kind: str) -> Iterator[sqlite3.Connection]:
+    def _begun(self, connection: SqliteConnection, kind: str) -> Iterator[sqlite3.Connection]:
         """A transaction; that of `together` if there is one."""
         if self.joined is not None:
             yield self.joined.db
@@ -185,7 +185,7 @@ class SqliteMap(StoredMap):
         with connection.transaction(kind) as db:
             yield db
 
-    def make_or_check(self, connection: Connection) -> None:
+    def make_or_check(self, connection: SqliteConnection) -> None:
         """Make the map if it is new; else see whose it is."""
         if self.name not in connection.known:
             with connection.transaction("IMMEDIATE") as db:
@@ -242,7 +242,7 @@ def _none(previous: Raw | Absent) -> Raw:
     return None if previous is ABSENT else previous
 
 
-class Connection:
+class SqliteConnection:
     """One to a file, and what was found in it.
 
     Attributes:

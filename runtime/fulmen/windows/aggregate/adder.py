@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fulmen.api.arrow_times import Mask, Numbers
 from fulmen.windows.aggregations import Aggregation
-from fulmen.windows.columns import Part, Positions
+from fulmen.windows.columns import Positions, WindowRows
 
 
 class Adder:
@@ -29,7 +29,7 @@ class Adder:
         """Whether nothing can go wrong if these values are added to what is kept of some keys."""
         return True
 
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         """Add the rows of a part.
 
         Args:
@@ -75,7 +75,7 @@ class OfNumbers(Adder):
     numbers: Any
     valid: Mask | None = None
 
-    def _numbers(self, part: Part) -> tuple[Numbers, Any]:
+    def _numbers(self, part: WindowRows) -> tuple[Numbers, Any]:
         """The codes and the numbers of the rows that have one."""
         codes, numbers = part.keys.codes, self._of(self.numbers, part.rows)
         if self.valid is not None:

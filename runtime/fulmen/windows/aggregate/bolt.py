@@ -39,7 +39,7 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
-from fulmen.windows.wanted import Wanted, wanted
+from fulmen.windows.wanted import WantedAggregate, wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamFields:
     """What is where in the tuples of one stream.
 
     Attributes:
@@ -151,7 +151,7 @@ class Aggregate(ChunkBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: AggregateOptions = context.options
         self._options, self._context = options, context
-        self._sources: dict[tuple[str, str], Source] = {}
+        self._sources: dict[tuple[str, str], StreamFields] = {}
         texts = options.aggregates.values()
         self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
         self._note_what_is_kept()
@@ -222,7 +222,7 @@ class Aggregate(ChunkBolt):
     def _forget_origin(self) -> None:
         """Let go of the chunk."""
         self._origin: Any = None
-        self._source: Source | None = None
+        self._source: StreamFields | None = None
         self._is_partial = False
         self._at_hand: FixedWindows | None = None
 
@@ -243,10 +243,10 @@ class Aggregate(ChunkBolt):
             self._ms_at, self._values_at = source.time_at, source.values_at
             self._key_in: Callable[[Sequence[Any]], Any] = itemgetter(*source.key_at)
 
-    def _source_of(self, tup: Tuple) -> Source:
+    def _source_of(self, tup: Tuple) -> StreamFields:
         fields = tup.fields
         time, reader = self._time_of(tup.component, tup.stream)
-        return Source(
+        return StreamFields(
             [fields.index(name) for name in self._options.key],
             self._aggregates.places(fields),
             None if time is None else fields.index(time),
@@ -287,7 +287,7 @@ class Aggregate(ChunkBolt):
         keys: Sequence[Sequence[Any]],
         values: Mapping[int, Sequence[Any]],
         times: Sequence[Any],
-        source: Source,
+        source: StreamFields,
     ) -> Sequence[int] | None:
         """Add tuples by their columns. Gives what `execute_chunk` does."""
         found = keys_in(keys, len(times)) if len(times) > FEW else None
@@ -368,7 +368,7 @@ class Aggregate(ChunkBolt):
             self._windows.on_timer(key, int(at), collector)
 
 
-def no_numbers(name: str, found: Wanted, stream: Stream) -> Iterator[str]:
+def no_numbers(name: str, found: WantedAggregate, stream: Stream) -> Iterator[str]:
     """A field that is declared as something else than the numbers that its aggregate needs."""
     kind = stream.types.get(found.field or "", "")
     if found.aggregation.numbers and kind in NO_NUMBERS:

@@ -40,7 +40,7 @@ from fulmen.windows.aggregations import (
     Top,
     Values,
 )
-from fulmen.windows.columns import Part, Positions
+from fulmen.windows.columns import Positions, WindowRows
 
 _LARGEST = np.iinfo(np.int64).max
 _WHOLE: tuple[Any, Any] = (-_LARGEST - 1, _LARGEST)
@@ -103,7 +103,7 @@ class Counts(Adder):
     """Counts rows, or those that have a value."""
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes = part.keys.codes
         if self._column is not None and self._column.null_count:
             codes = codes[self._some(part.rows).is_valid().to_numpy(zero_copy_only=False)]
@@ -114,7 +114,7 @@ class Ends(Adder):
     """The first or the last values."""
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes, rows = part.keys.codes, part.rows
         assert self._column is not None
         positions = np.arange(len(codes)) if rows is None else rows
@@ -146,7 +146,7 @@ class Extremes(OfNumbers):
         return set(map(type, kept)) <= {type(None), int, float, bool}
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes, numbers = self._numbers(part)
         is_max = isinstance(self._aggregation, Max)
         ends = _INFINITE if numbers.dtype == np.float64 else _WHOLE
@@ -163,7 +163,7 @@ class Extremes(OfNumbers):
         ]
 
 
-class Totals(OfNumbers):
+class ColumnTotals(OfNumbers):
     """Sums and means of whole numbers whose sum NumPy can have."""
 
     @override
@@ -172,7 +172,7 @@ class Totals(OfNumbers):
         return set(map(type, totals)) <= {type(None), int}
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes, numbers = self._numbers(part)
         sums = np.zeros(len(kept), np.int64)
         np.add.at(sums, codes, numbers)
@@ -195,7 +195,7 @@ class FloatTotals(OfNumbers):
         )
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes, numbers = self._numbers(part)
         is_mean = isinstance(self._aggregation, Mean)
         before = [one[1] for one in kept] if is_mean else kept
@@ -272,7 +272,7 @@ def _sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder |
             exact = ExactSums(aggregation, column, times)
             exact.kind = int
             return exact
-        found: OfNumbers = Totals(aggregation, column, times)
+        found: OfNumbers = ColumnTotals(aggregation, column, times)
     else:
         found = FloatTotals(aggregation, column, times)
     found.numbers, found.valid = numbers, valid

@@ -16,7 +16,7 @@ from typing_extensions import override
 from fulmen.api.arrow_times import Numbers
 from fulmen.windows.aggregate.adder import Adder, OfNumbers
 from fulmen.windows.aggregations import Aggregation
-from fulmen.windows.columns import Part
+from fulmen.windows.columns import WindowRows
 
 FEW = 4
 """Fewer numbers of a key are added one by one: a call with an array costs more than one with a
@@ -51,7 +51,7 @@ class _OfValues(Adder):
         found.codes = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         return found
 
-    def _pairs(self, part: Part) -> Iterator[tuple[int, Any, int]]:
+    def _pairs(self, part: WindowRows) -> Iterator[tuple[int, Any, int]]:
         """Key, value and how often, of each different pair, in the order in which they come."""
         keys, codes = part.keys.codes, self._of(self.codes, part.rows)
         assert self._column is not None
@@ -70,7 +70,7 @@ class Frequencies(_OfValues):
     """How often there is each value."""
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         for key, value, count in self._pairs(part):
             counter = kept[key]
             counter[value] = counter.get(value, 0) + count
@@ -81,7 +81,7 @@ class DifferentValues(_OfValues):
     """Which different values there are, or about how many."""
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         for key, value, _ in self._pairs(part):
             kept[key].add(value)
         return kept
@@ -91,7 +91,7 @@ class Quantiles(OfNumbers):
     """Sketches of numbers."""
 
     @override
-    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+    def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes, numbers = self._numbers(part)
         if len(codes) < FEW * len(kept):
             return super().add(kept, part)

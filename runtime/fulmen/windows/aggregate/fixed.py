@@ -30,7 +30,7 @@ from fulmen.windows.aggregate.kept import (
     Windows,
 )
 from fulmen.windows.aggregate.rows import StateRows
-from fulmen.windows.columns import Part
+from fulmen.windows.columns import WindowRows
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
 
@@ -228,7 +228,9 @@ class FixedWindows(Windows):
             self._timers.set(span, span[1] + self._wait)
         return windows
 
-    def _add_part(self, part: Part, adders: Sequence[Adder], known: Sequence[Kept | None]) -> None:
+    def _add_part(
+        self, part: WindowRows, adders: Sequence[Adder], known: Sequence[Kept | None]
+    ) -> None:
         """Add the rows of one window, which has not ended."""
         span, windows = part.span, self._window(part.span)
         some = [kept or [*self._aggregates.new(), None] for kept in known]

@@ -19,7 +19,7 @@ from fulmen.windows.columns import InWindows, Keys, in_windows
 from fulmen.windows.inputs import LATE, Lateness, late_counter
 from fulmen.windows.options import AggregateOptions
 from fulmen.windows.spans import Span, Spans, datetime_of
-from fulmen.windows.wanted import Wanted
+from fulmen.windows.wanted import WantedAggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ class Places(NamedTuple):
 class Aggregates:
     """The aggregates of a bolt, all of which get each tuple."""
 
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, wanted: Sequence[WantedAggregate]) -> None:
         self._all = [one.aggregation for one in wanted]
         self._fields = [one.field for one in wanted]
         self._bys = [(i, one.by) for i, one in enumerate(wanted) if one.by is not None]

@@ -12,7 +12,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import IntervalJoinOptions, signed_milliseconds
-from fulmen.windows.joins.row_log import Group, RowLog
+from fulmen.windows.joins.row_log import RowGroup, RowLog
 
 ROWS, MATCHED = "rows", "matched"
 """Begin the keys of the state."""
@@ -46,7 +46,7 @@ class Waiting:
 
 
 @dataclass(eq=False, slots=True)
-class Bucket(Group):
+class RowBucket(RowGroup):
     """Rows of a side that are forgotten together.
 
     Attributes:
@@ -97,7 +97,7 @@ class IntervalJoin(Join):
         self._grids = [max(LEAST_GRID, last // PARTS) for _, last in self._within]
         self._log = RowLog(self.state)
         self._by_key: dict[Key, OfKey] = {}
-        self._buckets: dict[tuple[int, int], Bucket] = {}
+        self._buckets: dict[tuple[int, int], RowBucket] = {}
         self._alone: dict[tuple[int, int], list[Waiting]] = {}
         self._next = 0  # number of a row
         self._restore()
@@ -111,7 +111,7 @@ class IntervalJoin(Join):
             for number in numbers
         }
         for place, (what, side, due), value in self._log.restored(ROWS, MATCHED):
-            bucket = self._buckets.setdefault((side, due), Bucket((ROWS, side, due)))
+            bucket = self._buckets.setdefault((side, due), RowBucket((ROWS, side, due)))
             bucket.written.append(place)
             for number, key, time, row, has_ended in value if what == ROWS else ():
                 one = Waiting(key, time, number, row, has_ended or number in ended, due)
@@ -162,7 +162,7 @@ class IntervalJoin(Join):
         self._emit_alone_later(side, one)
         bucket = self._buckets.get((side, due))
         if bucket is None:
-            bucket = self._buckets[side, due] = Bucket((ROWS, side, due))
+            bucket = self._buckets[side, due] = RowBucket((ROWS, side, due))
             self._context.timers.set((FORGET, side, due), due)
         bucket.rows.append(one)
         self._log.add(bucket, one)

@@ -11,7 +11,7 @@ Of = tuple[Any, ...]
 
 
 @dataclass(eq=False, slots=True)
-class Group:
+class RowGroup:
     """Rows that are forgotten together.
 
     Attributes:
@@ -33,7 +33,7 @@ class RowLog:
 
     def __init__(self, state: MutableMapping[Any, Any]) -> None:
         self._state = state
-        self._changed: list[Group] = []
+        self._changed: list[RowGroup] = []
         self._next = 0
 
     def restored(self, *begin: str) -> Iterator[tuple[Of, Of, list[Any]]]:
@@ -47,13 +47,13 @@ class RowLog:
             self._next = place[-1] + 1
             yield place, place[:-1], self._state[place]
 
-    def add(self, group: Group, row: Any) -> None:
+    def add(self, group: RowGroup, row: Any) -> None:
         """A row has come."""
         if not group.brought:
             self._changed.append(group)
         group.brought.append(row)
 
-    def join(self, group: Group, other: Group) -> None:
+    def join(self, group: RowGroup, other: RowGroup) -> None:
         """Have all of another group in this one."""
         if other.brought and not group.brought:
             self._changed.append(group)
@@ -61,7 +61,7 @@ class RowLog:
         other.brought = []
         group.written += other.written
 
-    def write(self, group: Group, of: Of, rows: list[Any]) -> None:
+    def write(self, group: RowGroup, of: Of, rows: list[Any]) -> None:
         """Write something that is forgotten with a group."""
         place = (*of, self._next)
         self._next += 1
@@ -76,7 +76,7 @@ class RowLog:
                 group.brought = []
         self._changed = []
 
-    def forget(self, group: Group) -> None:
+    def forget(self, group: RowGroup) -> None:
         """Forget a group, to which nothing comes any more."""
         group.brought = []
         for place in group.written:

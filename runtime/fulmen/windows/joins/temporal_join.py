@@ -12,7 +12,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.windows.joins.join import LEFT, Join, Key, Row
 from fulmen.windows.joins.options import TemporalJoinOptions
-from fulmen.windows.joins.row_log import Group, RowLog
+from fulmen.windows.joins.row_log import RowGroup, RowLog
 
 Version = tuple[int, Row]
 """From when on a row is valid, and the row."""
@@ -67,13 +67,13 @@ class TemporalJoin(Join):
         self._waiting: dict[int, list[tuple[Key, Row]]] = {}
         """The left tuples, by when they are emitted."""
         self._log = RowLog(self.state)
-        self._groups: dict[int, Group] = {}
+        self._groups: dict[int, RowGroup] = {}
         """Those of left tuples, by when they are forgotten."""
         self._changed: set[Key] = set()
         """The keys whose right rows have changed in this batch."""
         self._begin_to_forget()
         for place, of, rows in self._log.restored(ROWS):
-            self._groups.setdefault(of[1], Group(of)).written.append(place)
+            self._groups.setdefault(of[1], RowGroup(of)).written.append(place)
             for key, time, row in rows:
                 if context.timers.get((EMIT, time + 1)) is not None:
                     self._waiting.setdefault(time + 1, []).append((key, row))
@@ -108,7 +108,7 @@ class TemporalJoin(Join):
         due = at + -at % GRID
         group = self._groups.get(due)
         if group is None:
-            group = self._groups[due] = Group((ROWS, due))
+            group = self._groups[due] = RowGroup((ROWS, due))
             timers.set((FORGET, due), due)
         self._log.add(group, (key, time, row))
         return True
@@ -170,7 +170,7 @@ class TemporalJoin(Join):
             for of_key, row in self._waiting.pop(of, ()):
                 self._emit(of_key, of - 1, row, collector)
         elif what == FORGET:
-            self._log.forget(self._groups.pop(of, Group(())))
+            self._log.forget(self._groups.pop(of, RowGroup(())))
 
     def _emit(self, key: Key, time: int, row: Row, collector: BasicOutputCollector) -> None:
         """Emit a left row with the right one of its time."""

@@ -12,7 +12,7 @@ from fulmen.api.event_time import milliseconds
 from fulmen.windows.inputs import NoEdgesError
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import WindowJoinOptions
-from fulmen.windows.joins.windows import FixedWindows, JoinedSessions, JoinedWindows
+from fulmen.windows.joins.windows import JoinedFixedWindows, JoinedSessions, JoinedWindows
 from fulmen.windows.options import Session
 from fulmen.windows.spans import Span, datetime_of
 
@@ -39,7 +39,7 @@ class WindowJoin(Join):
         if isinstance(window, Session):
             self._windows = JoinedSessions(milliseconds(window.gap), self.state, context)
         else:
-            self._windows = FixedWindows(window.spans(), self.state, context, self._takes)
+            self._windows = JoinedFixedWindows(window.spans(), self.state, context, self._takes)
 
     @override
     def add(

@@ -45,7 +45,7 @@ OPEN = "open"
 """The key of the state that says which windows are open. Those of windows are tuples."""
 
 
-class Row(NamedTuple):
+class AggregatedTuple(NamedTuple):
     """What is needed of a tuple.
 
     Attributes:
@@ -59,7 +59,7 @@ class Row(NamedTuple):
     time: int = 0
 
 
-class Windows(ABC):
+class TransactionWindows(ABC):
     """What is aggregated together."""
 
     def __init__(
@@ -73,14 +73,14 @@ class Windows(ABC):
         self._state, self._attempt = state, attempt
 
     @abstractmethod
-    def add(self, row: Row) -> bool:
+    def add(self, row: AggregatedTuple) -> bool:
         """Add a tuple. False: it came too late."""
 
     @abstractmethod
     def end(self) -> Iterator[Values]:
         """The transaction has no more. Gives what is to be emitted, without the attempt."""
 
-    def _add_to(self, groups: MutableMapping[Any, Kept], place: Any, row: Row) -> None:
+    def _add_to(self, groups: MutableMapping[Any, Kept], place: Any, row: AggregatedTuple) -> None:
         kept = groups.get(place)
         if kept is None:
             kept = self._aggregates.new()
@@ -92,7 +92,7 @@ class Windows(ABC):
             yield [*key, *self._aggregates.results(kept)]
 
 
-class OneTransaction(Windows):
+class OneTransaction(TransactionWindows):
     """What one transaction brings. Nothing is kept."""
 
     def __init__(self, *rest: Any) -> None:
@@ -100,7 +100,7 @@ class OneTransaction(Windows):
         self._groups: dict[Key, Kept] = {}
 
     @override
-    def add(self, row: Row) -> bool:
+    def add(self, row: AggregatedTuple) -> bool:
         self._add_to(self._groups, row.key, row)
         return True
 
@@ -136,7 +136,7 @@ class SomeTransactions(OneTransaction):
         self._state.clear()
 
 
-class SomeTuples(Windows):
+class SomeTuples(TransactionWindows):
     """So many tuples of a key. State: key -> how many there are, and what is kept of them.
 
     Which tuples of a transaction are in a window must not depend on which came first: another
@@ -145,10 +145,10 @@ class SomeTuples(Windows):
 
     def __init__(self, *rest: Any) -> None:
         super().__init__(*rest)
-        self._by_key: dict[Key, list[Row]] = {}
+        self._by_key: dict[Key, list[AggregatedTuple]] = {}
 
     @override
-    def add(self, row: Row) -> bool:
+    def add(self, row: AggregatedTuple) -> bool:
         self._by_key.setdefault(row.key, []).append(row)
         return True
 
@@ -168,7 +168,7 @@ class SomeTuples(Windows):
                 self._state[key] = (count, kept)
 
 
-class Timed(Windows):
+class Timed(TransactionWindows):
     """Windows of event time. State: (end, start, key) -> what is kept; `OPEN` -> newest time.
 
     A window ends with the transaction in which this task has seen a time behind its end: it goes by
@@ -185,7 +185,7 @@ class Timed(Windows):
         self._least = None if self._newest is None else self._newest - self._delay
 
     @override
-    def add(self, row: Row) -> bool:
+    def add(self, row: AggregatedTuple) -> bool:
         open_ = [span for span in spans_of(self._spans, row.time) if not self._has_ended(span)]
         for start, end in open_:
             self._add_to(self._state, (end, start, row.key), row)
@@ -279,8 +279,8 @@ class TransactionAggregate(BatchBolt):
         if options.has_times:
             self._late = late_counter(context)
 
-    def _windows_for(self, window: Any) -> Windows:
-        kind: type[Windows] = Timed
+    def _windows_for(self, window: Any) -> TransactionWindows:
+        kind: type[TransactionWindows] = Timed
         if window is None:
             kind = OneTransaction
         elif isinstance(window, TransactionWindow):
@@ -299,7 +299,7 @@ class TransactionAggregate(BatchBolt):
         key = key_of(tup, options.key)
         time = 0 if options.time is None else time_of(tup, options.time, self._reader)
         try:
-            if self._windows.add(Row(key, values, time)):
+            if self._windows.add(AggregatedTuple(key, values, time)):
                 return
             at = datetime_of(time)
         except NoEdgesError:

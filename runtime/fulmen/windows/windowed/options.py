@@ -11,7 +11,7 @@ from fulmen.api.event_time import DURATION, milliseconds
 from fulmen.connectors.options import Duration, Options
 from fulmen.errors import repr_of
 from fulmen.windows.options import MOST_WINDOWS, Name, TimedOptions
-from fulmen.windows.windowed.queues import Extent, Rule
+from fulmen.windows.windowed.queues import Extent, WindowRule
 
 
 def _amount(value: Any) -> Any:
@@ -55,9 +55,9 @@ class LengthAndSlide(Options):
             )
         return self
 
-    def rule(self, has_times: bool) -> Rule:
+    def rule(self, has_times: bool) -> WindowRule:
         """What it means."""
-        return Rule(_extent(self.length), _extent(self.slide), has_times)
+        return WindowRule(_extent(self.length), _extent(self.slide), has_times)
 
 
 def _extent(amount: int | str) -> Extent:

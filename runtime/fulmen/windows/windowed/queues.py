@@ -33,7 +33,7 @@ class Extent(NamedTuple):
     is_duration: bool = False
 
 
-class Rule(NamedTuple):
+class WindowRule(NamedTuple):
     """What windows there are.
 
     Attributes:
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     has_times: bool
 
 
-class Entry(NamedTuple):
+class QueuedTuple(NamedTuple):
     """A tuple in a queue.
 
     Attributes:
@@ -72,9 +72,9 @@ class Firing:
         end: Until when it is; None: it is by arrival.
     """
 
-    tuples: list[Entry]
-    new: list[Entry]
-    expired: list[Entry]
+    tuples: list[QueuedTuple]
+    new: list[QueuedTuple]
+    expired: list[QueuedTuple]
     end: int | None
 
 
@@ -96,7 +96,7 @@ class Marks:
 
 
 @dataclass
-class Queue:
+class TupleQueue:
     """The tuples of one key.
 
     Attributes:
@@ -105,11 +105,11 @@ class Queue:
         marks: Changed by each window.
     """
 
-    rule: Rule
-    entries: list[Entry] = field(default_factory=list)
+    rule: WindowRule
+    entries: list[QueuedTuple] = field(default_factory=list)
     marks: Marks = field(default_factory=Marks)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: QueuedTuple) -> None:
         """A tuple has come, which is not late."""
         if self.entries and entry.time < self.entries[-1].time:
             insort(self.entries, entry, key=_time)
@@ -213,5 +213,5 @@ class Queue:
         return self._end_after(last) + 1
 
 
-def _time(entry: Entry) -> float:
+def _time(entry: QueuedTuple) -> float:
     return entry.time

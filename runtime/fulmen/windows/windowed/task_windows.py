@@ -24,7 +24,7 @@ from fulmen.windows.inputs import (
     time_of,
 )
 from fulmen.windows.windowed.options import LengthAndSlide, WindowedOptions
-from fulmen.windows.windowed.queues import NEVER, Entry, Firing, Marks, Queue
+from fulmen.windows.windowed.queues import NEVER, Firing, Marks, QueuedTuple, TupleQueue
 
 END = ("end",)
 """The timer that is due when event time has come to its end."""
@@ -80,7 +80,7 @@ class TaskWindows:
         self._late = late_counter(context)
         self._open_windows = open_windows_gauge(context)
         self._origins: dict[Any, Held] = {}
-        self._queues: dict[Key, Queue] | None = None
+        self._queues: dict[Key, TupleQueue] | None = None
         self._heap: list[tuple[float, int, Key]] = []
         self._pushed: dict[Key, float] = {}
         self._numbers = count()
@@ -91,7 +91,7 @@ class TaskWindows:
     # State: ("time",) -> the watermark and the newest times; (key, number) -> a tuple; (key, None)
     # -> marks. Memory: the queues, and which of them is due next.
 
-    def _restored(self) -> dict[Key, Queue]:
+    def _restored(self) -> dict[Key, TupleQueue]:
         if self._queues is not None:
             return self._queues
         self._queues = {}
@@ -102,12 +102,12 @@ class TaskWindows:
             if place == TIME:
                 continue
             key, number = place
-            queue = self._queues.setdefault(key, Queue(self._rule))
+            queue = self._queues.setdefault(key, TupleQueue(self._rule))
             if number is None:
                 queue.marks = Marks(*value)
                 continue
             time, *item = value
-            queue.entries.append(Entry(time, number, self._tuple(*item)))
+            queue.entries.append(QueuedTuple(time, number, self._tuple(*item)))
             self._next = max(self._next, number + 1)
         for key, queue in self._queues.items():
             queue.entries.sort()  # numbers differ
@@ -126,7 +126,7 @@ class TaskWindows:
             return
         queues, options = self._restored(), self._options
         key = key_of(tup, options.key)
-        queue = queues.get(key) or Queue(self._rule)
+        queue = queues.get(key) or TupleQueue(self._rule)
         if options.timestamp_field is not None:
             try:
                 time: float = time_of(tup, options.timestamp_field, self._reader)
@@ -141,7 +141,7 @@ class TaskWindows:
         else:
             time = (self._context.timers.clock or 0.0) * 1000
         origin = (tup.component, tup.stream, tup.fields, tup.task)
-        entry = Entry(time, self._next, self._tuple(origin, tup.values))
+        entry = QueuedTuple(time, self._next, self._tuple(origin, tup.values))
         self._next += 1
         queues[key] = queue
         queue.add(entry)
@@ -167,7 +167,7 @@ class TaskWindows:
 
     # Windows
 
-    def _push(self, key: Key, queue: Queue) -> None:
+    def _push(self, key: Key, queue: TupleQueue) -> None:
         due = queue.due()
         if self._rule.has_times and due < self._pushed.get(key, NEVER):
             self._pushed[key] = due
@@ -216,7 +216,7 @@ class TaskWindows:
         newest_of_it = None if at is None else int(at)
         return OwnWindows(int(heap[0][0]), self._watermark, held_by, newest_of_it, self._lag)
 
-    def _due(self, watermark: float) -> Iterator[tuple[Key, Queue, Firing]]:
+    def _due(self, watermark: float) -> Iterator[tuple[Key, TupleQueue, Firing]]:
         """The windows that are due, key by key."""
         assert self._queues is not None
         while self._heap and self._heap[0][0] < watermark:
@@ -251,7 +251,7 @@ class TaskWindows:
         if key in queues:
             self._context.timers.set_after(key, self._rule.slide.amount / 1000)
 
-    def _call(self, firings: Iterable[tuple[Key, Queue, Firing]]) -> None:
+    def _call(self, firings: Iterable[tuple[Key, TupleQueue, Firing]]) -> None:
         """Call some windows, all of them, whatever one raises.
 
         Raises:

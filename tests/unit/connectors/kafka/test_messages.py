@@ -7,8 +7,8 @@ from fulmen.api.sinks import Rows
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.reading.messages import DROPPED, Reader, traceparents_of
-from fulmen.connectors.kafka.writing.producing import Row
+from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader, traceparents_of
+from fulmen.connectors.kafka.writing.producing import ProducedRow
 from fulmen.connectors.kafka.writing.sink import _Encoder, with_traces
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
@@ -16,7 +16,7 @@ LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 
 def read(*messages, **config):
     """(values, stream, message id) of each."""
-    runs = Reader(KafkaSpoutOptions.model_validate(LEAST | config)).read(messages)
+    runs = MessageReader(KafkaSpoutOptions.model_validate(LEAST | config)).read(messages)
     return [
         (values, run.stream, msg_id)
         for run in runs
@@ -89,9 +89,9 @@ def test_a_tombstone_is_what_the_option_says():
         "deleted": [([1, "k", False], "default"), ([None, "k", True], "default")],
         "drop": [([1, "k"], "default")],
     }
-    runs = Reader(KafkaSpoutOptions.model_validate(LEAST | config | {"tombstones": "drop"})).read(
-        messages
-    )
+    runs = MessageReader(
+        KafkaSpoutOptions.model_validate(LEAST | config | {"tombstones": "drop"})
+    ).read(messages)
     assert [(run.stream, run.ids) for run in runs] == [
         *(("default", [(2, 0)]), (DROPPED, [(2, 1)]), ("errors", [(2, 2)]))
     ]
@@ -99,7 +99,7 @@ def test_a_tombstone_is_what_the_option_says():
 
 def test_a_tombstone_is_told_once_where_the_topology_does_not_say_what_it_is():
     def told(*messages, **config):
-        reader, reports = Reader(KafkaSpoutOptions.model_validate(LEAST | config)), []
+        reader, reports = MessageReader(KafkaSpoutOptions.model_validate(LEAST | config)), []
         for one in messages:
             reader.read([one])
             reader.tell(reports.append)
@@ -136,7 +136,7 @@ def test_a_timestamp_that_the_client_takes_for_now_is_refused():
 
 
 def test_a_part_of_a_run_is_taken():
-    [run] = Reader(KafkaSpoutOptions.model_validate(LEAST)).read(
+    [run] = MessageReader(KafkaSpoutOptions.model_validate(LEAST)).read(
         [message(b"a", 0), message(b"b", 1), message(b"c", 2)]
     )
     assert run.take(2) == ([["a"], ["b"]], [(2, 0), (2, 1)])
@@ -195,9 +195,11 @@ def test_a_message_that_is_traced_says_so_in_place_of_what_it_has_said_of_anothe
     rows = Rows(("a",), [[1], [2], [3]], traceparents={0: PARENT, 1: PARENT, 2: PARENT})
     rows.fail(1, "no")
     headers = [("traceparent", b"old"), ("h", b"1")]
-    items = [Row("orders", b"1", headers=headers), None, Row("orders", b"3")]
+    items = [ProducedRow("orders", b"1", headers=headers), None, ProducedRow("orders", b"3")]
     first, refused, last = with_traces(items, rows)
-    assert first == Row("orders", b"1", headers=[("h", b"1"), ("traceparent", PARENT.encode())])
+    assert first == ProducedRow(
+        "orders", b"1", headers=[("h", b"1"), ("traceparent", PARENT.encode())]
+    )
     assert refused is None
     assert last.headers == [("traceparent", PARENT.encode())]
     assert headers == [("traceparent", b"old"), ("h", b"1")], "the tuple's own value was changed"

@@ -4,8 +4,8 @@ import pickle
 
 from confluent_kafka import Message
 
-from fulmen.connectors.kafka.reading.partition_reader import Queue
-from fulmen.connectors.kafka.reading.parts import MessagesGone, Part
+from fulmen.connectors.kafka.reading.partition_reader import FetchedMessages
+from fulmen.connectors.kafka.reading.parts import MessagesGone, PartitionPart
 
 
 def test_what_can_never_be_emitted_again_is_said_with_what_to_do():
@@ -19,14 +19,14 @@ def test_what_can_never_be_emitted_again_is_said_with_what_to_do():
 
 
 def test_a_part_is_the_same_in_another_process():
-    part = Part("id", 3, 9, 4, 2)
+    part = PartitionPart("id", 3, 9, 4, 2)
     assert pickle.loads(pickle.dumps(part)) == part
     assert part.gone is None
 
 
 def queue(*offsets, start, fetched):
     messages = (Message(topic="orders", partition=0, offset=offset) for offset in offsets)
-    made = Queue(start, fetched)
+    made = FetchedMessages(start, fetched)
     made.messages.extend(messages)
     return made
 

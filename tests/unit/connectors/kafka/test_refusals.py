@@ -4,10 +4,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from fulmen.connectors.kafka.writing.producing import (
-    Delivery,
     Limits,
-    Refused,
-    Row,
+    ProducedRow,
+    RefusedRow,
+    RowDelivery,
     reason_of_refusal,
 )
 
@@ -18,16 +18,21 @@ INVALID = KafkaError.INVALID_RECORD
 def test_an_invalid_message_without_a_key_tells_of_others_only_if_the_topic_is_compacted(
     is_compacted,
 ):
-    rows = [Row("t", b"bad"), Row("t", b"good"), Row("t", b"good", b"key"), Row("other", b"good")]
+    rows = [
+        ProducedRow("t", b"bad"),
+        ProducedRow("t", b"good"),
+        ProducedRow("t", b"good", b"key"),
+        ProducedRow("other", b"good"),
+    ]
     limits = Limits(rows, compresses=False, is_compacted=lambda topic: is_compacted)
-    limits.learn({0: Refused(INVALID, is_exact=True)})
+    limits.learn({0: RefusedRow(INVALID, is_exact=True)})
     assert sorted(limits.beyond(range(4))) == ([0, 1] if is_compacted else [])
 
 
 def test_no_more_is_said_of_an_invalid_message_than_is_known():
     said = "the brokers say that the message is invalid, as by a schema"
-    assert reason_of_refusal(INVALID, Row("t", b"v", b"k")) == said
-    told = reason_of_refusal(INVALID, Row("t", b"v"))
+    assert reason_of_refusal(INVALID, ProducedRow("t", b"v", b"k")) == said
+    told = reason_of_refusal(INVALID, ProducedRow("t", b"v"))
     assert told == f"{said}, or since it has no key, which a compacted topic needs"
 
 
@@ -52,12 +57,12 @@ class Client:
 
 
 def test_a_transaction_that_is_lost_before_all_is_given_to_it_tells_of_the_message_it_is_lost_by():
-    delivery = Delivery(Client(1), "t", one_by_one=True, transactional_id="x")
-    rows = [Row("t", b"v", b"k")] * 4
-    assert delivery.write(rows, range(4)) == {0: Refused(INVALID, is_exact=True)}
+    delivery = RowDelivery(Client(1), "t", one_by_one=True, transactional_id="x")
+    rows = [ProducedRow("t", b"v", b"k")] * 4
+    assert delivery.write(rows, range(4)) == {0: RefusedRow(INVALID, is_exact=True)}
 
 
 def test_a_transaction_that_is_lost_by_no_message_is_told():
-    delivery = Delivery(Client(0), "t", one_by_one=True, transactional_id="x")
+    delivery = RowDelivery(Client(0), "t", one_by_one=True, transactional_id="x")
     with pytest.raises(KafkaException, match="_STATE"):
-        delivery.write([Row("t", b"v", b"k")] * 4, range(4))
+        delivery.write([ProducedRow("t", b"v", b"k")] * 4, range(4))

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.reading.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 
 UNKNOWN = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 NOT_ALLOWED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
@@ -30,7 +30,7 @@ def reported():
 @pytest.fixture
 def troubles(reported):
     config = {"bootstrap.servers": "broker:9092", "topic": "orders"}
-    return Troubles(Brokers(KafkaSpoutOptions.model_validate(config)), reported.append)
+    return BrokerTroubles(Brokers(KafkaSpoutOptions.model_validate(config)), reported.append)
 
 
 @pytest.mark.parametrize(

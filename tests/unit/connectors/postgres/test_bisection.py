@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.connectors.postgres.bisection import (
-    Refused,
+    RowsRefused,
     last_of_keys,
     write_but_refused,
     write_last_of_keys,
@@ -25,7 +25,7 @@ class Database:
         items = [self.items[i] for i in positions]
         bad = [value for _, value in items if value < 0]
         if bad:
-            raise Refused(f"{bad[0]} is below 0")
+            raise RowsRefused(f"{bad[0]} is below 0")
         keys = [key for key, _ in items if key is not None]
         assert len(set(keys)) == len(keys)
         for i in positions:

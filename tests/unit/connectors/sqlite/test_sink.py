@@ -55,13 +55,13 @@ def test_random_histories_in_sqlite_are_exact(target, seed):
 def test_a_disk_that_is_full_is_waited_for_and_nothing_is_half_written(target, monkeypatch):
     target.run(sql_sinks.TABLE)
     limits = [20]
-    make = sqlite.Connection.__init__
+    make = sqlite.SqliteConnection.__init__
 
     def small(self, file):
         make(self, file)
         self.db.execute(f"PRAGMA max_page_count = {limits[0]}")
 
-    monkeypatch.setattr(sqlite.Connection, "__init__", small)
+    monkeypatch.setattr(sqlite.SqliteConnection, "__init__", small)
     sink = target.sink(table="t", guarantee=EXACTLY)
     values = [[i, "x" * 1000, 1] for i in range(200)]
     with pytest.raises(ServiceUnavailable, match="the disk is full"):

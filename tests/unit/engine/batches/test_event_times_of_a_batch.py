@@ -3,7 +3,7 @@
 from fulmen.engine.batches.watermarks import rule_of, watermarks_after
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
-from fulmen.engine.time.watermarks import Rule, Watermarks
+from fulmen.engine.time.watermarks import WatermarkRule, Watermarks
 from fulmen.topology.resource.event_time import EventTime
 from support.coordinators import placed
 
@@ -38,5 +38,5 @@ def test_a_part_that_is_not_read_to_its_end_holds_the_watermark():
 
 def test_a_rule_is_made_of_what_a_component_declares():
     declared = EventTime(field="at", lag="3s", idle_timeout="2s", advance=True)
-    assert rule_of(declared) == Rule(3000, 2.0, True)
-    assert rule_of(EventTime(field="at")) == Rule(0, None, False)
+    assert rule_of(declared) == WatermarkRule(3000, 2.0, True)
+    assert rule_of(EventTime(field="at")) == WatermarkRule(0, None, False)

@@ -14,7 +14,7 @@ from fulmen import ArrowBolt, BasicBolt, Bolt, FailedException, Spout, TopologyB
 from fulmen.checkpoint import load_many, read_manifest
 from fulmen.checkpoint.garbage import LogLimits
 from fulmen.engine.acking.acker_task import restore
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import EngineLimits
@@ -189,7 +189,7 @@ def test_each_committed_emit_counts_exactly_once(seed):
         whole_batches=world["whole"],
         log=LogLimits(manifest_every=every),
     )
-    with mock.patch.object(Committer, "collect", Committer._collect_quietly):
+    with mock.patch.object(CommitWriter, "collect", CommitWriter._collect_quietly):
         store, last = live(world, limits, new_store(inline), lambda: seeded(next(seeds)))
     check(store, last)
 

@@ -7,7 +7,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
-from fulmen.engine.driver.committer import OUTAGE_SECONDS, Committer
+from fulmen.engine.driver.committer import OUTAGE_SECONDS, CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import LIMITS
@@ -368,7 +368,7 @@ def test_a_long_run_leaves_a_small_checkpoint():
     builder.set_bolt("sink", HookBasicBolt).set_config(
         hooks(execute=lambda *args: None)
     ).shuffle_grouping("rich")
-    with mock.patch.object(Committer, "collect", Committer._collect_quietly):
+    with mock.patch.object(CommitWriter, "collect", CommitWriter._collect_quietly):
         driver = started(builder, store=store)
         sizes = []
         for n in range(240):

@@ -23,8 +23,8 @@ from fulmen.engine.driver.decisions import forget
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.migration import (
     ACKERS_OFF,
-    Change,
-    Kept,
+    CheckpointChange,
+    KeptComponent,
     Layout,
     Migration,
     layout_of,
@@ -105,7 +105,7 @@ def test_more_origins_than_there_are_is_an_error():
 def test_the_same_shape_changes_nothing():
     life = Life()
     first = life.become(topology())
-    assert first == Migration(first.layout, Change(first.layout))
+    assert first == Migration(first.layout, CheckpointChange(first.layout))
     for again in (topology(), topology(workers=3, ackers=1)):
         assert life.become(again) == Migration(first.layout)
 
@@ -124,11 +124,11 @@ def test_state_of_a_component_that_is_gone_is_kept_until_it_comes_back():
     migration = life.become(topology(["a"], ackers=0))
     assert migration.first is None
     assert migration.rest.removed_tasks == ["__acker/0"]
-    assert life.layout.kept == {"b": Kept(2, is_spout=True)}
+    assert life.layout.kept == {"b": KeptComponent(2, is_spout=True)}
     life.become(topology(["a", "c"], ackers=0))
-    assert life.layout.kept == {"b": Kept(2, is_spout=True)}
+    assert life.layout.kept == {"b": KeptComponent(2, is_spout=True)}
     life.become(topology(["b"], ackers=0))
-    assert life.layout.kept == {"a": Kept(2, is_spout=True)}
+    assert life.layout.kept == {"a": KeptComponent(2, is_spout=True)}
 
 
 def test_what_comes_back_as_another_one_is_refused():
@@ -162,7 +162,7 @@ def test_before_the_first_batch_only_ackers_change():
         {**before.tasks, "__acker": 1}, before.origins, before.next_origin
     )
     assert migration.first.removed_tasks == ["__acker/1"]
-    assert migration.rest == Change(migration.layout, [])
+    assert migration.rest == CheckpointChange(migration.layout, [])
     assert migration.layout.origins == {"other/0": 3, "other/1": 4}
 
 
@@ -412,4 +412,4 @@ def test_the_first_batch_of_another_shape_is_that_of_the_checkpoint():
     lived(keeping(ITEMS), store, 1)
     other = lived(keeping([], name="other"), store, 1)  # it has nothing else to commit
     assert layout_of(other.log.manifest).origins == {"other/0": 4, "other/1": 5}
-    assert layout_of(other.log.manifest).kept == {"source": Kept(2, is_spout=True)}
+    assert layout_of(other.log.manifest).kept == {"source": KeptComponent(2, is_spout=True)}

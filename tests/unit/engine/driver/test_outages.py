@@ -9,7 +9,7 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
 from fulmen.engine.batches.done import Done
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.observer import Silent as SilentObserver
 from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.header import Header
@@ -71,7 +71,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
     log = CommitLog.open(store, "outages", "me")
     log.claim()
     notes = []
-    committer = Committer(log, notes.append, clock, clock.advance, clock)
+    committer = CommitWriter(log, notes.append, clock, clock.advance, clock)
     backend.failing["put"] = failures
     number = log.manifest.number + 1
     outage = committer.commit(done(number, commits=True))
@@ -84,7 +84,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
 def test_a_commit_that_the_store_itself_repeats_takes_its_time(clock, store, monkeypatch):
     log = CommitLog.open(store, "outages", "me")
     log.claim()
-    committer = Committer(log, print, clock, clock.advance, clock)
+    committer = CommitWriter(log, print, clock, clock.advance, clock)
     commit = log.commit
     monkeypatch.setattr(log, "commit", lambda draft: (clock.advance(45), commit(draft)))
     assert committer.commit(done(log.manifest.number + 1, commits=True)) == 45.0
@@ -95,7 +95,7 @@ def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(cloc
     log = CommitLog.open(store, "outages", "me")
     log.claim()
     notes = []
-    committer = Committer(log, notes.append, clock, clock.advance, clock)
+    committer = CommitWriter(log, notes.append, clock, clock.advance, clock)
     assert committer.commit(done(2, commits=False)) == 0.0
     clock.advance(LIMITS.check_seconds)
     backend.failing["list"] = 1

@@ -10,7 +10,7 @@ import pytest
 from fulmen import ArrowBolt, BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.engine.acking.root_ids import root_of, tree_id
 from fulmen.engine.driver import taps as taps_module
-from fulmen.engine.driver.taps import TapRefused, Wanted
+from fulmen.engine.driver.taps import TapRefused, WantedTap
 from fulmen.engine.taps import kept_lines, sampler
 from fulmen.errors import JobFailed
 from fulmen.testing import ListSpout, ManualClock
@@ -117,7 +117,7 @@ def lines_of(tap):
 
 def seen(running, batches=1, **wanted):
     """The tuples, and how many others there were."""
-    with running._taps.open(Wanted(**wanted)) as tap:
+    with running._taps.open(WantedTap(**wanted)) as tap:
         for _ in range(batches):
             running.step()
         lines = lines_of(tap)
@@ -205,7 +205,7 @@ def test_the_next_tree_is_the_first_of_the_next_batch_but_one(running):
 
 
 def test_a_tap_ends_after_as_many_tuples_as_were_wanted(running):
-    with running._taps.open(Wanted("orders", limit=25)) as tap:
+    with running._taps.open(WantedTap("orders", limit=25)) as tap:
         running.step()
         running.step()
         lines = [json.loads(line) for line in tap.lines(0)]
@@ -227,7 +227,7 @@ def test_tuples_of_attempts_that_come_to_nothing_are_not_shown():
             return rows
 
     running = started(jobs=Losing(clock, store=store), store=store, clock=clock)
-    with running._taps.open(Wanted("orders")) as tap:
+    with running._taps.open(WantedTap("orders")) as tap:
         for _ in range(4):
             running.step()
         found = [line for line in lines_of(tap) if "values" in line]
@@ -251,7 +251,7 @@ def test_nothing_is_asked_of_tasks_and_nothing_is_kept_without_a_tap():
     running.coordinator.finish = lambda some, *a, **k: (
         summaries.extend(some) or finish(some, *a, **k)
     )
-    with running._taps.open(Wanted("orders")):
+    with running._taps.open(WantedTap("orders")):
         running.step()
     assert "taps" in headers[-1]
     assert any(summary.tapped for summary in summaries)
@@ -271,7 +271,7 @@ def test_no_batch_fails_because_somebody_looks_at_it(running, monkeypatch):
 
 
 def test_what_nobody_takes_is_dropped_and_counted(running, monkeypatch):
-    with running._taps.open(Wanted("orders")) as tap:
+    with running._taps.open(WantedTap("orders")) as tap:
         monkeypatch.setattr(kept_lines, "MOST_KEPT", 5)
         running.step()
         *tuples, others = lines_of(tap)
@@ -280,7 +280,7 @@ def test_what_nobody_takes_is_dropped_and_counted(running, monkeypatch):
 
 
 def test_who_waits_is_woken(running):
-    with running._taps.open(Wanted("orders", limit=1)) as tap:
+    with running._taps.open(WantedTap("orders", limit=1)) as tap:
         found = []
         thread = threading.Thread(target=lambda: found.extend(tap.lines(60)))
         thread.start()
@@ -300,7 +300,7 @@ def idle():
 
 def refused(running, **wanted):
     with pytest.raises(TapRefused) as error:
-        running._taps.open(Wanted(**wanted))
+        running._taps.open(WantedTap(**wanted))
     return error.value.status.value, str(error.value)
 
 
@@ -395,7 +395,7 @@ def test_nothing_is_shown_unless_it_is_allowed():
     running._taps.rule(ALLOWED)
     tuples, _ = seen(running, component="orders")
     assert tuples
-    with running._taps.open(Wanted("orders")) as tap:
+    with running._taps.open(WantedTap("orders")) as tap:
         running._taps.rule(Tap())
         running.step()
         assert lines_of(tap) == [{"ended": "the topology does not allow taps any more"}]
@@ -404,7 +404,7 @@ def test_nothing_is_shown_unless_it_is_allowed():
 
 
 def test_a_mask_that_is_changed_is_in_force_with_the_next_batch(running):
-    with running._taps.open(Wanted("orders")) as tap:
+    with running._taps.open(WantedTap("orders")) as tap:
         running._taps.rule(Tap(allowed=True, mask=("country",)))
         running.step()
         values = lines_of(tap)[0]["values"]
@@ -414,25 +414,25 @@ def test_a_mask_that_is_changed_is_in_force_with_the_next_batch(running):
 def test_before_the_start_and_after_the_end_nothing_is_shown():
     driver = make_driver(shop())
     with pytest.raises(TapRefused) as error:
-        driver.taps.open(Wanted("orders"))
+        driver.taps.open(WantedTap("orders"))
     assert (error.value.status, str(error.value)) == (503, "the topology has not started yet.")
     running = driver.start()
-    with driver.taps.open(Wanted("orders")) as tap:
+    with driver.taps.open(WantedTap("orders")) as tap:
         running.close()
         assert lines_of(tap) == [{"ended": "the topology has ended"}]
     with pytest.raises(TapRefused):
-        driver.taps.open(Wanted("orders"))
+        driver.taps.open(WantedTap("orders"))
 
 
 def test_there_are_only_so_many_taps_at_once(idle):
     with ExitStack() as stack:
         for _ in range(taps_module.MOST_TAPS):
-            stack.enter_context(idle._taps.open(Wanted("orders")))
+            stack.enter_context(idle._taps.open(WantedTap("orders")))
         assert refused(idle, component="orders") == (
             503,
             "8 taps are open already. Close one of them.",
         )
-    with idle._taps.open(Wanted("orders")):
+    with idle._taps.open(WantedTap("orders")):
         pass
 
 

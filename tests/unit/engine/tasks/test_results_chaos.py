@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from fulmen import TopologyBuilder
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.errors import Unreachable
@@ -94,7 +94,7 @@ def test_every_result_is_acked_or_given_up_whatever_dies():
             topology = any_topology(rng, kind)
             faults = rng.choice((0, 50, 50))
             chaos = Chaos(rng.random(), faults=faults, rate=rng.choice((0.005, 0.02)))
-            with mock.patch.object(Committer, "collect", Committer._collect_quietly):
+            with mock.patch.object(CommitWriter, "collect", CommitWriter._collect_quietly):
                 driver, lives = run_to_its_end(topology, chaos, rng)  # no thread outlives a driver
             accepted, dead = check_end(driver)
             trees = driver.totals.trees

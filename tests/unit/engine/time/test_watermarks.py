@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.time.watermarks import READ, Part, Rule, SourceTime, Watermarks
+from fulmen.engine.time.watermarks import READ, SourcePart, SourceTime, WatermarkRule, Watermarks
 from fulmen.errors import CheckpointMismatch
 
 NAMES = ["part a", "part b", "task 0", "task 1"]
@@ -49,7 +49,7 @@ def by_definition(rule, batches, expected):
 
 @given(BATCHES, st.integers(0, 20), st.none() | st.floats(0.5, 4), st.booleans(), st.booleans())
 def test_a_watermark_is_what_its_definition_says(batches, lag, idle, advances, is_spout):
-    rule, it, clock = Rule(lag, idle, advances), SourceTime(), 0.0
+    rule, it, clock = WatermarkRule(lag, idle, advances), SourceTime(), 0.0
     expected = frozenset({"task 0", "task 1"} if is_spout else ())
     for (newest, ended, seconds), wanted in zip(
         batches, by_definition(rule, batches, expected), strict=True
@@ -150,7 +150,7 @@ def test_only_what_is_not_read_to_its_end_holds_the_watermark(readings, lag):
         zip(readings, of_files(lag, readings), strict=True)
     ):
         expected = () if said or it.parts else ["task 0"]
-        it = it.after(Rule(lag), newest, expected, (), float(clock), said)
+        it = it.after(WatermarkRule(lag), newest, expected, (), float(clock), said)
         assert it.watermark == wanted
         assert len(it.parts) <= len(FILES) + 1
         it = Watermarks.decode(Watermarks({"s": it}).encode()).sources["s"]
@@ -189,7 +189,7 @@ def of_partitions(rule, readings):
     st.none() | st.integers(1, 4),
 )
 def test_a_part_without_an_end_holds_the_watermark_before_its_first_tuple(readings, lag, idle):
-    rule, it = Rule(lag, idle), SourceTime()
+    rule, it = WatermarkRule(lag, idle), SourceTime()
     for clock, ((newest, said), wanted) in enumerate(
         zip(readings, of_partitions(rule, readings), strict=True)
     ):
@@ -198,7 +198,7 @@ def test_a_part_without_an_end_holds_the_watermark_before_its_first_tuple(readin
 
 
 def test_an_unread_part_is_never_idle():
-    rule = Rule(0, idle_seconds=5.0)
+    rule = WatermarkRule(0, idle_seconds=5.0)
     it = SourceTime().after(rule, {"part a": 9}, (), (), 0.0, {"task 0": ["part a", "part b"]})
     it = it.after(rule, {}, (), (), 100.0, {"task 0": ["part b"]})
     assert (it.watermark, it.held_by) == (None, "part b")
@@ -206,46 +206,48 @@ def test_an_unread_part_is_never_idle():
 
 def test_a_task_that_was_not_asked_yet_what_is_unread_holds_the_watermark():
     tasks, nine = ["task 0", "task 1"], {"part a": 9}
-    it = SourceTime().after(Rule(0), nine, tasks, (), 0.0, {"task 0": []})
+    it = SourceTime().after(WatermarkRule(0), nine, tasks, (), 0.0, {"task 0": []})
     assert (it.watermark, it.held_by) == (None, "task 1")
-    it = it.after(Rule(0), {}, tasks, (), 1.0, {"task 0": []})
+    it = it.after(WatermarkRule(0), {}, tasks, (), 1.0, {"task 0": []})
     assert (it.watermark, it.held_by) == (None, "task 1")
-    assert it.after(Rule(0), {}, tasks, (), 2.0, {"task 0": [], "task 1": []}).watermark == 9
-    over = it.after(Rule(0), {}, tasks[:1], tasks[1:], 2.0, {"task 0": []})
+    assert (
+        it.after(WatermarkRule(0), {}, tasks, (), 2.0, {"task 0": [], "task 1": []}).watermark == 9
+    )
+    over = it.after(WatermarkRule(0), {}, tasks[:1], tasks[1:], 2.0, {"task 0": []})
     assert over.watermark == 9, "it is exhausted"
 
 
 def test_a_spout_that_says_no_more_what_is_unread_has_parts_as_others_have():
-    it = SourceTime().after(Rule(0), {"part a": 9}, (), (), 0.0, {"task 0": ["part b"]})
-    it = it.after(Rule(0), {"task 0": 4}, ["task 0"], (), 1.0, {"task 0": None})
+    it = SourceTime().after(WatermarkRule(0), {"part a": 9}, (), (), 0.0, {"task 0": ["part b"]})
+    it = it.after(WatermarkRule(0), {"task 0": 4}, ["task 0"], (), 1.0, {"task 0": None})
     assert (it.watermark, it.held_by, set(it.parts)) == (4, "task 0", {"task 0"})
 
 
 def test_a_spout_that_says_no_more_what_is_unread_waits_for_none_of_its_parts_for_good():
     nine = {"part a": 9}
-    it = SourceTime().after(Rule(0), nine, (), (), 0.0, {"task 0": ["part a", "part b"]})
-    assert it.after(Rule(0), {"part c": 4}, (), (), 1.0, {"task 0": None}).watermark == 4
+    it = SourceTime().after(WatermarkRule(0), nine, (), (), 0.0, {"task 0": ["part a", "part b"]})
+    assert it.after(WatermarkRule(0), {"part c": 4}, (), (), 1.0, {"task 0": None}).watermark == 4
 
 
 def test_a_task_that_was_not_asked_has_what_it_had_not_read():
     both = {"task 0": ["part a"], "task 1": ["part b"]}
-    it = SourceTime().after(Rule(0), {"part a": 3, "part b": 9}, (), (), 0.0, both)
+    it = SourceTime().after(WatermarkRule(0), {"part a": 3, "part b": 9}, (), (), 0.0, both)
     assert (it.watermark, it.held_by, set(it.parts)) == (3, "part a", {"part a", "part b"})
-    assert it.after(Rule(0), {}, (), (), 1.0, {"task 0": None}).watermark == 9
-    assert it.after(Rule(0), {"part c": 1}, (), (), 1.0).held_by == "part a"
+    assert it.after(WatermarkRule(0), {}, (), (), 1.0, {"task 0": None}).watermark == 9
+    assert it.after(WatermarkRule(0), {"part c": 1}, (), (), 1.0).held_by == "part a"
 
 
 def test_what_was_read_is_idle_when_its_newest_tuple_is_old():
-    rule, nothing = Rule(0, idle_seconds=5.0), {"task 0": []}
+    rule, nothing = WatermarkRule(0, idle_seconds=5.0), {"task 0": []}
     it = SourceTime().after(rule, {"part a": 9}, (), (), 0.0, {"task 0": ["part a"]})
     it = it.after(rule, {"part b": 3}, (), (), 4.0, nothing)
-    assert it.parts == {READ: Part(9, 4.0)}
+    assert it.parts == {READ: SourcePart(9, 4.0)}
     assert it.after(rule, {}, ["task 0"], (), 8.0).held_by == READ
     assert it.after(rule, {}, ["task 0"], (), 9.0).held_by is None
 
 
 def test_a_part_with_something_to_read_is_idle_some_time_after_it_was_first_said_to_have():
-    rule, to_read = Rule(0, idle_seconds=5.0), {"task 0": ["part a"]}
+    rule, to_read = WatermarkRule(0, idle_seconds=5.0), {"task 0": ["part a"]}
     it = SourceTime().after(rule, {}, ["task 0", "task 1"], (), 0.0, to_read=to_read)
     assert (it.held_by, set(it.parts)) == ("part a", {"part a"})
     assert it.after(rule, {}, ["task 0", "task 1"], (), 1.0).held_by == "part a", "not asked again"
@@ -257,24 +259,24 @@ def test_a_part_with_something_to_read_is_idle_some_time_after_it_was_first_said
 @pytest.mark.parametrize(
     ("parts", "watermark"),
     [
-        ([Part(5000, 0.0), Part(3000, 9.0)], 14_990),
-        ([Part(3000, 9.0), Part(5000, 0.0)], 14_990),
-        ([Part(5000, 6.0), Part(None, 0.0)], 8990),
-        ([Part(0, 9.0)], 990),
-        ([Part(-500, 7.5)], 1990),
-        ([Part(None, 0.0)], None),
-        ([Part(5000, 0.0), Part(3000, 9.5)], 2990),  # the second is not idle
+        ([SourcePart(5000, 0.0), SourcePart(3000, 9.0)], 14_990),
+        ([SourcePart(3000, 9.0), SourcePart(5000, 0.0)], 14_990),
+        ([SourcePart(5000, 6.0), SourcePart(None, 0.0)], 8990),
+        ([SourcePart(0, 9.0)], 990),
+        ([SourcePart(-500, 7.5)], 1990),
+        ([SourcePart(None, 0.0)], None),
+        ([SourcePart(5000, 0.0), SourcePart(3000, 9.5)], 2990),  # the second is not idle
     ],
 )
 def test_event_time_goes_on_with_the_clock_from_where_the_furthest_idle_part_was(parts, watermark):
-    rule = Rule(lag=10, idle_seconds=1.0, advances=True)
+    rule = WatermarkRule(lag=10, idle_seconds=1.0, advances=True)
     it = SourceTime(None, {f"task {n}": part for n, part in enumerate(parts)})
     assert it.after(rule, {}, (), (), 10.0).watermark == watermark
 
 
 @pytest.mark.parametrize("first", ["part a", "part b"])
 def test_when_all_parts_are_idle_the_furthest_counts_whichever_fell_silent_first(first):
-    rule, it = Rule(10, idle_seconds=2.0), SourceTime()
+    rule, it = WatermarkRule(10, idle_seconds=2.0), SourceTime()
     other = {"part a": "part b", "part b": "part a"}[first]
     newest = {"part a": 1000, "part b": 5000}
     it = it.after(rule, newest, (), (), 0.0)
@@ -285,26 +287,29 @@ def test_when_all_parts_are_idle_the_furthest_counts_whichever_fell_silent_first
 
 
 def test_a_task_holds_the_watermark_before_its_first_tuple():
-    it = SourceTime().after(Rule(0), {"task 0": 5}, ["task 1"], (), 0.0)
+    it = SourceTime().after(WatermarkRule(0), {"task 0": 5}, ["task 1"], (), 0.0)
     assert (it.watermark, it.held_by) == (None, "task 1")
-    assert it.after(Rule(0), {"task 1": 3}, (), (), 1.0).watermark == 3
+    assert it.after(WatermarkRule(0), {"task 1": 3}, (), (), 1.0).watermark == 3
 
 
 def test_the_part_that_is_least_far_holds_the_watermark_also_at_the_beginning_of_time():
-    it = SourceTime(None, {"task 0": Part(1, 0.0), "task 1": Part(0, 0.0)})
-    now = it.after(Rule(0), {}, (), (), 1.0)
+    it = SourceTime(None, {"task 0": SourcePart(1, 0.0), "task 1": SourcePart(0, 0.0)})
+    now = it.after(WatermarkRule(0), {}, (), (), 1.0)
     assert (now.watermark, now.held_by) == (0, "task 1")
 
 
 @pytest.mark.parametrize(
     ("rule", "ended", "holding"),
     [
-        (Rule(0), (), "task 1"),
-        (Rule(0), ("task 1",), "task 2"),
-        (Rule(0, 5.0), (), "task 2"),
-        (Rule(0, 0.5), (), None),
+        (WatermarkRule(0), (), "task 1"),
+        (WatermarkRule(0), ("task 1",), "task 2"),
+        (WatermarkRule(0, 5.0), (), "task 2"),
+        (WatermarkRule(0, 0.5), (), None),
     ],
 )
 def test_the_part_that_holds_the_watermark_is_named(rule, ended, holding):
-    it = SourceTime(None, {"task 0": Part(5, 0.0), "task 1": Part(None, 0.0), "task 2": Part(1, 9)})
+    it = SourceTime(
+        None,
+        {"task 0": SourcePart(5, 0.0), "task 1": SourcePart(None, 0.0), "task 2": SourcePart(1, 9)},
+    )
     assert it.after(rule, {}, (), ended, 10.0).held_by == holding

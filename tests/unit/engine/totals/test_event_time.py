@@ -6,7 +6,7 @@ from fulmen import BasicBolt, TopologyBuilder
 from fulmen.api.timers import AT_THE_END, OwnWindows
 from fulmen.engine.protocol.figures.statistics import AHEAD, UNTIMED, UNUSABLE
 from fulmen.engine.protocol.summary import PendingTimers
-from fulmen.engine.time.watermarks import Part, SourceTime, Watermarks
+from fulmen.engine.time.watermarks import SourcePart, SourceTime, Watermarks
 from fulmen.engine.totals.event_time import ComponentTime, HeldBy, said, times_of
 from fulmen.testing import ListSpout
 from support.engine_runs import make_driver
@@ -166,8 +166,8 @@ class Plain(BasicBolt):
 
 
 SOURCES = {
-    "fast": SourceTime(NOON, {"task 0": Part(NOON, 5.0)}, "task 0"),
-    "slow": SourceTime(5, {"task 0": Part(5, 1.0), "task 1": Part(9, 5.0)}, "task 0"),
+    "fast": SourceTime(NOON, {"task 0": SourcePart(NOON, 5.0)}, "task 0"),
+    "slow": SourceTime(5, {"task 0": SourcePart(5, 1.0), "task 1": SourcePart(9, 5.0)}, "task 0"),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import EngineLimits
@@ -138,7 +138,7 @@ class World:
 
 def simulate(seed, kind):
     world = World(seed, kind)
-    with mock.patch.object(Committer, "collect", Committer._collect_quietly):
+    with mock.patch.object(CommitWriter, "collect", CommitWriter._collect_quietly):
         world.check(*world.live())
 
 

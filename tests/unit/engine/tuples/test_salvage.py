@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.tuples.salvage import Unreadable, salvaged
+from fulmen.engine.tuples.salvage import UnreadableValue, salvaged
 
 
 class NeedsTwo(Exception):
@@ -103,7 +103,7 @@ def test_one_bad_value_is_named_and_all_others_are_read(bad, wrap):
         pickle.loads(pickled)
     found, reasons = salvaged(pickled)
     assert sorted(reasons) == [0, 7, 1000, 1099]
-    assert all(isinstance(found[at], Unreadable) for at in reasons)
+    assert all(isinstance(found[at], UnreadableValue) for at in reasons)
     assert [v for i, v in enumerate(found) if i not in reasons] == [
         v for i, v in enumerate(values) if i not in reasons
     ]

@@ -6,30 +6,30 @@ from collections import Counter
 
 import pytest
 
-from fulmen.engine.worker.process import LOG_FILE, CollectionPauses, Guard
+from fulmen.engine.worker.process import LOG_FILE, CollectionPauses, RepeatGuard
 
 
 def test_a_process_serves_one_partition_again_and_again():
-    guard = Guard()
+    guard = RepeatGuard()
     assert [guard.objection(0, 3, 0) for _ in range(3)] == [None] * 3
 
 
 def test_a_second_partition_in_the_same_epoch_is_objected_to():
-    guard = Guard()
+    guard = RepeatGuard()
     guard.objection(5, 0, 0)
     assert guard.objection(5, 1, 0) == "partition 1 met the process of partition 0"
     assert guard.objection(5, 0, 0) is None
 
 
 def test_a_new_epoch_may_bring_another_partition():
-    guard = Guard()
+    guard = RepeatGuard()
     guard.objection(5, 0, 0)
     assert guard.objection(6, 1, 0) is None
     assert guard.objection(6, 0, 0) == "partition 0 met the process of partition 1"
 
 
 def test_a_task_that_spark_has_repeated_is_objected_to():
-    guard = Guard()
+    guard = RepeatGuard()
     assert guard.objection(0, 1, 2) == "a task of partition 1 was run again (attempt 2)"
     assert guard.objection(0, 0, 0) is None  # the repeated task has left no trace
 

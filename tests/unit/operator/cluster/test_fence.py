@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fulmen_operator.cluster.api import CallFailed
-from fulmen_operator.cluster.fence import Fenced
+from fulmen_operator.cluster.fence import FencedServer
 from support import virtual_time
 
 
@@ -24,7 +24,7 @@ class Server:
 
 def test_a_leader_does_all():
     server = Server()
-    fenced = Fenced(server, lambda: 1.0)
+    fenced = FencedServer(server, lambda: 1.0)
     sent = ("PATCH", "/pods/a", {"a": 1}, {"b": "2"})
     assert virtual_time.run(fenced.call(*sent, metadata_only=True, merge=True)) == {"kind": "Pod"}
     assert server.asked == [(*sent, {"metadata_only": True, "merge": True})]
@@ -34,20 +34,22 @@ def test_a_leader_does_all():
 def test_another_writes_nothing(method):
     server = Server()
     with pytest.raises(CallFailed, match=f"{method} /pods: this operator does not lead any more"):
-        virtual_time.run(Fenced(server, lambda: 0.0).call(method, "/pods"))
+        virtual_time.run(FencedServer(server, lambda: 0.0).call(method, "/pods"))
     assert server.asked == []
 
 
 def test_another_may_read():
-    assert virtual_time.run(Fenced(Server(), lambda: 0.0).call("GET", "/pods"))
+    assert virtual_time.run(FencedServer(Server(), lambda: 0.0).call("GET", "/pods"))
 
 
 def test_what_takes_longer_than_the_lease_is_not_waited_for():
     server = Server(seconds=9.0)
     with pytest.raises(CallFailed, match="not answered while this operator led") as failed:
-        virtual_time.run(Fenced(server, lambda: 7.0).call("POST", "/pods"))
+        virtual_time.run(FencedServer(server, lambda: 7.0).call("POST", "/pods"))
     assert (failed.value.status, server.answered) == (0, [])
 
 
 def test_without_a_lease_nothing_ends():
-    assert virtual_time.run(Fenced(Server(seconds=1e6), lambda: float("inf")).call("POST", "/pods"))
+    assert virtual_time.run(
+        FencedServer(Server(seconds=1e6), lambda: float("inf")).call("POST", "/pods")
+    )

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from fulmen_operator.cluster.api import CallFailed
-from fulmen_operator.cluster.fence import Fenced
+from fulmen_operator.cluster.fence import FencedServer
 from fulmen_operator.controller.election import TURN_SECONDS, Election
 from fulmen_operator.controller.lease import LEAD_SECONDS, WAIT_SECONDS
 from support import virtual_time
@@ -28,7 +28,7 @@ class Operator:
         self.election = Election(
             self.api, NAMESPACE, NAME, name, virtual_time.clock, lambda: self._term()
         )
-        self.fenced = Fenced(self.api, self.election.left)
+        self.fenced = FencedServer(self.api, self.election.left)
         self.said = []
         self.work = asyncio.Event().wait
         self.task = asyncio.create_task(self.election.run())

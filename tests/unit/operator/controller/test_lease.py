@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen_operator.controller.lease import LEAD_SECONDS, WAIT_SECONDS, Candidate, Claim, Look
+from fulmen_operator.controller.lease import LEAD_SECONDS, WAIT_SECONDS, Claim, LeaseCandidate, Look
 
 
 class Refused(Exception):
@@ -72,7 +72,7 @@ def given_back():
 
 
 def test_the_first_one_leads_at_once_and_the_other_waits(clock):
-    server, first, second = given_back(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), LeaseCandidate("first"), LeaseCandidate("second")
     for candidate in (first, second):
         play(candidate.turn(clock), server)
     assert (first.left(clock.now), second.left(clock.now)) == (LEAD_SECONDS, 0)
@@ -81,7 +81,7 @@ def test_the_first_one_leads_at_once_and_the_other_waits(clock):
 
 
 def test_a_leader_renews_by_one_request(clock):
-    server, leader = given_back(), Candidate("leader")
+    server, leader = given_back(), LeaseCandidate("leader")
     play(leader.turn(clock), server)
     clock.now += 5
     turn = leader.turn(clock)
@@ -92,7 +92,7 @@ def test_a_leader_renews_by_one_request(clock):
 
 
 def test_its_time_counts_from_when_it_asked(clock):
-    server, leader = given_back(), Candidate("leader")
+    server, leader = given_back(), LeaseCandidate("leader")
     turn = leader.turn(clock)
     claim = turn.send(server.carry_out(next(turn)))
     clock.now += 3
@@ -102,7 +102,7 @@ def test_its_time_counts_from_when_it_asked(clock):
 
 
 def test_another_leads_when_nothing_was_heard_for_so_long(clock):
-    server, first, second = given_back(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), LeaseCandidate("first"), LeaseCandidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     clock.now += WAIT_SECONDS - 0.1
@@ -115,7 +115,7 @@ def test_another_leads_when_nothing_was_heard_for_so_long(clock):
 
 
 def test_one_that_wakes_finds_another_leader(clock):
-    server, first, second = given_back(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), LeaseCandidate("first"), LeaseCandidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     clock.now += 60
@@ -128,7 +128,7 @@ def test_one_that_wakes_finds_another_leader(clock):
 
 
 def test_what_is_given_back_is_another_ones_at_once(clock):
-    server, first, second = given_back(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), LeaseCandidate("first"), LeaseCandidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     server.carry_out(next(first.turn(clock)))  # a renewal of which it does not hear any more
@@ -139,17 +139,17 @@ def test_what_is_given_back_is_another_ones_at_once(clock):
 
 
 def test_who_does_not_have_it_gives_nothing_back(clock):
-    server, first, second = given_back(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), LeaseCandidate("first"), LeaseCandidate("second")
     play(first.turn(clock), server)
     play(second.turn(clock), server)
     play(second.give_back(clock), server)
-    play(Candidate("third").give_back(clock), server)
+    play(LeaseCandidate("third").give_back(clock), server)
     assert server.spec["holderIdentity"] == "first"
 
 
 @pytest.mark.parametrize("has_seen_it", [True, False])
 def test_who_makes_a_lease_waits_since_there_may_be_a_leader_that_does_not_know(clock, has_seen_it):
-    server, first, second = given_back(), Candidate("first"), Candidate("second")
+    server, first, second = given_back(), LeaseCandidate("first"), LeaseCandidate("second")
     play(first.turn(clock), server)
     if has_seen_it:
         play(second.turn(clock), server)
@@ -163,14 +163,14 @@ def test_who_makes_a_lease_waits_since_there_may_be_a_leader_that_does_not_know(
 
 
 def test_one_that_has_made_a_lease_and_waits_gives_nothing_back(clock):
-    server, first = Server(), Candidate("first")
+    server, first = Server(), LeaseCandidate("first")
     play(first.turn(clock), server)
     play(first.give_back(clock), server)
     assert server.spec["holderIdentity"] == "first"
 
 
 def test_who_sees_another_holder_leads_no_more(clock):
-    server, first, third = given_back(), Candidate("first"), Candidate("third")
+    server, first, third = given_back(), LeaseCandidate("first"), LeaseCandidate("third")
     play(first.turn(clock), server)
     server.delete()
     play(third.turn(clock), server)
@@ -182,7 +182,7 @@ def test_who_sees_another_holder_leads_no_more(clock):
 
 def test_who_waits_longer_by_its_own_rule_is_waited_for(clock):
     """An operator of another version may renew more rarely."""
-    server, second = given_back(), Candidate("b")
+    server, second = given_back(), LeaseCandidate("b")
     server.spec = {"holderIdentity": "x", "leaseDurationSeconds": 30}
     play(second.turn(clock), server)
     clock.now += 29
@@ -213,7 +213,7 @@ class Process:
     def begin_anew(self):
         """The process ends at once, and another one begins."""
         self.lives += 1
-        self.candidate = Candidate(f"{self.number}-{self.lives}")
+        self.candidate = LeaseCandidate(f"{self.number}-{self.lives}")
         self.give_up()
 
     def give_up(self):
@@ -331,7 +331,7 @@ def test_whatever_has_happened_one_leads_soon_when_all_is_well(clocks, events):
 
 
 def test_looking_is_all_that_a_candidate_does_that_stands_by(clock):
-    server, first, second = Server(), Candidate("first"), Candidate("second")
+    server, first, second = Server(), LeaseCandidate("first"), LeaseCandidate("second")
     play(first.turn(clock), server)
     turn = second.turn(clock)
     assert next(turn) == Look()

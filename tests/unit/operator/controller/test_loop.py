@@ -9,7 +9,7 @@ from fulmen.kube.contract import DriverPhase, Report
 from fulmen_operator import metrics
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import LIGHT_SECONDS, REST, Queue
-from fulmen_operator.model import Key, Refusal
+from fulmen_operator.model import DecisionRefusal, Key
 from support.cpu import burn
 from support.fake_cluster import KEY, FakeCluster
 
@@ -95,7 +95,7 @@ def test_a_topology_that_is_gone_is_forgotten():
     clock = Clock()
     queue = Queue(clock, lambda: 0.0, str)
     access = cluster.access()
-    memory = Memory(refusals={KEY: Refusal("Refused", "no")}, trials={KEY: ("a", "", 0.0)})
+    memory = Memory(refusals={KEY: DecisionRefusal("Refused", "no")}, trials={KEY: ("a", "", 0.0)})
 
     async def run():
         queue.add(KEY)
@@ -149,7 +149,7 @@ def test_a_topology_that_was_changed_or_deleted_meanwhile_is_looked_at_again_at_
 
 
 def test_what_was_refused_and_is_accepted_now_is_looked_at_again_at_once(caplog):
-    memory = Memory(refusals={KEY: Refusal("Refused", "no quota")})
+    memory = Memory(refusals={KEY: DecisionRefusal("Refused", "no quota")})
     assert due_in(*worked(FakeCluster(), memory=memory)) == pytest.approx(0.1)
     assert memory.refusals == {}
     assert not caplog.text

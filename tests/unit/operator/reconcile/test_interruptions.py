@@ -8,7 +8,7 @@ import pytest
 
 from fulmen.kube.contract import Ended, Mistake
 from fulmen_operator.cluster.api import CallFailed
-from fulmen_operator.cluster.fence import Fenced
+from fulmen_operator.cluster.fence import FencedServer
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import is_gated
 from support.fake_cluster import FakeCluster, Killed
@@ -210,7 +210,7 @@ def stopped(begun):
             mistakes = watched(cluster)
             api = Stopped(cluster.api, number, lambda cluster=cluster: takes_over(cluster))
             with suppress(CallFailed):
-                cluster.reconcile(Memory(), Fenced(api, lambda api=api: api.left))
+                cluster.reconcile(Memory(), FencedServer(api, lambda api=api: api.left))
             yield f"stopped in {method} {path}", cluster, mistakes
         master.api.calls.clear()
         master.tick()

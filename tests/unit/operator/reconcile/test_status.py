@@ -8,7 +8,7 @@ import pytest
 from fulmen.kube.contract import Directive, DriverPhase, Hosted, Report, ReportedError, Revision
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.status import Condition, Placement, TopologyStatus
-from fulmen_operator.model import Observed, Refusal
+from fulmen_operator.model import DecisionRefusal, Observed
 from fulmen_operator.reconcile.conditions import Facts, conditions
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.status import new_status, read_status, written
@@ -151,7 +151,7 @@ def test_placement_that_is_not_as_planned(row, reason):
 
 
 def test_a_refusal_of_the_servers_is_told_in_its_words():
-    found = told(ACCEPTED, step("Starting"), refusal=Refusal("Refused", "exceeded quota"))
+    found = told(ACCEPTED, step("Starting"), refusal=DecisionRefusal("Refused", "exceeded quota"))
     ready, placed = found["Ready"], found["Placed"]
     assert (ready.reason, ready.message) == ("Refused", "exceeded quota")
     assert (placed.reason, placed.message) == (

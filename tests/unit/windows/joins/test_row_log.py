@@ -1,12 +1,12 @@
 """What joins keep of rows by batch."""
 
-from fulmen.windows.joins.row_log import Group, RowLog
+from fulmen.windows.joins.row_log import RowGroup, RowLog
 
 
 def test_groups_that_become_one_are_written_and_forgotten_together():
     state = {}
     log = RowLog(state)
-    one, other = Group(("rows", 1)), Group(("rows", 1))
+    one, other = RowGroup(("rows", 1)), RowGroup(("rows", 1))
     log.add(one, "a")
     log.end_batch()
     log.add(other, "b")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.windows.windowed import queues
-from fulmen.windows.windowed.queues import NEVER, Entry, Extent, Queue, Rule
+from fulmen.windows.windowed.queues import NEVER, Extent, QueuedTuple, TupleQueue, WindowRule
 
 
 def ms(amount):
@@ -13,12 +13,12 @@ def ms(amount):
 
 
 def by_time(length, slide):
-    return Queue(Rule(length, slide, True))
+    return TupleQueue(WindowRule(length, slide, True))
 
 
 def add(queue, events):
     for item, time in events:
-        queue.add(Entry(time, item, item))
+        queue.add(QueuedTuple(time, item, item))
 
 
 def shown(firing):
@@ -42,14 +42,14 @@ EVENTS = [(1, 603), (2, 605), (3, 607), (4, 618), (5, 626), (6, 636)]
 def arrive(queue, items):
     found = None
     for item in items:
-        queue.add(Entry(0, item, item))
+        queue.add(QueuedTuple(0, item, item))
         firing = queue.by_arrival(0)
         found = firing or found
     return None if found is None else shown(found)
 
 
 def test_count_based_window():
-    queue = Queue(Rule(Extent(5), Extent(2), False))
+    queue = TupleQueue(WindowRule(Extent(5), Extent(2), False))
     assert arrive(queue, [1, 2]) == ([1, 2], [1, 2], [])
     assert arrive(queue, [3, 4]) == (seq(1, 4), [3, 4], [])
     assert arrive(queue, [5, 6]) == (seq(2, 6), [5, 6], [1])
@@ -58,7 +58,7 @@ def test_count_based_window():
 
 
 def test_tumbling_window():
-    queue = Queue(Rule(Extent(3), Extent(3), False))
+    queue = TupleQueue(WindowRule(Extent(3), Extent(3), False))
     assert arrive(queue, [1, 2]) is None
     assert arrive(queue, [3]) == (seq(1, 3), seq(1, 3), [])
     assert arrive(queue, [4, 5, 6]) == (seq(4, 6), seq(4, 6), seq(1, 3))
@@ -121,7 +121,7 @@ def test_out_of_order_within_the_lag():
 
 
 def test_time_based_window_and_its_expiry():
-    queue = Queue(Rule(ms(100), ms(60), False))
+    queue = TupleQueue(WindowRule(ms(100), ms(60), False))
     add(queue, [(n, 0) for n in seq(1, 10)])
     assert [e.item for e in queue.by_clock(60).tuples] == seq(1, 10)
     firing = queue.by_clock(120)
@@ -133,7 +133,7 @@ def test_time_based_window_and_its_expiry():
 
 
 def test_windows_by_the_clock_that_come_late_lose_nothing():
-    queue = Queue(Rule(ms(10), ms(10), False))
+    queue = TupleQueue(WindowRule(ms(10), ms(10), False))
     add(queue, [(1, 0), (2, 9)])
     assert [e.item for e in queue.by_clock(13).tuples] == [1, 2]
     add(queue, [(3, 14)])
@@ -170,7 +170,7 @@ def in_batches(length, slide, steps):
     for number, (step, begins_batch) in enumerate(steps):
         if begins_batch:
             found += windows(queue, newest - LAG)
-        queue.add(Entry(newest + step, number, number))
+        queue.add(QueuedTuple(newest + step, number, number))
         newest = max(newest, newest + step)
     return found + windows(queue, queue.last_watermark())
 

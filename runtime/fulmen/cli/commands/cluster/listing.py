@@ -11,7 +11,7 @@ from fulmen.cli.cluster.driver_figures import read_pod
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command
 from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.display.output import open_console
-from fulmen.cli.display.topologies import NO_TOPOLOGIES, Columns, Speed, topologies_table
+from fulmen.cli.display.topologies import NO_TOPOLOGIES, Speed, TableColumns, topologies_table
 from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 
@@ -35,7 +35,7 @@ def list(kubectl: Kubectl, all_namespaces: bool, with_figures: bool) -> None:
         echo(NO_TOPOLOGIES)
         return
     speeds = _speeds(kubectl, topologies) if with_figures else None
-    columns = Columns(all_namespaces, speeds)
+    columns = TableColumns(all_namespaces, speeds)
     open_console().print(topologies_table(topologies, time.time(), columns))
 
 

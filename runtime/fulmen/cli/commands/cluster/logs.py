@@ -15,8 +15,8 @@ from fulmen.cli.display.log_lines import (
     BEGINNING,
     Container,
     Line,
-    Reader,
-    Wanted,
+    LogReader,
+    WantedLogs,
     containers,
     in_order,
     merged,
@@ -71,7 +71,7 @@ def logs(
         raise BadInput(f"--since {since}: not a time. Write such as 90s, 5m or 2h.")
     options = [f"--since={since}"] if since is not None else []
     options += [f"--tail={tail}"] if tail is not None else []
-    topology, wanted = kubectl.get(name), Wanted(component, role)
+    topology, wanted = kubectl.get(name), WantedLogs(component, role)
     shown = _Shown(kubectl.of(topology), options, timestamps)
     if follow:
         shown.follow(topology, wanted)
@@ -109,7 +109,7 @@ class _Shown:
         for line in merged(texts):
             self._print(line)
 
-    def follow(self, topology: Json, wanted: Wanted) -> None:
+    def follow(self, topology: Json, wanted: WantedLogs) -> None:
         """Print what there is and what comes, until Ctrl-C, or until the topology is gone."""
         lines: SimpleQueue[Line] = SimpleQueue()
         followers: dict[Container, _Follower] = {}
@@ -139,7 +139,7 @@ class _Shown:
             for follower in followers.values():
                 follower.stop()
 
-    def _new(self, topology: Json, wanted: Wanted) -> Sequence[Container]:
+    def _new(self, topology: Json, wanted: WantedLogs) -> Sequence[Container]:
         """Whose logs to follow; none if the cluster does not answer just now."""
         try:
             return containers(topology, self._kubectl.pods(topology), wanted)
@@ -209,7 +209,7 @@ class _Follower:
     def _read(self, source: Container, lines: "SimpleQueue[Line]") -> None:
         assert self._process.stdout is not None
         after = self.last
-        reader = Reader(source, after.time if after else BEGINNING)
+        reader = LogReader(source, after.time if after else BEGINNING)
         for raw in self._process.stdout:
             line = reader.line(raw)
             if line.stamp:  # the API server knows times to the second: some lines come again

@@ -14,7 +14,7 @@ from fulmen.topology.problems import Problem, did_you_mean, there_are
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedNumbers:
     """The numbers that are asked for.
 
     Attributes:
@@ -66,8 +66,8 @@ def rebalance(
 
     Its spouts stop, its pending trees end, its executors are placed anew, and its spouts continue.
     """
-    wanted = Wanted(workers, ackers, executors)
-    if wanted == Wanted():
+    wanted = WantedNumbers(workers, ackers, executors)
+    if wanted == WantedNumbers():
         raise BadInput("nothing was asked for. Give -n, -e or -a.")
     made = make_rebalance(kubectl.get(name), wanted)
     try:
@@ -83,7 +83,7 @@ def rebalance(
     echo(progress(kubectl, topology, ", ".join(made.changes)))
 
 
-def make_rebalance(topology: Json, wanted: Wanted) -> Rebalance:
+def make_rebalance(topology: Json, wanted: WantedNumbers) -> Rebalance:
     """How the topology gets these numbers.
 
     Raises:

@@ -7,7 +7,7 @@ import click
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, topology_name
-from fulmen.cli.cluster.topology import Outcome, command_of, outcome_of
+from fulmen.cli.cluster.topology import Rollout, command_of, outcome_of
 from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import PAUSED_ANNOTATION
@@ -58,7 +58,7 @@ def _end(code: int, message: str) -> NoReturn:
     click.get_current_context().exit(code)
 
 
-def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Outcome:
+def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Rollout:
     """How it has ended, or what it was like when the time was over."""
     deadline, told, away = time.monotonic() + seconds, "", ""
     while True:

@@ -18,7 +18,7 @@ from fulmen.cli.display.why.cluster import (
 )
 from fulmen.cli.display.why.finding import Finding
 from fulmen.cli.display.why.run import (
-    Report,
+    RunReport,
     failures_of_report,
     failures_of_view,
     latency_of_report,
@@ -47,7 +47,7 @@ class Known:
     topology: Json | None = None
     events: Sequence[Json] = ()
     view: TopologyView | None = None
-    report: Report | None = None
+    report: RunReport | None = None
     unknown: Sequence[str] = ()
 
 

@@ -167,7 +167,7 @@ class _ReportedLatency(BaseModel):
     p99: float | None = None
 
 
-class Report(BaseModel):
+class RunReport(BaseModel):
     """What is told of the report that `fulmen run --report` writes; it has more."""
 
     topology: str
@@ -202,7 +202,7 @@ def failures_of_view(view: TopologyView) -> Iterator[Finding]:
         yield from _head(*head, transactions.head_reason)
 
 
-def failures_of_report(report: Report) -> Iterator[Finding]:
+def failures_of_report(report: RunReport) -> Iterator[Finding]:
     """The same by the report of a run."""
     failures = [
         FailureView(component=name, count=kind.count, example=kind.reason)
@@ -300,7 +300,7 @@ def time_findings(view: TopologyView) -> Iterator[Finding]:
     yield from _batches(view)
 
 
-def latency_of_report(report: Report) -> Iterator[Finding]:
+def latency_of_report(report: RunReport) -> Iterator[Finding]:
     """How long trees, or transactions, took."""
     latency = report.latency_ms
     if latency.p50 is not None:

@@ -31,13 +31,13 @@ from fulmen.connectors.files.places.listing import objects_below
 from fulmen.connectors.files.places.local import (
     BadPlace,
     Changed,
-    Gone,
+    GoneFile,
     LocalFiles,
-    Opened,
-    Unreadable,
+    OpenedFile,
+    UnreadableFile,
 )
 from fulmen.connectors.files.places.packed import unpacked
-from fulmen.connectors.files.positions import Found, Key, Position, Progress
+from fulmen.connectors.files.positions import FoundFile, Key, Position, Progress
 
 _STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -160,7 +160,7 @@ class Bucket:
         except FileNotFoundError as error:
             if _NO_BUCKET.search(str(error)):
                 self.raise_for(error)
-            raise Gone(f"object {self.uri}/{path} was removed") from None
+            raise GoneFile(f"object {self.uri}/{path} was removed") from None
         except BaseError as error:
             self._raise_for_object(error)
 
@@ -195,7 +195,7 @@ class Bucket:
         """
         if _is_denied(error) or _IS_REFUSED.search(str(error)):
             self.check()
-            raise Unreadable(f"the object can't be read: {_gist(error)}") from error
+            raise UnreadableFile(f"the object can't be read: {_gist(error)}") from error
         self.raise_for(error)
 
     def raise_for(self, error: Exception) -> NoReturn:
@@ -300,14 +300,14 @@ class BucketFiles:
     def missing(self) -> str | None:
         """An object that is named without `*` and is not there."""
         for bucket in self._patterns:
-            with suppress(Unreadable):  # it is there, and told when it is to be read
+            with suppress(UnreadableFile):  # it is there, and told when it is to be read
                 if not glob.has_magic(bucket.path) and bucket.head(bucket.path) is None:
                     return f"file '{bucket.uri}/{bucket.path}'"
         return None
 
-    def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:  # noqa: ARG002 (objects keep their names)
+    def find(self, is_known: Callable[[Key], bool]) -> dict[Key, FoundFile]:  # noqa: ARG002 (objects keep their names)
         """All that are there."""
-        found: dict[Key, Found] = {}
+        found: dict[Key, FoundFile] = {}
         self.passed_over = {}
         for bucket in self._patterns:
             for entry in _matched(bucket, self.passed_over):
@@ -319,12 +319,12 @@ class BucketFiles:
                     digest = hashlib.blake2b(known_by.encode(), digest_size=8).digest()
                     key = int.from_bytes(digest, "big")
                     size = entry["size"]
-                    found[key] = Found(
+                    found[key] = FoundFile(
                         key, uri, size, modified, is_whole=True, version=version, stamp=1
                     )
         return found
 
-    def open(self, position: Position) -> Opened:
+    def open(self, position: Position) -> OpenedFile:
         """Open an object.
 
         Raises:
@@ -334,15 +334,15 @@ class BucketFiles:
         path = position.path[len(bucket.uri) + 1 :]
         entry = bucket.head(path)
         if entry is None:
-            raise Gone(f"object {position.path} was removed")
+            raise GoneFile(f"object {position.path} was removed")
         if position.version and entry["e_tag"] != position.version:
             raise Changed(f"object {position.path} was written again")
         raw = _Content(bucket, path, position.version, entry["size"])
-        return Opened(unpacked(path, io.BufferedReader(raw, _READ_BYTES)))
+        return OpenedFile(unpacked(path, io.BufferedReader(raw, _READ_BYTES)))
 
     def fault_of(self, path: str, error: Exception) -> str | None:  # noqa: ARG002 (it is said)
         """Why an object can't be read; None: it is not its fault."""
-        return str(error) if isinstance(error, Unreadable) else None
+        return str(error) if isinstance(error, UnreadableFile) else None
 
     def folder_of(self, key: Key) -> int:  # noqa: ARG002 (a bucket is not unmounted)
         """All objects count as in one folder."""
@@ -378,7 +378,7 @@ def _matched(bucket: Bucket, passed_over: dict[str, str]) -> Iterator[Any]:
     if not glob.has_magic(pattern):
         try:
             entry = bucket.head(pattern)
-        except Unreadable as error:
+        except UnreadableFile as error:
             passed_over[f"{bucket.uri}/{pattern}"] = str(error)
             return
         if entry is not None:

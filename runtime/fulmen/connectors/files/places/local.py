@@ -24,7 +24,7 @@ from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.places.patterns import files_of, folder_named
 from fulmen.connectors.files.positions import (
     HEAD_BYTES,
-    Found,
+    FoundFile,
     Key,
     Position,
     Progress,
@@ -47,20 +47,20 @@ class BadPlace(FulmenError):
     """Files can't be read from a place, or written to it, and trying again is no use."""
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file is there and can't be read, but others can."""
 
 
-class Gone(Exception):
+class GoneFile(Exception):
     """A file is not where it was."""
 
 
-class Changed(Gone):
+class Changed(GoneFile):
     """A file is there, but has other content than it had."""
 
 
 @dataclass
-class Opened:
+class OpenedFile:
     """An open file.
 
     Attributes:
@@ -125,7 +125,7 @@ def tail_of(raw: BinaryIO, place: int) -> tuple[int, int]:
     return place, zlib.crc32(os.pread(raw.fileno(), HEAD_BYTES, place - HEAD_BYTES))
 
 
-def check_same(opened: Opened, position: Position) -> None:
+def check_same(opened: OpenedFile, position: Position) -> None:
     """See that a file still has what was read of it.
 
     Raises:
@@ -197,13 +197,13 @@ class LocalFiles:
         """A folder that is named without `*`."""
         return next(filter(None, map(folder_named, self._patterns)), None)
 
-    def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:
+    def find(self, is_known: Callable[[Key], bool]) -> dict[Key, FoundFile]:
         """All that are there.
 
         Args:
             is_known: Whether a file was read before: it is found under any name.
         """
-        found: dict[Key, Found] = {}
+        found: dict[Key, FoundFile] = {}
         self._recent = self._now() - _RECENT_SECONDS
         self.passed_over = {}
         for pattern in self._patterns:
@@ -232,7 +232,11 @@ class LocalFiles:
                     self.present.add(number)
 
     def _look(
-        self, path: str, is_owned: bool, is_known: Callable[[Key], bool], found: dict[Key, Found]
+        self,
+        path: str,
+        is_owned: bool,
+        is_known: Callable[[Key], bool],
+        found: dict[Key, FoundFile],
     ) -> None:
         status, folder = os.stat(path), os.path.dirname(path)
         if folder not in self._folders:
@@ -245,7 +249,7 @@ class LocalFiles:
             found[key] = self._found(key, path, status, whose, is_rotated=family(path) != path)
 
     def _look_for_renamed(
-        self, number: int, folder: str, is_known: Callable[[Key], bool], found: dict[Key, Found]
+        self, number: int, folder: str, is_known: Callable[[Key], bool], found: dict[Key, FoundFile]
     ) -> None:
         with suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
             for entry in entries:
@@ -262,7 +266,7 @@ class LocalFiles:
         name = family(path)
         return "rotated" if name != path and self._owns(name) else "nobodys"
 
-    def open(self, position: Position) -> Opened:
+    def open(self, position: Position) -> OpenedFile:
         """Open a file where it was found last.
 
         Raises:
@@ -274,12 +278,12 @@ class LocalFiles:
         except FileNotFoundError:
             if not os.path.isdir(os.path.dirname(position.path)):
                 raise
-            raise Gone(f"file '{position.path}' was removed") from None
+            raise GoneFile(f"file '{position.path}' was removed") from None
         assert isinstance(position.key, tuple)
         if os.fstat(raw.fileno()).st_ino != position.key[1]:
             raw.close()
-            raise Gone(f"file '{position.path}' was replaced")
-        return Opened(unpacked(position.path, raw), raw)
+            raise GoneFile(f"file '{position.path}' was replaced")
+        return OpenedFile(unpacked(position.path, raw), raw)
 
     def fault_of(self, path: str, error: Exception) -> str | None:
         """Why a file can't be read; None: it is not the file's fault, as others can't be read."""
@@ -299,8 +303,8 @@ class LocalFiles:
 
     def _found(
         self, key: Key, path: str, status: os.stat_result, whose: Whose, *, is_rotated: bool
-    ) -> Found:
-        return Found(
+    ) -> FoundFile:
+        return FoundFile(
             key,
             path,
             status.st_size,

@@ -26,19 +26,19 @@ from fulmen.connectors.files.places.buckets import source_of
 from fulmen.connectors.files.places.local import (
     BadPlace,
     Changed,
-    Gone,
-    Opened,
-    Unreadable,
+    GoneFile,
+    OpenedFile,
+    UnreadableFile,
     as_text,
     check_same,
 )
 from fulmen.connectors.files.positions import (
     PLACES,
-    Found,
+    FoundFile,
     Position,
     Positions,
     Progress,
-    Rests,
+    UnfinishedFiles,
     message_id,
     place_of,
 )
@@ -80,7 +80,7 @@ class FilesSpout(Spout):
         return {}
 
     @abstractmethod
-    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+    def begin_file(self, number: int, found: FoundFile, end: int, *, is_complete: bool) -> None:
         """Get ready to read a file from its position on.
 
         Args:
@@ -121,13 +121,13 @@ class FilesSpout(Spout):
         self.collector = collector
         self._lag = context.lag
         self.clock: Callable[[], float] = time.monotonic
-        self._queue: deque[Found] = deque()
-        self._rests, self._troubles = Rests(), Troubles(self.options.poll_seconds)
+        self._queue: deque[FoundFile] = deque()
+        self._rests, self._troubles = UnfinishedFiles(), Troubles(self.options.poll_seconds)
         self._polled_at: float | None = None
-        self._troubled: list[Found] = []
+        self._troubled: list[FoundFile] = []
         self._retry_at = self._age_at = 0.0
         self._has_rested = self._looks_again = False
-        self._found: Found | None = None
+        self._found: FoundFile | None = None
         tasks = len(context.tasks(context.component)) or 1
 
         def owns(name: str) -> bool:
@@ -202,9 +202,9 @@ class FilesSpout(Spout):
             try:
                 if self.emit_next(number):
                     return True
-            except Gone as gone:
+            except GoneFile as gone:
                 self._cut(number, str(gone))
-            except (OSError, Unreadable) as error:
+            except (OSError, UnreadableFile) as error:
                 self._pass_over(number, error)
         return False
 
@@ -215,14 +215,14 @@ class FilesSpout(Spout):
             return True
         except Changed:
             pass
-        except Gone:  # it may have been renamed
+        except GoneFile:  # it may have been renamed
             self._poll()
             try:
                 self.emit_again()
                 return True
-            except Gone:
+            except GoneFile:
                 pass
-        except (OSError, Unreadable) as error:
+        except (OSError, UnreadableFile) as error:
             number, _ = place_of(self.progress.again[0])
             self._pass_over(number, error)
             self.progress.hold(number)
@@ -278,7 +278,7 @@ class FilesSpout(Spout):
 
     # Files
 
-    def content(self, number: int) -> Opened:
+    def content(self, number: int) -> OpenedFile:
         """The open file.
 
         Raises:
@@ -319,11 +319,11 @@ class FilesSpout(Spout):
         self._has_rested = self._rests.has_rested(found, self.clock())
         try:
             self._begin_if_same(found)
-        except (OSError, Unreadable) as error:
+        except (OSError, UnreadableFile) as error:
             self._pass_over(self.positions.begin(found), error)
         return True
 
-    def _begin_if_same(self, found: Found) -> None:
+    def _begin_if_same(self, found: FoundFile) -> None:
         was_open = self.positions.number(found.key) is not None
         number = self.positions.begin(found)
         position = self.positions[number]
@@ -337,7 +337,7 @@ class FilesSpout(Spout):
                 self.positions.drop(found.key)
                 return
             number = self.positions.restart(found)
-        except Gone:  # since it was found; it may have been renamed
+        except GoneFile:  # since it was found; it may have been renamed
             self._looks_again, position.size = True, found.size
             return
         if position.is_done and position.size == found.size and not position.is_gone:
@@ -346,7 +346,7 @@ class FilesSpout(Spout):
         else:
             self._begin(number, found)
 
-    def _check_same(self, number: int, found: Found) -> None:
+    def _check_same(self, number: int, found: FoundFile) -> None:
         """See that a file is the one that was read, whatever its inode and its size say."""
         check_same(self.content(number), position := self.positions[number])
         if found.whose in ("others", "nobodys") and position.is_empty:  # an inode says nothing
@@ -354,10 +354,10 @@ class FilesSpout(Spout):
         if position.is_done and position.size != found.size and self.unit != "byte":
             raise Changed(f"{position.path} was written again")
 
-    def _begin(self, number: int, found: Found) -> None:
+    def _begin(self, number: int, found: FoundFile) -> None:
         try:
             self._opened.mark_begin(number, found)
-        except Gone:
+        except GoneFile:
             self._looks_again = True
             return
         self._rests.begun(found, self.clock())
@@ -402,7 +402,7 @@ class FilesSpout(Spout):
         else:
             self._lag(messages=0, seconds=0.0)
 
-    def _wants(self, found: Found) -> bool:
+    def _wants(self, found: FoundFile) -> bool:
         if not self._troubles.is_over(found.key, self.clock(), found.stamp):
             return False
         if not self.positions.is_settled(found):
@@ -413,7 +413,7 @@ class FilesSpout(Spout):
             self._forget_if_idle(number)
         return False
 
-    def _look_for_missing(self, found: dict[Any, Found]) -> None:
+    def _look_for_missing(self, found: dict[Any, FoundFile]) -> None:
         present = self.source.present
         for number in self.positions.open_numbers():
             position = self.positions[number]

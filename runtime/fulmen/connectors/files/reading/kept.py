@@ -14,7 +14,7 @@ KEPT_BYTES = 16 << 20
 _ENTRY_BYTES = 200
 
 
-class Kept(Generic[T]):
+class RecentlyUsed(Generic[T]):
     """Values by key; those that were used least lately are dropped first."""
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:

@@ -12,15 +12,15 @@ from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import (
     Changed,
-    Gone,
-    Opened,
+    GoneFile,
+    OpenedFile,
     as_text,
     check_same,
 )
-from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
+from fulmen.connectors.files.positions import PLACES, FoundFile, message_id, place_of
 from fulmen.connectors.files.reading.files_spout import FilesSpout
-from fulmen.connectors.files.reading.kept import Kept
-from fulmen.connectors.files.reading.readers import Reader
+from fulmen.connectors.files.reading.kept import RecentlyUsed
+from fulmen.connectors.files.reading.readers import FileReader
 from fulmen.connectors.files.reading.records import Record, records
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed
 from fulmen.connectors.formats.csv_format import Quotes
@@ -66,8 +66,8 @@ class FileSpout(FilesSpout):
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         super().open(conf, context, collector)
         self._records: Iterator[Record] | None = None
-        self._kept: Kept[Record] = Kept()
-        self._second: tuple[int, Opened] | None = None
+        self._kept: RecentlyUsed[Record] = RecentlyUsed()
+        self._second: tuple[int, OpenedFile] | None = None
         chosen = self.options.format
         self._quotes = (
             Quotes(chosen.delimiter, chosen.encoding) if isinstance(chosen, CsvOptions) else None
@@ -79,7 +79,7 @@ class FileSpout(FilesSpout):
         return packed.is_packed(path)
 
     @override
-    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+    def begin_file(self, number: int, found: FoundFile, end: int, *, is_complete: bool) -> None:
         self._end, self._is_complete, self._is_whole = end, is_complete, found.is_whole
         self._records = None
 
@@ -124,7 +124,7 @@ class FileSpout(FilesSpout):
             for record in reading:
                 is_blank = self._is_blank(record)
                 if opened.reader is None and not is_blank:
-                    opened.reader = Reader(self.options, record)
+                    opened.reader = FileReader(self.options, record)
                 if is_blank or record.start < opened.reader.begin:
                     if not some:
                         self.positions[number].offset = record.end
@@ -158,7 +158,7 @@ class FileSpout(FilesSpout):
         return self._records
 
     def _from(
-        self, opened: Opened, start: int, end: int = PLACES, is_complete: bool = True
+        self, opened: OpenedFile, start: int, end: int = PLACES, is_complete: bool = True
     ) -> Iterator[Record]:
         return records(
             opened.content,
@@ -173,7 +173,7 @@ class FileSpout(FilesSpout):
         data = [record.data for record in some]
         if some[0].start == 0:
             data[0] = without_mark(data[0], self.options.encoding)
-        reader: Reader = self.content(number).reader
+        reader: FileReader = self.content(number).reader
         return reader.decode_each(data)
 
     def _emit(
@@ -206,7 +206,7 @@ class FileSpout(FilesSpout):
             found = self._from(opened, 0, is_complete=False)
             header = next((one for one in found if not self._is_blank(one)), None)
         if header is not None or not self.options.header:
-            opened.reader = Reader(self.options, header)
+            opened.reader = FileReader(self.options, header)
 
     @override
     def emit_again(self) -> None:
@@ -242,14 +242,14 @@ class FileSpout(FilesSpout):
             self._kept.put(msg_id, record, len(record.data))
         return record
 
-    def _again_in(self, number: int) -> Opened:
+    def _again_in(self, number: int) -> OpenedFile:
         """The file opened once more: the one that new records are read from is not moved."""
         if self._second is None or self._second[0] != number:
             self._close_second()
             try:
                 self._second = number, self.source.open(self.positions[number])
                 check_same(self._second[1], self.positions[number])
-            except (Gone, Changed):  # it was removed, but is open
+            except (GoneFile, Changed):  # it was removed, but is open
                 self._close_second()
                 self._records = None  # the file is moved
                 return self.content(number)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 from fulmen.connectors.files.places.local import (
     Changed,
-    Opened,
+    OpenedFile,
     check_same,
     longer_head,
     tail_of,
 )
-from fulmen.connectors.files.positions import Found, Position, Positions
+from fulmen.connectors.files.positions import FoundFile, Position, Positions
 
 OPEN_FILES = 64
 
@@ -20,19 +20,19 @@ OPEN_FILES = 64
 class OpenFiles:
     """By their numbers; those that were used least lately come first."""
 
-    def __init__(self, open_one: Callable[[Position], Opened], positions: Positions) -> None:
+    def __init__(self, open_one: Callable[[Position], OpenedFile], positions: Positions) -> None:
         self._open_one, self._positions = open_one, positions
-        self._opened: OrderedDict[int, Opened] = OrderedDict()
+        self._opened: OrderedDict[int, OpenedFile] = OrderedDict()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._opened)
 
-    def removed(self, number: int) -> Found | None:
+    def removed(self, number: int) -> FoundFile | None:
         """A file that is there no more, to be read from where it is open; None: it is not open."""
         position, opened = self._positions[number], self._opened.get(number)
         if opened is None or opened.size is None:
             return None
-        return Found(
+        return FoundFile(
             position.key,
             position.path,
             opened.size,
@@ -41,7 +41,7 @@ class OpenFiles:
             whose="nobodys",
         )
 
-    def content(self, number: int) -> Opened:
+    def content(self, number: int) -> OpenedFile:
         """The file, which is opened if it is not.
 
         Raises:
@@ -72,7 +72,7 @@ class OpenFiles:
         if (opened := self._opened.pop(number, None)) is not None:
             opened.close()
 
-    def mark_begin(self, number: int, found: Found) -> None:
+    def mark_begin(self, number: int, found: FoundFile) -> None:
         """Keep what an open file is like before it is read on.
 
         Raises:

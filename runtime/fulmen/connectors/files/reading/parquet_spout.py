@@ -13,10 +13,10 @@ from fulmen.api.arrow import ArrowSpout
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.columns import is_of
 from fulmen.connectors.files.options import ParquetSpoutOptions
-from fulmen.connectors.files.places.local import Changed, Gone, Unreadable
-from fulmen.connectors.files.positions import Found, place_of
+from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile
+from fulmen.connectors.files.positions import FoundFile, place_of
 from fulmen.connectors.files.reading.files_spout import FilesSpout
-from fulmen.connectors.files.reading.kept import Kept
+from fulmen.connectors.files.reading.kept import RecentlyUsed
 from fulmen.connectors.files.reading.row_groups import (
     BATCH_BYTES,
     RowGroups,
@@ -31,7 +31,7 @@ def _is_of_content(error: BaseException) -> bool:
     """Whether it is what a file has in it: Arrow raises OSError without a number."""
     if isinstance(error, OSError):
         return error.errno is None
-    return not isinstance(error, (*PASSED_ON, Gone, Unreadable, ServiceUnavailable))
+    return not isinstance(error, (*PASSED_ON, GoneFile, UnreadableFile, ServiceUnavailable))
 
 
 class ParquetSpout(FilesSpout, ArrowSpout):
@@ -61,15 +61,15 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         super().open(conf, context, collector)
         self._batches: Iterator[pa.RecordBatch] | None = None
-        self._recent: Kept[pa.RecordBatch] = Kept()
-        self._kept: Kept[pa.RecordBatch] = Kept()
+        self._recent: RecentlyUsed[pa.RecordBatch] = RecentlyUsed()
+        self._kept: RecentlyUsed[pa.RecordBatch] = RecentlyUsed()
 
     @override
     def is_whole(self, path: str) -> bool:
         return True
 
     @override
-    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+    def begin_file(self, number: int, found: FoundFile, end: int, *, is_complete: bool) -> None:
         self._batches = None
 
     @override

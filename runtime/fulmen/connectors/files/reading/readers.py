@@ -12,7 +12,7 @@ from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.encodings import without_mark
 
 
-class Reader:
+class FileReader:
     """Turns the records of one file into values.
 
     Attributes:

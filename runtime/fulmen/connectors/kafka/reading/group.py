@@ -8,10 +8,10 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
-from fulmen.connectors.kafka.reading.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 
 
-class Group:
+class ConsumerGroup:
     """The group that a source's consumers belong to.
 
     Attributes:
@@ -19,7 +19,7 @@ class Group:
     """
 
     def __init__(
-        self, brokers: Brokers, options: KafkaSpoutOptions, default: str, troubles: Troubles
+        self, brokers: Brokers, options: KafkaSpoutOptions, default: str, troubles: BrokerTroubles
     ) -> None:
         """A group that is told positions if the options name it.
 

@@ -49,7 +49,7 @@ class Run:
         return taken
 
 
-class Reader:
+class MessageReader:
     """Makes tuples of messages.
 
     Attributes:

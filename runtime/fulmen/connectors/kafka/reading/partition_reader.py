@@ -25,7 +25,7 @@ AHEAD = 4
 
 
 @dataclass
-class Queue:
+class FetchedMessages:
     """What was fetched of a partition and not taken yet.
 
     Attributes:
@@ -73,7 +73,7 @@ class PartitionReader:
         self._consumer, self._refused = consumer, refused
         self._topic = topic
         self._most = most
-        self._queues: dict[int, Queue] = {}
+        self._queues: dict[int, FetchedMessages] = {}
 
     def arrived(self, partition: int, start: int) -> tuple[list[Message], int]:
         """What has arrived from an offset on, and the offset behind it. It never waits.
@@ -115,7 +115,7 @@ class PartitionReader:
             self._take_in(0.1)
         return queue.take(count, end)
 
-    def _queue(self, partition: int, start: int) -> Queue:
+    def _queue(self, partition: int, start: int) -> FetchedMessages:
         """The queue of a partition, at an offset."""
         queue = self._queues.get(partition)
         if queue is not None and queue.start <= start <= queue.next:
@@ -123,15 +123,15 @@ class PartitionReader:
         if queue is not None:
             self._drop(partition, queue)
         self._consumer.incremental_assign([TopicPartition(self._topic, partition, start)])
-        queue = self._queues[partition] = Queue(start, start)
+        queue = self._queues[partition] = FetchedMessages(start, start)
         return queue
 
-    def _drop(self, partition: int, queue: Queue) -> None:
+    def _drop(self, partition: int, queue: FetchedMessages) -> None:
         self._resume(partition, queue)  # the client remembers that it is paused
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         del self._queues[partition]
 
-    def _raise_error(self, partition: int, queue: Queue) -> None:
+    def _raise_error(self, partition: int, queue: FetchedMessages) -> None:
         """Say what is wrong. The partition is begun anew when it is asked for again."""
         if queue.error is not None:
             self._drop(partition, queue)
@@ -159,7 +159,7 @@ class PartitionReader:
                 self._consumer.pause([TopicPartition(self._topic, partition)])
                 queue.is_paused = True
 
-    def _resume(self, partition: int, queue: Queue) -> None:
+    def _resume(self, partition: int, queue: FetchedMessages) -> None:
         if queue.is_paused:
             self._consumer.resume([TopicPartition(self._topic, partition)])
             queue.is_paused = False

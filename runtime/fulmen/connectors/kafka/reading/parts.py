@@ -1,6 +1,6 @@
 """What transactions have of the partitions of a topic, in one task of a transactional spout.
 
-What a transaction has of a partition is its metadata there, a `Part`: by it the same messages can
+What a transaction has of a partition is its metadata there, a `PartitionPart`: by it the same messages can
 be emitted again, and the next part begins where it ends. It counts its messages. Messages can only
 go, never come, between two offsets that were read once; so if there are as many, they are the same.
 
@@ -22,8 +22,8 @@ from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
-from fulmen.connectors.kafka.reading.group import Group
-from fulmen.connectors.kafka.reading.messages import DROPPED, Reader
+from fulmen.connectors.kafka.reading.group import ConsumerGroup
+from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader
 from fulmen.connectors.kafka.reading.partition_reader import PartitionReader
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
@@ -34,10 +34,10 @@ from fulmen.connectors.kafka.reading.topic import (
     place_after,
     unread,
 )
-from fulmen.connectors.kafka.reading.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 
 
-class Gone(NamedTuple):
+class GoneMessages(NamedTuple):
     """What is said of messages that were gone before they were read.
 
     Attributes:
@@ -49,7 +49,7 @@ class Gone(NamedTuple):
     position: str
 
 
-class Part(NamedTuple):
+class PartitionPart(NamedTuple):
     """What a transaction has of a partition.
 
     Attributes:
@@ -66,7 +66,7 @@ class Part(NamedTuple):
     end: int
     messages: int
     known: int
-    gone: Gone | None = None
+    gone: GoneMessages | None = None
 
 
 class MessagesGone(Exception):
@@ -97,10 +97,10 @@ class Parts:
         self._context = context
         self._options: TransactionalKafkaSpoutOptions = context.options
         self._brokers = Brokers(self._options)
-        self._troubles = Troubles(self._brokers, lambda _: None)  # it is set in each call
+        self._troubles = BrokerTroubles(self._brokers, lambda _: None)  # it is set in each call
         own = f"fulmen-{context.topology}-{context.component}"
-        self._group = Group(self._brokers, self._options, own, self._troubles)
-        self._messages = Reader(self._options)
+        self._group = ConsumerGroup(self._brokers, self._options, own, self._troubles)
+        self._messages = MessageReader(self._options)
         self._messages.connect()
         self._topic = Topic(self._brokers, self._options.topic, self._options.refresh_seconds)
         self._found = self._topic.connect()
@@ -146,8 +146,8 @@ class Parts:
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
         partition: int,
-        last: Part | None,
-    ) -> Part | None:
+        last: PartitionPart | None,
+    ) -> PartitionPart | None:
         """Emit what has arrived behind the last part. While brokers are away, that is nothing.
 
         Returns:
@@ -182,7 +182,9 @@ class Parts:
             self._connect()  # the client itself remembers where it was in the old one
         self._found = found
 
-    def _beginning(self, found: Description, partition: int, last: Part | None) -> Part:
+    def _beginning(
+        self, found: Description, partition: int, last: PartitionPart | None
+    ) -> PartitionPart:
         """A part without messages: where to begin."""
         options = self._options
         if last is not None and last.topic_id == found.topic_id:
@@ -191,7 +193,7 @@ class Parts:
         gone = None
         if last is not None:
             self._known = 0  # of another topic: all of this one's are new
-            gone = Gone(
+            gone = GoneMessages(
                 f"topic {options.topic!r} was deleted and made again. What was not read of the old"
                 f" one, in partition {partition} from offset {last.end} on, is gone. The new one is"
                 " read from its first message",
@@ -205,9 +207,9 @@ class Parts:
             first = options.model_copy(update=FROM_THE_FIRST) if is_added else options
             asked = first_positions(self._brokers, self._to_ask(), first, [partition])
             start = asked[partition]
-        return Part(found.topic_id, start, start, 0, self._known, gone)
+        return PartitionPart(found.topic_id, start, start, 0, self._known, gone)
 
-    def _read(self, partition: int, part: Part) -> tuple[Part, list[Message]]:
+    def _read(self, partition: int, part: PartitionPart) -> tuple[PartitionPart, list[Message]]:
         """The messages of a part that begins there."""
         try:
             messages, end = self._reader.arrived(partition, part.start)
@@ -219,7 +221,7 @@ class Parts:
             self._troubles.away()
         return part._replace(end=end, messages=len(messages)), messages
 
-    def _mended(self, partition: int, part: Part, error: KafkaError) -> Part:
+    def _mended(self, partition: int, part: PartitionPart, error: KafkaError) -> PartitionPart:
         """A part without messages, as something is wrong: where the next one is to begin."""
         if error.code() != KafkaError._AUTO_OFFSET_RESET:
             if error.code() in NO_TOPIC:
@@ -234,7 +236,7 @@ class Parts:
             return part
         if part.gone is not None:
             reason = f"{part.gone.reason}. {reason}"
-        gone = Gone(reason, self._messages.position(partition, part.start))
+        gone = GoneMessages(reason, self._messages.position(partition, part.start))
         return part._replace(start=start, end=start, gone=gone)
 
     # ---- a part that comes again
@@ -244,7 +246,7 @@ class Parts:
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
         partition: int,
-        part: Part | None,
+        part: PartitionPart | None,
     ) -> None:
         """Emit the messages of a part once more.
 
@@ -260,7 +262,7 @@ class Parts:
         self._emit(attempt, collector, part, messages)
         self._note(attempt.txid, partition, part.end)
 
-    def _messages_of(self, partition: int, part: Part) -> list[Message]:
+    def _messages_of(self, partition: int, part: PartitionPart) -> list[Message]:
         where = self._messages.position(partition, part.start)
         try:
             self._take_over(self._topic.describe())
@@ -285,7 +287,7 @@ class Parts:
         self,
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
-        part: Part,
+        part: PartitionPart,
         messages: Sequence[Message],
     ) -> None:
         emit = collector.emit

@@ -24,7 +24,7 @@ Trouble = ServiceUnavailable | str
 """As an exception, if it means that messages can't be read."""
 
 
-class Troubles:
+class BrokerTroubles:
     """Reports what is wrong with the brokers or the topic.
 
     Attributes:

@@ -36,7 +36,7 @@ _REFUSALS_OF_PLACES = _REFUSALS_OF_PARTITIONS | _REFUSALS_OF_TOPICS
 _WITH_OTHERS = KafkaError._INVALID_DIFFERENT_RECORD
 
 
-class Row(NamedTuple):
+class ProducedRow(NamedTuple):
     """A message that is to be written, as `Producer.produce` takes it."""
 
     topic: str
@@ -66,7 +66,7 @@ class Row(NamedTuple):
         return {name: _readable(value) for name, value in found.items()}
 
 
-class Refused(NamedTuple):
+class RefusedRow(NamedTuple):
     """What a row is refused with.
 
     Attributes:
@@ -105,7 +105,7 @@ def _readable(value: Any) -> Any:
     return readable(value) if isinstance(value, bytes) else value
 
 
-def reason_of_refusal(code: int, row: Row) -> str:
+def reason_of_refusal(code: int, row: ProducedRow) -> str:
     """In one line. Brokers give the code alone, so more can't be known."""
     found = _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
     return found + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and row.key is None else found
@@ -115,7 +115,7 @@ class Limits:
     """What a refused message tells of others: its size, its time, or that its topic wants keys."""
 
     def __init__(
-        self, rows: Sequence[Row], *, compresses: bool, is_compacted: Callable[[str], bool]
+        self, rows: Sequence[ProducedRow], *, compresses: bool, is_compacted: Callable[[str], bool]
     ) -> None:
         """Nothing is known yet.
 
@@ -132,7 +132,7 @@ class Limits:
         self._latest: dict[str, int] = {}
         self._now = int(time.time() * 1000)  # noqa: TID251 (as the times of messages are)
 
-    def learn(self, found: Mapping[int, Refused]) -> None:
+    def learn(self, found: Mapping[int, RefusedRow]) -> None:
         """Take in what was refused for certain."""
         for i, refused in found.items():
             row = self._rows[i]
@@ -151,12 +151,12 @@ class Limits:
         else:
             self._latest[topic] = min(told - 1, self._latest.get(topic, told))
 
-    def beyond(self, positions: Iterable[int]) -> dict[int, Refused]:
+    def beyond(self, positions: Iterable[int]) -> dict[int, RefusedRow]:
         """The rows at some positions that need not be tried any more, with the reason."""
         codes = ((i, self._code(self._rows[i])) for i in positions)
-        return {i: Refused(code, is_exact=True) for i, code in codes if code is not None}
+        return {i: RefusedRow(code, is_exact=True) for i, code in codes if code is not None}
 
-    def _code(self, row: Row) -> int | None:
+    def _code(self, row: ProducedRow) -> int | None:
         if row.size >= self._sizes.get(row.topic, row.size + 1):
             return KafkaError.MSG_SIZE_TOO_LARGE
         if row.key is None and row.topic in self._need_keys:
@@ -166,7 +166,7 @@ class Limits:
         return KafkaError.INVALID_TIMESTAMP if at and not first <= at <= last else None
 
 
-class Delivery:
+class RowDelivery:
     """Writes rows with one producer.
 
     A broker refuses all messages that were sent together if it refuses one of them. Why it did is
@@ -203,7 +203,7 @@ class Delivery:
         self._is_transactional = "transactional_id" in settings
         self._failed: dict[int, KafkaError] = {}
 
-    def write(self, rows: Sequence[Any], positions: Sequence[int]) -> dict[int, Refused]:
+    def write(self, rows: Sequence[Any], positions: Sequence[int]) -> dict[int, RefusedRow]:
         """Have the rows at these positions written; gives those that were refused.
 
         Raises:
@@ -211,7 +211,7 @@ class Delivery:
         """
         failed: dict[int, KafkaError] = {}
         self._failed = failed
-        exact: dict[int, Refused] = {}
+        exact: dict[int, RefusedRow] = {}
         lost: KafkaException | None = None
         for i in positions:
             try:
@@ -223,14 +223,14 @@ class Delivery:
                     break
                 if not self._is_refusal(rows[i], code):
                     raise
-                exact[i] = Refused(code, is_exact=True)
+                exact[i] = RefusedRow(code, is_exact=True)
         self._wait()
         if lost is not None and not failed:
             raise lost
         codes = {error.code() for error in failed.values()}
         exact_codes = codes - {_WITH_OTHERS} if self._one_by_one else {*_REFUSALS_OF_PLACES}
         refused = {
-            i: Refused(error.code(), is_exact=error.code() in exact_codes)
+            i: RefusedRow(error.code(), is_exact=error.code() in exact_codes)
             for i, error in failed.items()
             if self._is_refusal(rows[i], error.code())
         }

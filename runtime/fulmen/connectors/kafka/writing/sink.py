@@ -24,13 +24,13 @@ from fulmen.connectors.formats.base import is_deletion, refused
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import (
-    Delivery,
     Limits,
-    Refused,
-    Row,
+    ProducedRow,
+    RefusedRow,
+    RowDelivery,
     reason_of_refusal,
 )
-from fulmen.connectors.kafka.writing.transactions import Transactions
+from fulmen.connectors.kafka.writing.transactions import KafkaTransactions
 from fulmen.errors import repr_of
 
 AT_ONCE = 50
@@ -78,7 +78,7 @@ class KafkaSink(Sink):
         return [name for name in named if name is not None]
 
     @override
-    def deletion(self, item: Row) -> Row:
+    def deletion(self, item: ProducedRow) -> ProducedRow:
         return item._replace(value=None, headers=None)
 
     @override
@@ -93,8 +93,8 @@ class KafkaSink(Sink):
         self._is_compacted = None  # it is asked for when it matters
         for stream in context.inputs.values():
             self._encoder_of(stream.fields)
-        self._deliveries: dict[bool, Delivery] = {}
-        self._transactions = Transactions(self._brokers, options.topic)
+        self._deliveries: dict[bool, RowDelivery] = {}
+        self._transactions = KafkaTransactions(self._brokers, options.topic)
         probe = self._brokers.make(Consumer, group_id="fulmen")
         try:
             self._brokers.metadata(probe, options.topic)
@@ -112,7 +112,7 @@ class KafkaSink(Sink):
         return self._encoders[fields]
 
     @override
-    def describe(self, item: Row) -> Mapping[str, Any]:
+    def describe(self, item: ProducedRow) -> Mapping[str, Any]:
         return item.described()
 
     @override
@@ -134,9 +134,9 @@ class KafkaSink(Sink):
         for i, found in sorted(refused.items()):
             rows.fail(i, reason_of_refusal(found.code, rows[i]))
 
-    def _written(self, rows: Rows) -> dict[int, Refused]:
+    def _written(self, rows: Rows) -> dict[int, RefusedRow]:
         """Write together what may be written together, and one by one what is suspect."""
-        refused: dict[int, Refused] = {}
+        refused: dict[int, RefusedRow] = {}
         brokers = self._brokers
         limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
         left: Sequence[int] = range(len(rows))
@@ -150,9 +150,9 @@ class KafkaSink(Sink):
 
     def _refused_among(
         self, suspects: Sequence[int], rows: Rows, limits: Limits
-    ) -> dict[int, Refused]:
+    ) -> dict[int, RefusedRow]:
         """Write these one by one."""
-        refused: dict[int, Refused] = {}
+        refused: dict[int, RefusedRow] = {}
         for first in range(0, len(suspects), AT_ONCE):
             beyond = limits.beyond(suspects[first : first + AT_ONCE])
             some = [i for i in suspects[first : first + AT_ONCE] if i not in beyond]
@@ -161,10 +161,10 @@ class KafkaSink(Sink):
             refused |= found | beyond
         return refused
 
-    def _delivery(self, *, one_by_one: bool) -> Delivery:
+    def _delivery(self, *, one_by_one: bool) -> RowDelivery:
         if one_by_one not in self._deliveries:
             topic = self._options.topic
-            self._deliveries[one_by_one] = Delivery(self._brokers, topic, one_by_one=one_by_one)
+            self._deliveries[one_by_one] = RowDelivery(self._brokers, topic, one_by_one=one_by_one)
         return self._deliveries[one_by_one]
 
     def _unavailable(self, error: KafkaException) -> ServiceUnavailable:
@@ -182,7 +182,7 @@ class KafkaSink(Sink):
         self._transactions.drop()
 
 
-def with_traces(items: Sequence[Row], rows: Rows) -> Sequence[Row]:
+def with_traces(items: Sequence[ProducedRow], rows: Rows) -> Sequence[ProducedRow]:
     """The messages, of which those that are traced say so in place of what they have said of it."""
     found = list(items)
     for i, traceparent in rows.traceparents.items():
@@ -226,7 +226,7 @@ class _Encoder:
         self._deleted_at = at.pop("deleted", None)
         self._parts = [(part, i, made[part]) for part, i in at.items()]
 
-    def encode(self, values: Values) -> Row:
+    def encode(self, values: Values) -> ProducedRow:
         """One message.
 
         Raises:
@@ -237,8 +237,8 @@ class _Encoder:
         if at is not None and is_deletion(self._deleted, values[at]):
             if "key" not in row:
                 raise Malformed("the row deletes a key, and has none")
-            return Row(**{"topic": self._topic, "value": None, **row})
-        return Row(**{"topic": self._topic, "value": self._value(values), **row})
+            return ProducedRow(**{"topic": self._topic, "value": None, **row})
+        return ProducedRow(**{"topic": self._topic, "value": self._value(values), **row})
 
 
 def _value_of(encode: Part, kept: Sequence[int]) -> Part:

@@ -20,20 +20,25 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.kafka.client import SECONDS, Brokers, error_of, within
 from fulmen.connectors.kafka.writing.marks import Written
-from fulmen.connectors.kafka.writing.producing import Delivery, Limits, Refused, reason_of_refusal
+from fulmen.connectors.kafka.writing.producing import (
+    Limits,
+    RefusedRow,
+    RowDelivery,
+    reason_of_refusal,
+)
 
 TRANSACTION_SECONDS = 60
 FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-class Transactions:
+class KafkaTransactions:
     """Writes rows of one task, each exactly once."""
 
     def __init__(self, brokers: Brokers, topic: str) -> None:
         """The mark is kept for `topic`, which is that of the sink."""
         self._brokers = brokers
         self._place = topic
-        self._delivery: Delivery | None = None
+        self._delivery: RowDelivery | None = None
         self._written = Written()
         self._readers: list[Consumer] = []
 
@@ -55,10 +60,10 @@ class Transactions:
         for i, code in sorted(self._written.refused.items()):
             rows.fail(i, reason_of_refusal(code, rows[i]))
 
-    def _begin(self, mark: Mark, *, one_by_one: bool) -> Delivery:
+    def _begin(self, mark: Mark, *, one_by_one: bool) -> RowDelivery:
         """Keep older producers out, and read what they have written at last."""
         self.drop()
-        delivery = self._delivery = Delivery(
+        delivery = self._delivery = RowDelivery(
             self._brokers,
             self._place,
             one_by_one=one_by_one,
@@ -134,7 +139,7 @@ class Transactions:
             self.drop()
 
     def _look_among(
-        self, rows: Rows, refused: dict[int, int], found: dict[int, Refused], limits: Limits
+        self, rows: Rows, refused: dict[int, int], found: dict[int, RefusedRow], limits: Limits
     ) -> None:
         """Find refused rows among suspects by a transaction that is not committed.
 
@@ -150,7 +155,7 @@ class Transactions:
 
     def _transact(
         self, rows: Rows, refused: dict[int, int], mark: Mark
-    ) -> dict[int, Refused] | None:
+    ) -> dict[int, RefusedRow] | None:
         """One transaction with all rows but those that are refused.
 
         Args:
@@ -182,7 +187,7 @@ class Transactions:
         self._written = written
         return None
 
-    def _look(self, rows: Rows, left: Sequence[int], mark: Mark) -> dict[int, Refused]:
+    def _look(self, rows: Rows, left: Sequence[int], mark: Mark) -> dict[int, RefusedRow]:
         """Which rows are for other topics that are forbidden: each of these is tried alone.
 
         The brokers don't say which topic of a transaction they mean.
@@ -191,7 +196,7 @@ class Transactions:
         for i in left:
             by_topic.setdefault(rows[i].topic, []).append(i)
         by_topic.pop(self._place, None)
-        found: dict[int, Refused] = {}
+        found: dict[int, RefusedRow] = {}
         for positions in by_topic.values():
             delivery = self._begin(mark, one_by_one=False)
             delivery.producer.begin_transaction()
@@ -200,7 +205,7 @@ class Transactions:
             except KafkaException as error:
                 if error_of(error).code() != FORBIDDEN:
                     raise
-                found |= dict.fromkeys(positions, Refused(FORBIDDEN, is_exact=True))
+                found |= dict.fromkeys(positions, RefusedRow(FORBIDDEN, is_exact=True))
         return found
 
     def _send_offset(self, producer: Producer, mark: Mark, page: int, metadata: str) -> None:

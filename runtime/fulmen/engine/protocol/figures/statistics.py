@@ -194,7 +194,7 @@ class Times(dict[CountKey, Histogram]):
         return Times((key, histogram.copy()) for key, histogram in self.items())
 
 
-class Window:
+class RollingWindow:
     """Sums of the last so many seconds, by key: Storm's rolling buckets."""
 
     def __init__(self, seconds: float, parts: int, now: float) -> None:

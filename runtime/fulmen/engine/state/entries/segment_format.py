@@ -78,7 +78,7 @@ class Block(NamedTuple):
     crc: int
 
 
-class Content(NamedTuple):
+class BlockContent(NamedTuple):
     """What a block holds: groups of keys with values and their weight, and deleted keys."""
 
     groups: list[tuple[float, dict[Any, Any]]]
@@ -233,7 +233,7 @@ def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
     codes = bits
     if entries.hashes is not None and count > 1:
         codes = _blocks_of(entries.hashes, count) * _BITS + bits
-    contents = [Content([], []) for _ in range(count)]
+    contents = [BlockContent([], []) for _ in range(count)]
     parts: list[tuple[float, Sequence[Any]]] = []
     for code, some in _by_code(codes):
         block, of_bits = divmod(code, _BITS)
@@ -275,11 +275,11 @@ def _weight(bits: int) -> float:
     return 0.75 * (1 << bits)
 
 
-def _block(found: Content, names: Mapping[int, str]) -> bytes:
+def _block(found: BlockContent, names: Mapping[int, str]) -> bytes:
     return dumps(tuple(found), names) if found.groups or found.deleted else b""
 
 
-def decode(where: str, data: bytes) -> Iterator[Content]:
+def decode(where: str, data: bytes) -> Iterator[BlockContent]:
     """All that is in a segment.
 
     Args:
@@ -316,12 +316,12 @@ def head_bytes(head: bytes) -> int:
     return _HEAD.size + int(count) * _BLOCK.size
 
 
-def content(where: str, block: Block, data: bytes | memoryview) -> Content:
+def content(where: str, block: Block, data: bytes | memoryview) -> BlockContent:
     """What a block holds. Arguments and errors as for `decode`."""
     if not block.length:
-        return Content([], [])
+        return BlockContent([], [])
     _check(where, block, data)
-    return Content(*pickle.loads(data))
+    return BlockContent(*pickle.loads(data))
 
 
 def _check(where: str, block: Block, data: bytes | memoryview) -> None:

@@ -53,7 +53,7 @@ class Segment:
     journal: str
     bytes: int
     alone: bool = False
-    parts: list[Part] = field(default_factory=list)
+    parts: list[SegmentPart] = field(default_factory=list)
 
     @property
     def live(self) -> int:
@@ -67,7 +67,7 @@ class Segment:
 
 
 @dataclass(eq=False, slots=True)
-class Part:
+class SegmentPart:
     """Keys of a segment that take about the same.
 
     Attributes:
@@ -100,7 +100,7 @@ class Segments:
 
     def __init__(self) -> None:
         self._segments: dict[str, Segment] = {}
-        self._places: dict[Any, Part] = {}  # of keys: in the newest segment that has them
+        self._places: dict[Any, SegmentPart] = {}  # of keys: in the newest segment that has them
         self._stale: Counter[Any] = Counter()  # how many older segments have them as well
 
     @property
@@ -129,7 +129,7 @@ class Segments:
         alone = size >= ALONE_BYTES and number == 1
         segment = self._segments[journal] = Segment(journal, size, alone)
         for weight, keys in by_weight.items():
-            part = Part(keys, weight * size / whole, len(keys))
+            part = SegmentPart(keys, weight * size / whole, len(keys))
             segment.parts.append(part)
             self._supersede(keys)
             self._places.update(zip(keys, repeat(part)))
@@ -196,7 +196,7 @@ class Segments:
                 total -= segment.bytes - int(segment.live_bytes)
                 yield segment
 
-    def _taken_from(self, part: Part, state: Mapping[Any, Any]) -> Sequence[Any]:
+    def _taken_from(self, part: SegmentPart, state: Mapping[Any, Any]) -> Sequence[Any]:
         """Forget a part of a segment; gives the keys that no later one has."""
         places, stale, keys = self._places, self._stale, part.keys
         is_newest = list(map(is_, map(places.get, keys), repeat(part)))

@@ -3,8 +3,8 @@
 `joined` is what both are. Uses `joins.join`, `joins.row_log`, `windows.inputs` and `windows.spans`.
 """
 
-from fulmen.windows.joins.windows.fixed import FixedWindows
+from fulmen.windows.joins.windows.fixed import JoinedFixedWindows
 from fulmen.windows.joins.windows.joined import JoinedWindows
 from fulmen.windows.joins.windows.sessions import JoinedSessions
 
-__all__ = ["FixedWindows", "JoinedSessions", "JoinedWindows"]
+__all__ = ["JoinedFixedWindows", "JoinedSessions", "JoinedWindows"]

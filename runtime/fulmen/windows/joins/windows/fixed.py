@@ -11,7 +11,7 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.windows.inputs import Lateness, spans_of
 from fulmen.windows.joins.join import Key, Row
-from fulmen.windows.joins.row_log import Group, RowLog
+from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows, OfKey
 from fulmen.windows.spans import Span, Spans
 
@@ -20,7 +20,7 @@ ROWS = "rows"
 
 
 @dataclass(eq=False, slots=True)
-class Window(Group):
+class JoinedWindow(RowGroup):
     """What has come to a window.
 
     Attributes:
@@ -30,7 +30,7 @@ class Window(Group):
     by_key: dict[Key, OfKey] = field(default_factory=dict)
 
 
-class FixedWindows(JoinedWindows):
+class JoinedFixedWindows(JoinedWindows):
     """Those of one task."""
 
     # State: (ROWS, span, n) -> what a batch has brought to a window: side, key and row. Memory: the
@@ -46,9 +46,9 @@ class FixedWindows(JoinedWindows):
     ) -> None:
         self._spans, self._timers, self._takes = spans, context.timers, takes
         self._log = RowLog(state)
-        self._open: dict[Span, Window] = {}
+        self._open: dict[Span, JoinedWindow] = {}
         for place, of, rows in self._log.restored(ROWS):
-            window = self._open.setdefault(of[1], Window(of))
+            window = self._open.setdefault(of[1], JoinedWindow(of))
             window.written.append(place)
             for side, key, row in rows:
                 window.by_key.setdefault(key, ([], []))[side].append(row)
@@ -70,7 +70,7 @@ class FixedWindows(JoinedWindows):
         for span in live:
             window = self._open.get(span)
             if window is None:
-                window = self._open[span] = Window((ROWS, span))
+                window = self._open[span] = JoinedWindow((ROWS, span))
                 self._timers.set(span, span[1])
             rows = window.by_key.get(key)
             if rows is None:

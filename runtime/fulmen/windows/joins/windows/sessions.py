@@ -11,7 +11,7 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.windows.inputs import check_edges
 from fulmen.windows.joins.join import Key, Row
-from fulmen.windows.joins.row_log import Group, RowLog
+from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows
 from fulmen.windows.spans import Span
 
@@ -20,7 +20,7 @@ SESSION = "session"
 
 
 @dataclass(eq=False, slots=True)
-class Together(Group):
+class Together(RowGroup):
     """What has no gap between it: side, time and row of each.
 
     Attributes:
