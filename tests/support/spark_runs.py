@@ -13,7 +13,7 @@ from pathlib import Path
 from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.placement import scala_object
-from fulmen.engine.spark.session import JVM_ERRORS, Session, SessionSettings
+from fulmen.engine.spark.session import JVM_ERRORS, RunningSpark, SessionSettings
 from fulmen.errors import JobFailed
 from support.toy_stages import Toy
 
@@ -90,7 +90,7 @@ class Failure(Exception):
 
 def started(wanted):
     """Spark, running."""
-    session = Session(wanted)
+    session = RunningSpark(wanted)
     session.start()
     return session
 

@@ -58,7 +58,7 @@ from fulmen_operator.reconcile.status import (
     recovered,
     written,
 )
-from fulmen_operator.reconcile.step import WITH_WORKERS, Start, Step, Stop
+from fulmen_operator.reconcile.step import WITH_WORKERS, Start, Step, StopDriver
 from fulmen_operator.reconcile.trial import begun, seconds_left, tried
 from fulmen_operator.settings import Settings
 
@@ -278,7 +278,7 @@ def _revision(seen: Observed, revision: contract.Revision) -> list[Action]:
 
 
 def _stopped(seen: Observed, step: Step) -> list[Action]:
-    if not isinstance(step.does, Stop):
+    if not isinstance(step.does, StopDriver):
         return []
     name = names.driver_pod(seen.name, step.attempt)
     found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)

@@ -46,7 +46,7 @@ from fulmen_operator.reconcile.step import (
     Start,
     StartEmpty,
     Step,
-    Stop,
+    StopDriver,
     Wait,
     queued,
 )
@@ -199,7 +199,11 @@ def _wait_for_room(now: Situation, alive: Object | None) -> Step:
     )
     step = _stay(now, "Pending", Reason.WAITS_FOR_ROOM, message if left > 0 else now.status.message)
     step = replace(step, again_in=min(max(left, 1), LOOK_SECONDS))
-    return replace(step, does=Stop()) if alive is not None and not is_terminating(alive) else step
+    return (
+        replace(step, does=StopDriver())
+        if alive is not None and not is_terminating(alive)
+        else step
+    )
 
 
 def _without_driver(now: Situation) -> Step:
@@ -316,7 +320,7 @@ def _drain(now: Situation, driver: Object, reason: AnyReason, message: str) -> S
     is_idle = step.report is None or (reason == Reason.REPLACING and not has_committed(driver))
     is_over = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
     step = replace(step, directive=contract.Directive.DRAIN, again_in=max(left, 1))
-    return replace(step, does=Stop()) if is_over and not is_terminating(driver) else step
+    return replace(step, does=StopDriver()) if is_over and not is_terminating(driver) else step
 
 
 def _live(now: Situation, driver: Object) -> Step:

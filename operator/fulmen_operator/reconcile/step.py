@@ -1,7 +1,7 @@
 """What may be done about a driver, and what is said of it. Plain values.
 
-A step is one of `Start`, `StartEmpty`, `QueueDriver`, `Stop`, `Clear`, `Stay`, `Wait`, `Overdue`
-and `Stall`, with the state of the topology after it. `next_step` decides which.
+A step is one of `Start`, `StartEmpty`, `QueueDriver`, `StopDriver`, `Clear`, `Stay`, `Wait`,
+`Overdue` and `Stall`, with the state of the topology after it. `next_step` decides which.
 """
 
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class QueueDriver:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopDriver:
     """Delete the driver's pod, although it has not ended."""
 
 
@@ -85,7 +85,7 @@ class Stall:
     """Nothing can be done until the user changes something."""
 
 
-Does = Start | QueueDriver | Stop | Clear | Stay | Wait | Overdue | Stall
+Does = Start | QueueDriver | StopDriver | Clear | Stay | Wait | Overdue | Stall
 
 
 @dataclass(frozen=True)

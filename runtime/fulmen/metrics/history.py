@@ -26,7 +26,7 @@ RATE_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Point:
+class HistoryPoint:
     """What happened in one step.
 
     Attributes:
@@ -63,7 +63,7 @@ class Series:
         self._looks = 0
         self._last: Snapshot | None = None
         self._number = 0
-        self.points: deque[Point] = deque(maxlen=POINTS_KEPT)
+        self.points: deque[HistoryPoint] = deque(maxlen=POINTS_KEPT)
 
     def look(self, new: Snapshot) -> None:
         """Take notice of a look; the first one, and each that ends a step, is remembered."""
@@ -118,7 +118,7 @@ class History:
         with self._lock:
             return self._snapshots[0] if self._snapshots else None
 
-    def points(self, since: int, step: int = STEPS[0]) -> Sequence[Point]:
+    def points(self, since: int, step: int = STEPS[0]) -> Sequence[HistoryPoint]:
         """The points that are kept, in their order.
 
         Args:
@@ -129,11 +129,11 @@ class History:
             return [point for point in self._series[step].points if point.number >= since]
 
 
-def point(number: int, before: Snapshot, after: Snapshot) -> Point:
+def point(number: int, before: Snapshot, after: Snapshot) -> HistoryPoint:
     """What happened from one look to another."""
     seconds = max(after.uptime - before.uptime, 1e-9)
     latencies = after.latencies.since(before.latencies)
-    return Point(
+    return HistoryPoint(
         number=number,
         uptime=after.uptime,
         executed=(_executed(after) - _executed(before)) / seconds,

@@ -21,7 +21,7 @@ from fulmen.engine.protocol.figures.statistics import (
     UNTIMED,
     UNUSABLE,
     CountKey,
-    Histogram,
+    TimeHistogram,
     Times,
     is_one_acker,
 )
@@ -237,9 +237,9 @@ class Snapshot:
         return sums
 
     @cached_property
-    def summed_times(self) -> Mapping[tuple[str, str], Histogram]:
+    def summed_times(self) -> Mapping[tuple[str, str], TimeHistogram]:
         """(component, what) -> histogram, over all inputs."""
-        sums: defaultdict[tuple[str, str], Histogram] = defaultdict(Histogram)
+        sums: defaultdict[tuple[str, str], TimeHistogram] = defaultdict(TimeHistogram)
         for (component, what, _), histogram in self.times.items():
             sums[component, what].merge(histogram)
         return sums

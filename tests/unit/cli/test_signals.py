@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from fulmen.cli.local.signals import Signals, StoppedAtOnce
+from fulmen.cli.local.signals import StoppedAtOnce, StopSignals
 from fulmen.engine.driver.driver import Stop
 from fulmen.interruptions import UNBROKEN
 
 
 def test_the_first_signal_drains():
     stop = Stop()
-    with Signals(stop) as signals:
+    with StopSignals(stop) as signals:
         signal.raise_signal(signal.SIGINT)
     assert signals.asked
     assert (stop.drain, stop.interrupted, stop.now) == (True, True, False)
@@ -27,7 +27,7 @@ def test_the_second_stops_although_a_library_raises_something_else():
             raise UnboundLocalError("sockfile")
 
     stop = Stop()
-    with pytest.raises(StoppedAtOnce) as stopped, Signals(stop):
+    with pytest.raises(StoppedAtOnce) as stopped, StopSignals(stop):
         fetch()
     assert isinstance(stopped.value.__cause__, UnboundLocalError)
     assert stop.now
@@ -39,7 +39,7 @@ def test_a_call_that_does_not_end_after_the_first_is_cut_off():
         threading.Thread(target=stop.cut_off).start()
         threading.Event().wait()  # the test's timeout would end it
 
-    with pytest.raises(StoppedAtOnce), Signals(stop := Stop()):
+    with pytest.raises(StoppedAtOnce), StopSignals(stop := Stop()):
         wait(stop)
 
 
@@ -48,13 +48,13 @@ def test_an_error_after_one_signal_stays_what_it_is():
         signal.raise_signal(signal.SIGINT)
         raise OSError("disk")
 
-    with pytest.raises(OSError, match="disk"), Signals(Stop()):
+    with pytest.raises(OSError, match="disk"), StopSignals(Stop()):
         write()
 
 
 def test_handlers_of_before_are_back():
     before = signal.getsignal(signal.SIGINT)
-    with Signals(Stop()):
+    with StopSignals(Stop()):
         assert signal.getsignal(signal.SIGINT) != before
     assert signal.getsignal(signal.SIGINT) == before
 
@@ -71,7 +71,7 @@ def test_what_is_not_to_be_broken_comes_to_its_end_before_the_second_signal_coun
             done.append("noted")
         done.append("never")
 
-    with pytest.raises(StoppedAtOnce), Signals(Stop()):
+    with pytest.raises(StoppedAtOnce), StopSignals(Stop()):
         start()
     assert done == ["started", "noted"]
     with UNBROKEN:  # nothing is left of it
@@ -79,7 +79,7 @@ def test_what_is_not_to_be_broken_comes_to_its_end_before_the_second_signal_coun
 
 
 def test_while_all_is_ended_a_second_signal_breaks_nothing():
-    with Signals(Stop()) as signals:
+    with StopSignals(Stop()) as signals:
         signals.over()
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)

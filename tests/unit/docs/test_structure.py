@@ -118,3 +118,13 @@ def test_no_files_import_each_other_in_a_circle():
     graph = grimp.build_graph("fulmen", "fulmen_operator")
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imports).prepare()  # else a CycleError names them
+
+
+def test_no_name_is_given_to_two_classes():
+    named = {}
+    for folder in ("runtime", "operator"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    named.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in named.items() if len(paths) > 1} == {}

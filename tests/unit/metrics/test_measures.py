@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from fulmen.engine.protocol.figures.statistics import (
     BOUNDS,
-    Histogram,
     RollingWindow,
+    TimeHistogram,
     Times,
     add_chunk,
 )
 
 
 def test_a_bound_belongs_to_its_bucket():
-    histogram = Histogram()
+    histogram = TimeHistogram()
     for seconds in (0.0, 0.001, 0.0010001, 60.0, 61.0):
         histogram.add(seconds)
     within = dict(histogram.cumulative())
@@ -28,7 +28,7 @@ def test_bounds_ascend():
 
 
 def test_nothing_is_not_counted():
-    histogram = Histogram()
+    histogram = TimeHistogram()
     histogram.add(1.0, 0)
     assert histogram.counts == {}
 
@@ -38,7 +38,7 @@ chunks = st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10), st.integers(0
 
 @given(st.lists(chunks, max_size=3))
 def test_what_workers_send_adds_up_to_the_events(batches):
-    executed, acked, sent = Histogram(), Histogram(), Times()
+    executed, acked, sent = TimeHistogram(), TimeHistogram(), Times()
     for batch in batches:
         times = {}
         for each, n_executed, n_acked in batch:
@@ -53,7 +53,7 @@ def test_what_workers_send_adds_up_to_the_events(batches):
 
 
 def test_merging_adds_up():
-    first, second = Histogram(), Histogram()
+    first, second = TimeHistogram(), TimeHistogram()
     first.add(0.5, 2)
     second.add(0.5)
     second.add(7.0)

@@ -38,7 +38,7 @@ from fulmen.topology.resource.spec import ACKER
 from fulmen.visible import visible
 
 
-class Kind(StrEnum):
+class ShownKind(StrEnum):
     """What of a component is shown, or taken out."""
 
     STATE = "state"
@@ -51,8 +51,8 @@ class Kind(StrEnum):
 
 Read = Callable[[Store, str], CommittedState]
 
-OF_TIME = (Kind.WINDOWS, Kind.TIMERS)
-WITH_KEYS = (Kind.STATE, *OF_TIME)
+OF_TIME = (ShownKind.WINDOWS, ShownKind.TIMERS)
+WITH_KEYS = (ShownKind.STATE, *OF_TIME)
 """Those of which one key can be taken out."""
 
 
@@ -70,9 +70,9 @@ class StateEntry:
 @click.argument("component")
 @click.option(
     "--show",
-    type=click.Choice([kind.value for kind in Kind]),  # of an enum click takes the names
-    default=Kind.STATE.value,
-    callback=lambda _context, _option, value: Kind(value),
+    type=click.Choice([kind.value for kind in ShownKind]),  # of an enum click takes the names
+    default=ShownKind.STATE.value,
+    callback=lambda _context, _option, value: ShownKind(value),
     show_default=True,
     help="What is shown. state: self.state. fields: those of the instances, such as a spout's"
     " position. windows: the open ones of an Aggregate. timers: those of a bolt, the next one"
@@ -124,7 +124,7 @@ class StateEntry:
 def state(  # noqa: C901 (each option once)
     checkpoint: str,
     component: str,
-    show: Kind,
+    show: ShownKind,
     removes: bool,
     accepts_store: bool,
     above: int | None,
@@ -158,7 +158,7 @@ def state(  # noqa: C901 (each option once)
     """
     if top is not None and show in OF_TIME:
         raise BadInput("--top is for values, and not for windows and timers.")
-    if removes and show is not Kind.UNREADABLE and (key is None or show not in WITH_KEYS):
+    if removes and show is not ShownKind.UNREADABLE and (key is None or show not in WITH_KEYS):
         raise BadInput(
             "--remove needs --show unreadable, or a --key of the state, of windows or of timers."
         )
@@ -180,7 +180,7 @@ def state(  # noqa: C901 (each option once)
             done = accept_store(store, component, above or 0, _who("--accept-store"))
         echo(f"{uri}: {done}.", err=True)
         return
-    if show is Kind.UNREADABLE:
+    if show is ShownKind.UNREADABLE:
         _unreadable(checkpoint, component, code_folder, removes=removes)
         return
     if removes:
@@ -194,7 +194,7 @@ def state(  # noqa: C901 (each option once)
     read, as_table = VALUES[show]
     uri, folder = _source(checkpoint, code_folder)
     with folder:
-        if key is not None and show is Kind.STATE:
+        if key is not None and show is ShownKind.STATE:
             read = partial(read_key, text=key)
         entries = list(_entries(_read(Store.open(uri), component, read)))
         if not entries and key is None:
@@ -202,7 +202,7 @@ def state(  # noqa: C901 (each option once)
         if key is not None:
             entries = [entry for entry in entries if str(entry.key) == key]
             if not entries:
-                is_field = show is Kind.FIELDS
+                is_field = show is ShownKind.FIELDS
                 what = f"no field {key!r}" if is_field else f"no key {key!r} in its state"
                 raise FulmenError(f"component {component!r} has {what}.")
         if top is not None:
@@ -220,11 +220,11 @@ def _times(
     component: str,
     key: str | None,
     code_folder: Path | None,
-    show: Kind,
+    show: ShownKind,
     *,
     as_json: bool,
 ) -> None:
-    is_timers = show is Kind.TIMERS
+    is_timers = show is ShownKind.TIMERS
     uri, folder = _source(checkpoint, code_folder)
     with folder:
         found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
@@ -261,9 +261,9 @@ def _remove(
     component: str,
     key: str,
     code_folder: Path | None,
-    show: Kind,
+    show: ShownKind,
 ) -> None:
-    is_timers, is_windows = show is Kind.TIMERS, show is Kind.WINDOWS
+    is_timers, is_windows = show is ShownKind.TIMERS, show is ShownKind.WINDOWS
     uri, folder = _source(checkpoint, code_folder)
     with folder:
         store = Store.open(uri)
@@ -296,11 +296,11 @@ def _who(option: str) -> str:
     return f"fulmen state {option}, {socket.gethostname()}, process {os.getpid()}"
 
 
-def _nothing(component: str, show: Kind) -> str:
-    if show is Kind.DROPPED:
+def _nothing(component: str, show: ShownKind) -> str:
+    if show is ShownKind.DROPPED:
         return f"nothing of {component!r} was dropped."
     where, other = "self.state", "--show fields shows the fields of its instances."
-    if show is Kind.FIELDS:
+    if show is ShownKind.FIELDS:
         where, other = "fields", "Without --show fields, its self.state is shown."
     return (
         f"component {component!r} has nothing in {where}. What is kept in a global variable, or in "
@@ -388,9 +388,9 @@ def _dropped_table(entries: Sequence[StateEntry]) -> Iterator[str]:
             yield f"    {line}"
 
 
-VALUES: dict[Kind, tuple[Read, Callable[[Sequence[StateEntry]], Iterator[str]]]] = {
-    Kind.STATE: (read_state, _table),
-    Kind.FIELDS: (read_fields, _fields_table),
-    Kind.DROPPED: (read_dropped, _dropped_table),
+VALUES: dict[ShownKind, tuple[Read, Callable[[Sequence[StateEntry]], Iterator[str]]]] = {
+    ShownKind.STATE: (read_state, _table),
+    ShownKind.FIELDS: (read_fields, _fields_table),
+    ShownKind.DROPPED: (read_dropped, _dropped_table),
 }
 """How values are read, and the lines of their table."""

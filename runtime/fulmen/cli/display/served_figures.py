@@ -207,7 +207,7 @@ class WorkerView(BaseModel):
     executor_count: int = 0
 
 
-class WorkerCounts(BaseModel):
+class ServedWorkers(BaseModel):
     """Workers that are asked for, and that are there."""
 
     wanted: int
@@ -244,7 +244,7 @@ class TopologyView(BaseModel):
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
-    worker_counts: WorkerCounts | None = None
+    worker_counts: ServedWorkers | None = None
     workers: list[WorkerView]
     batches: BatchesView
 

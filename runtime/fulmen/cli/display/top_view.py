@@ -12,9 +12,9 @@ from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.served_figures import (
     ComponentView,
     LagView,
+    ServedWorkers,
     TimeView,
     TopologyView,
-    WorkerCounts,
     WorkerView,
 )
 from fulmen.cli.display.transaction_lines import transactions_line
@@ -150,10 +150,10 @@ def _held_by(component: ComponentView) -> str:
     return part if held.component == component.name else f"{held.component}: {part}"
 
 
-def _counts(view: TopologyView) -> WorkerCounts:
+def _counts(view: TopologyView) -> ServedWorkers:
     """How many workers there are; older drivers list them all."""
     workers = [w.present for w in view.workers if w.worker != DRIVER]
-    return view.worker_counts or WorkerCounts(wanted=len(workers), present=sum(workers))
+    return view.worker_counts or ServedWorkers(wanted=len(workers), present=sum(workers))
 
 
 def _ratio(value: float | None) -> str:

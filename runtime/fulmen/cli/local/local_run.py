@@ -21,7 +21,7 @@ from fulmen.cli.display.output import open_console
 from fulmen.cli.display.wait_lines import assumed_end_sentence, still_open_sentence
 from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
-from fulmen.cli.local.signals import Signals, StoppedAtOnce
+from fulmen.cli.local.signals import StoppedAtOnce, StopSignals
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.taps import Taps
@@ -101,7 +101,7 @@ class LocalRun:
         self._prepared = prepared
         self._stop = stop
         self._log = log
-        self._signals = Signals(stop)
+        self._signals = StopSignals(stop)
         self._phase = start
         topology = prepared.runnable.topology
         self._meter = Meter(topology, time.monotonic, prepared.runnable.streams)

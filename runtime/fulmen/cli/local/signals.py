@@ -20,7 +20,7 @@ class StoppedAtOnce(Interruption):
     """The second signal, or a call that does not end after the first: unwinds the main thread."""
 
 
-class Signals:
+class StopSignals:
     """Turns signals into a `Stop`, for as long as it is open."""
 
     def __init__(self, stop: Stop) -> None:

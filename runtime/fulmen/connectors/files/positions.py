@@ -124,7 +124,7 @@ class Position:
 
 
 @dataclass
-class Progress:
+class FileProgress:
     """The durable field of a spout.
 
     Attributes:
@@ -173,7 +173,7 @@ class Positions:
         current: The number of the file that is being read; it is not forgotten meanwhile.
     """
 
-    def __init__(self, progress: Progress, finished: MutableMapping[Any, Any]) -> None:
+    def __init__(self, progress: FileProgress, finished: MutableMapping[Any, Any]) -> None:
         """Look at what is durable.
 
         Args:

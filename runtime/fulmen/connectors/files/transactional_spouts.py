@@ -28,7 +28,7 @@ from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile, as_text
-from fulmen.connectors.files.positions import Progress
+from fulmen.connectors.files.positions import FileProgress
 from fulmen.connectors.files.reading.line_spout import FileSpout
 from fulmen.connectors.files.reading.records import Record
 from fulmen.connectors.formats import ERRORS, Malformed
@@ -83,7 +83,7 @@ class _Read:
         again: Records of attempts that have failed, and are to be in the next transaction.
     """
 
-    progress: Progress
+    progress: FileProgress
     parts: dict[int, _Part] = field(default_factory=dict)
     again: list[_Run] = field(default_factory=list)
 

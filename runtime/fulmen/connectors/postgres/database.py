@@ -48,7 +48,7 @@ CONFLICTS = ("40", "53", "55", "57014")
 """About what others do at the same time, or what the server is short of: they pass."""
 
 
-class Database:
+class PostgresDatabase:
     """One database, for one component.
 
     Attributes:

@@ -9,7 +9,7 @@ from psycopg import errors
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
-from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
+from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped, qualified
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
@@ -66,7 +66,7 @@ class _Query:
     def __init__(self, options: PostgresQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
         cures = _cures(options)
-        self._database = Database(what, options.dsn, reads=True, writes=False, cures=cures)
+        self._database = PostgresDatabase(what, options.dsn, reads=True, writes=False, cures=cures)
         query = (options.query or "").rstrip().rstrip(";")
         source = (
             qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")

@@ -34,7 +34,7 @@ from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import ERRORS, unread
 from fulmen.connectors.options import Options
-from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
+from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped, qualified
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
 from fulmen.connectors.sql.options import Fields, Name, stream_of
@@ -247,7 +247,9 @@ class _Queue:
     """The statements. They raise ServiceUnavailable if the database is away."""
 
     def __init__(self, options: PostgresQueueOptions) -> None:
-        self._database = Database(f"queue {options.table!r}", options.dsn, reads=True, cures=_CURES)
+        self._database = PostgresDatabase(
+            f"queue {options.table!r}", options.dsn, reads=True, cures=_CURES
+        )
         parts: dict[str, Composable] = {
             "table": qualified(escaped(options.table)),
             "key": Identifier(escaped(options.key)),

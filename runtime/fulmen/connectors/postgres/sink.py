@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel
 
 from fulmen.connectors.options import Zone
-from fulmen.connectors.postgres.database import Database, Dsn
+from fulmen.connectors.postgres.database import Dsn, PostgresDatabase
 from fulmen.connectors.postgres.table import PostgresTable
 from fulmen.connectors.postgres.texts import Rules
 from fulmen.connectors.postgres.writing import Contention
@@ -44,7 +44,7 @@ class PostgresSink(SqlSink):
 
     def look_at_table(self, options: Any, columns: Sequence[str], task: str) -> PostgresTable:
         """Find the table and see that it takes these columns."""
-        database = Database(f"table {options.table!r}", options.dsn)
+        database = PostgresDatabase(f"table {options.table!r}", options.dsn)
         key = ("contention", options.dsn, task, options.table, tuple(columns))
         contention = shared(key, Contention)
         zone = ZoneInfo(options.timezone) if options.timezone else None

@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.postgres.bisection import RowsRefused, write_but_refused
-from fulmen.connectors.postgres.database import Database, escaped, qualified, said
+from fulmen.connectors.postgres.database import PostgresDatabase, escaped, qualified, said
 from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, array, texts
 from fulmen.connectors.postgres.writing import Contention, Writer, is_of_rows
 from fulmen.connectors.sql.options import TableSinkOptions
@@ -64,7 +64,7 @@ class PostgresTable:
 
     def __init__(
         self,
-        database: Database,
+        database: PostgresDatabase,
         options: TableSinkOptions,
         names: Sequence[str],
         contention: Contention,

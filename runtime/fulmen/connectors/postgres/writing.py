@@ -33,7 +33,7 @@ from fulmen.connectors.postgres.bisection import (
     write_but_refused,
     write_last_of_keys,
 )
-from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, Database, said
+from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, PostgresDatabase, said
 from fulmen.connectors.postgres.statements import Statements
 from fulmen.connectors.postgres.texts import Text, array, lines
 from fulmen.transactional.stores.postgres_connection import code_of
@@ -94,7 +94,7 @@ class Writer:
         statements: Statements,
         mode: str,
         contention: Contention,
-        database: Database,
+        database: PostgresDatabase,
     ) -> None:
         """Nothing is written yet.
 

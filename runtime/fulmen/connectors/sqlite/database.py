@@ -16,7 +16,7 @@ from fulmen.transactional.stores.sqlite import SqliteConnection, translate
 Kind = Literal["IMMEDIATE", "DEFERRED"]
 
 
-class Database:
+class SqliteDatabase:
     """One file, for one component.
 
     Attributes:

@@ -13,7 +13,7 @@ from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions, Name
 from fulmen.connectors.sql.tables import check_columns
-from fulmen.connectors.sqlite.database import Database, listed, quoted
+from fulmen.connectors.sqlite.database import SqliteDatabase, listed, quoted
 from fulmen.connectors.sqlite.values import lenient, typed_as
 
 HAVE_PLACE = {
@@ -48,7 +48,7 @@ class SqliteQuerySpout(GrowingSpout):
 class _Query:
     def __init__(self, options: SqliteQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
-        self._database = Database(what, options.path)
+        self._database = SqliteDatabase(what, options.path)
         query = (options.query or "").rstrip().rstrip(";")
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size

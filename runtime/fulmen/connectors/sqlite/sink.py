@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from fulmen.connectors.sql.options import Name, TableSinkOptions
 from fulmen.connectors.sql.sink import SqlSink
-from fulmen.connectors.sqlite.database import Database
+from fulmen.connectors.sqlite.database import SqliteDatabase
 from fulmen.connectors.sqlite.table import SqliteTable
 
 
@@ -30,5 +30,5 @@ class SqliteSink(SqlSink):
 
     def look_at_table(self, options: Any, columns: Sequence[str], _task: str) -> SqliteTable:
         """Find the table and see that it takes these columns."""
-        database = Database(f"table {options.table!r}", options.path)
+        database = SqliteDatabase(f"table {options.table!r}", options.path)
         return SqliteTable(database, options, columns)

@@ -19,7 +19,7 @@ from fulmen.connectors.sql.tables import (
     check_unwritten,
     cure_of_absence,
 )
-from fulmen.connectors.sqlite.database import Database, columns_of, listed, quoted
+from fulmen.connectors.sqlite.database import SqliteDatabase, columns_of, listed, quoted
 from fulmen.connectors.sqlite.values import Affinity, Value, affinity_of, values_of
 from fulmen.transactional.errors import StoreRefused
 
@@ -29,7 +29,9 @@ class SqliteTable:
 
     may_delete = True
 
-    def __init__(self, database: Database, options: TableSinkOptions, names: Sequence[str]) -> None:
+    def __init__(
+        self, database: SqliteDatabase, options: TableSinkOptions, names: Sequence[str]
+    ) -> None:
         """Look at the table, and at the table of marks if there is to be one.
 
         Raises:

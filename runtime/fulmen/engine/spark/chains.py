@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.cloudpickle import dumps
 
 from fulmen.engine.spark.placement import SLOT, Anchors, Lanes
-from fulmen.engine.spark.session import Session
+from fulmen.engine.spark.session import RunningSpark
 from fulmen.engine.spark.stage_runner import Raw, StageFunction, run_stage
 
 
@@ -60,7 +60,7 @@ class Functions:
     once. Each is made once, as rings have stages in common.
     """
 
-    def __init__(self, session: Session, lanes: Lanes) -> None:
+    def __init__(self, session: RunningSpark, lanes: Lanes) -> None:
         self._session = session
         self._order = lanes.order
         self._environments = [self._environment(slot) for slot in lanes.slots]
@@ -123,7 +123,7 @@ class Ring:
 
     def __init__(
         self,
-        session: Session,
+        session: RunningSpark,
         made: Functions,
         function: StageFunction,
         stages: range,
@@ -166,6 +166,6 @@ class Ring:
                 self._cleaner.doCleanupShuffle(shuffle, False)
 
 
-def environment_of(session: Session, slot: int) -> dict[str, str]:
+def environment_of(session: RunningSpark, slot: int) -> dict[str, str]:
     """What tells a slot's Python processes from those of the others in its JVM."""
     return {SLOT: str(slot)} if session.workers.slots > 1 else {}

@@ -21,7 +21,7 @@ from typing import Any
 from fulmen.engine.jvm.class_archive import FIRST_WITHOUT, ClassArchive, fingerprint, spark_jars
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.spark.job_runner import JobRunner
-from fulmen.engine.spark.session import JVM_ERRORS, Session, SessionSettings
+from fulmen.engine.spark.session import JVM_ERRORS, RunningSpark, SessionSettings
 from fulmen.errors import FulmenError
 
 WORKERS = 2
@@ -85,7 +85,7 @@ def _train(folder: Path) -> list[str]:
         },
     )
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = Session(settings)
+    session = RunningSpark(settings)
     output = spark_jars().parent / "work"  # Spark gives no choice
     session.start()
     try:
@@ -112,7 +112,7 @@ def _relay(
     yield (partition + 1) % WORKERS, b"." * int(header)
 
 
-def _meet_kubernetes(session: Session) -> None:
+def _meet_kubernetes(session: RunningSpark) -> None:
     """Let the driver's JVM load what it talks to an API server with. There is none."""
     jvm: Any = session.sc._jvm
     fabric8 = jvm.io.fabric8.kubernetes.client
@@ -124,7 +124,7 @@ def _meet_kubernetes(session: Session) -> None:
         client.build().pods().inNamespace("none").list()
 
 
-def _meet_this_machine(session: Session) -> None:
+def _meet_this_machine(session: RunningSpark) -> None:
     """Let the driver's JVM load what it runs tasks with when it has the workers itself."""
     jvm: Any = session.sc._jvm
     for name in (

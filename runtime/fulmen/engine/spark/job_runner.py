@@ -28,7 +28,7 @@ from fulmen.engine.spark.failures import (
     traceback_in,
 )
 from fulmen.engine.spark.placement import POLL_SECONDS, Anchors, Lanes
-from fulmen.engine.spark.session import JVM_ERRORS, Session, text_of
+from fulmen.engine.spark.session import JVM_ERRORS, RunningSpark, text_of
 from fulmen.engine.spark.stage_runner import HEADER, Raw, StageFunction, separated
 from fulmen.engine.tuples import wire
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
@@ -54,7 +54,7 @@ class JobRunner:
 
     def __init__(
         self,
-        session: Session,
+        session: RunningSpark,
         stage_function: StageFunction,
         stages: int,
         partitions: int,
@@ -342,7 +342,7 @@ class _Results:
     LARGE_BYTES = 3000
     STAY_LARGE_JOBS = 20
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RunningSpark) -> None:
         jvm: Any = session.sc._jvm
         self._milliseconds = jvm.java.util.concurrent.TimeUnit.MILLISECONDS
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala

@@ -12,7 +12,7 @@ from fulmen.engine.protocol.callbacks.told_calls import ToldCalls
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.spark.job_runner import JobRunner
-from fulmen.engine.spark.session import Session, SessionSettings
+from fulmen.engine.spark.session import RunningSpark, SessionSettings
 from fulmen.engine.worker.worker import stage_function
 from fulmen.errors import FulmenError, JobTimedOut
 from fulmen.topology.resource.spec import ACKER
@@ -32,8 +32,8 @@ class SparkJobs:
 
     def __init__(self, settings: SessionSettings) -> None:
         self._settings = settings
-        self._session: Session | None = None
-        self._starting: Session | None = None
+        self._session: RunningSpark | None = None
+        self._starting: RunningSpark | None = None
         self._jobs: JobRunner | None = None
         self.making_seconds = 0.0
         self._placed: PlacedTopology | None = None
@@ -52,7 +52,9 @@ class SparkJobs:
             self._jobs.rebuild(function, stages, placed.workers)
             return placed.workers
         if self._session is None:
-            self._starting = Session(self._settings)  # `close` knows it before it starts anything
+            self._starting = RunningSpark(
+                self._settings
+            )  # `close` knows it before it starts anything
             self._starting.start()
             self._session = self._starting
         present = self._session.workers.alive()

@@ -79,7 +79,7 @@ class SessionSettings:
     tell: Callable[[str], None] = lambda _: None
 
 
-class Session:
+class RunningSpark:
     """Spark, running.
 
     Attributes:

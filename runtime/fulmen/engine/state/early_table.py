@@ -24,7 +24,7 @@ Written = Iterable[tuple[Chunk, Mapping[int, str]]]
 """Rows, and why some of them failed."""
 
 
-class Given(NamedTuple):
+class GivenRows(NamedTuple):
     """What to give a sink.
 
     Attributes:
@@ -51,7 +51,7 @@ class EarlyTable:
         if state and state.get(ABOUT) != about:
             state.clear()
 
-    def ahead(self, chunks: Sequence[Chunk]) -> Given:
+    def ahead(self, chunks: Sequence[Chunk]) -> GivenRows:
         """What the sink is to have of all that looking ahead has brought."""
         keys, known_by = [self._keys(chunk) for chunk in chunks], [*map(keys_of, chunks)]
         last = {
@@ -74,13 +74,13 @@ class EarlyTable:
             for key, entry in self.state.items()
             if key != ABOUT and (key not in last or (key in changed and self._has_none(entry[1])))
         ]
-        return Given(_chunks(gone), rows)
+        return GivenRows(_chunks(gone), rows)
 
-    def in_time(self, chunks: Sequence[Chunk]) -> Given:
+    def in_time(self, chunks: Sequence[Chunk]) -> GivenRows:
         """What to give a sink of rows that have come in time."""
         keys = dict.fromkeys(key for chunk in chunks for key in self._keys(chunk))
         found = [self.state[key][1] for key in keys if key in self.state]
-        return Given(_chunks(filter(self._has_none, found)), [*chunks])
+        return GivenRows(_chunks(filter(self._has_none, found)), [*chunks])
 
     def wrote(self, gone: Written, rows: Written, *, early: bool) -> None:
         """Note what was written.

@@ -80,7 +80,7 @@ def _shown(roots: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(without_traced, roots))
 
 
-class Spout(Protocol):
+class TreeSource(Protocol):
     """A task that begins trees."""
 
     origin: int
@@ -103,7 +103,7 @@ class TapSampler:
         """One for these taps; None: there are none."""
         return TapSampler(requests, placed) if requests else None
 
-    def end(self, spouts: Iterable[Spout]) -> Tapped:
+    def end(self, spouts: Iterable[TreeSource]) -> Tapped:
         """The batch has ended: all that there is for the taps.
 
         Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.batches.transactions import Active, Ledger, Outcome, Phase, attempts_in
-from fulmen.engine.protocol.figures.statistics import Histogram
+from fulmen.engine.protocol.figures.statistics import TimeHistogram
 
 ATTEMPTS_KEPT = 20
 """The last ones that have ended."""
@@ -75,8 +75,8 @@ class TransactionTotals:
     active: Mapping[int, Active] = field(default_factory=dict)
     lags: Mapping[str, int] = field(default_factory=dict)
     attempts: Counter[AttemptOutcome] = field(default_factory=Counter)
-    phases: dict[str, Histogram] = field(
-        default_factory=lambda: {phase: Histogram() for phase in (*Phase, COMPLETE)}
+    phases: dict[str, TimeHistogram] = field(
+        default_factory=lambda: {phase: TimeHistogram() for phase in (*Phase, COMPLETE)}
     )
     recent: deque[EndedAttempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     last_failure: str = ""

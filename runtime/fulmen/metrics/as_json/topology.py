@@ -25,7 +25,7 @@ from fulmen.engine.protocol.figures.statistics import (
     RESULTS_FAILED,
     TIMED_OUT,
     TRANSFERRED,
-    Histogram,
+    TimeHistogram,
     acker_name,
 )
 from fulmen.engine.protocol.summary import Resting
@@ -39,7 +39,7 @@ from fulmen.metrics.as_json.recent_tasks import RecentTasks
 from fulmen.metrics.as_json.transactions import transactions_json
 from fulmen.metrics.as_json.waits import waits_json
 from fulmen.metrics.families.topology import PHASES
-from fulmen.metrics.history import STEPS, Point
+from fulmen.metrics.history import STEPS, HistoryPoint
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -67,7 +67,7 @@ class TopologyJson:
 
     now: Snapshot
     before: Snapshot
-    points: Sequence[Point]
+    points: Sequence[HistoryPoint]
     tasks_of: str = ""
     step: int = STEPS[0]
 
@@ -323,7 +323,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _mean(histogram: Histogram) -> float | None:
+def _mean(histogram: TimeHistogram) -> float | None:
     return round(1000 * histogram.seconds / histogram.count, 4) if histogram.count else None
 
 

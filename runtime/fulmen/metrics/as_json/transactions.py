@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from fulmen.engine.batches.transactions import Active, GivenUp, Phase, shown_metadata
-from fulmen.engine.protocol.figures.statistics import Histogram
+from fulmen.engine.protocol.figures.statistics import TimeHistogram
 from fulmen.engine.totals.transaction_totals import (
     COMPLETE,
     AttemptOutcome,
@@ -54,7 +54,7 @@ def _mean(now: TransactionTotals, before: TransactionTotals, phase: str) -> floa
     after, earlier = now.phases[phase], before.phases[phase]
     n = after.count - earlier.count
     if not n:
-        earlier, n = Histogram(), after.count
+        earlier, n = TimeHistogram(), after.count
     return round(1000 * (after.seconds - earlier.seconds) / n, 3) if n else None
 
 

@@ -32,7 +32,7 @@ from fulmen.engine.protocol.figures.statistics import (
     REPLAYED,
     TIMED_OUT,
     TRANSFERRED,
-    Histogram,
+    TimeHistogram,
     acker_name,
 )
 from fulmen.engine.totals.failures import resting_by_component
@@ -111,7 +111,7 @@ def _histogram(
     name: str,
     documentation: str,
     labels: Sequence[str],
-    rows: Iterable[tuple[Sequence[str], Histogram]],
+    rows: Iterable[tuple[Sequence[str], TimeHistogram]],
 ) -> Metric:
     family = HistogramMetricFamily(
         f"fulmen_{name}_seconds", documentation, labels=("topology", *labels)

@@ -11,9 +11,9 @@ from fulmen.cli.display.served_figures import (
     ComponentView,
     ErrorView,
     FailureView,
+    ServedWorkers,
     TopologyView,
     TreesView,
-    WorkerCounts,
 )
 from fulmen.cli.display.wait_lines import (
     away_sentence,
@@ -107,7 +107,7 @@ def wait_findings(view: TopologyView) -> Iterator[Finding]:
     for why in dict.fromkeys(c.time.why for c in view.components if c.time and c.time.is_stuck):
         yield Finding(str(why), CURES["time"])
     yield from _ahead(view)
-    counts = view.worker_counts or WorkerCounts(wanted=0, present=0)
+    counts = view.worker_counts or ServedWorkers(wanted=0, present=0)
     if counts.present < counts.wanted:
         missing = counts.wanted - counts.present
         yield Finding(f"{missing} of {counts.wanted} workers are missing", CURES["missing"])

@@ -37,7 +37,7 @@ from fulmen.connectors.files.places.local import (
     UnreadableFile,
 )
 from fulmen.connectors.files.places.packed import unpacked
-from fulmen.connectors.files.positions import FoundFile, Key, Position, Progress
+from fulmen.connectors.files.positions import FileProgress, FoundFile, Key, Position
 
 _STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -351,7 +351,7 @@ class BucketFiles:
 
 def source_of(
     paths: Sequence[str],
-    progress: Progress,
+    progress: FileProgress,
     owns: Callable[[str], bool],
     is_whole: Callable[[str], bool],
     now: Callable[[], float],

@@ -24,10 +24,10 @@ from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.places.patterns import files_of, folder_named
 from fulmen.connectors.files.positions import (
     HEAD_BYTES,
+    FileProgress,
     FoundFile,
     Key,
     Position,
-    Progress,
     Whose,
 )
 from fulmen.errors import FulmenError
@@ -155,7 +155,7 @@ class LocalFiles:
     def __init__(
         self,
         patterns: Sequence[str],
-        progress: Progress,
+        progress: FileProgress,
         owns: Callable[[str], bool],
         is_whole: Callable[[str], bool],
         now: Callable[[], float],

@@ -34,10 +34,10 @@ from fulmen.connectors.files.places.local import (
 )
 from fulmen.connectors.files.positions import (
     PLACES,
+    FileProgress,
     FoundFile,
     Position,
     Positions,
-    Progress,
     UnfinishedFiles,
     message_id,
     place_of,
@@ -65,7 +65,7 @@ class FilesSpout(Spout):
     now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (files have the time of day)
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        self.progress = FileProgress()
 
     @abstractmethod
     def fields(self, options: Any) -> Sequence[str]:

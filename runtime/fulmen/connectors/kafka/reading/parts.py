@@ -1,8 +1,9 @@
 """What transactions have of the partitions of a topic, in one task of a transactional spout.
 
-What a transaction has of a partition is its metadata there, a `PartitionPart`: by it the same messages can
-be emitted again, and the next part begins where it ends. It counts its messages. Messages can only
-go, never come, between two offsets that were read once; so if there are as many, they are the same.
+What a transaction has of a partition is its metadata there, a `PartitionPart`: by it the same
+messages can be emitted again, and the next part begins where it ends. It counts its messages.
+Messages can only go, never come, between two offsets that were read once; so if there are as many,
+they are the same.
 
 A part also says how many partitions there were when the spout began with the topic. Those begin
 where the option `start` says; the ones that are added later begin at their first message.

@@ -126,7 +126,7 @@ def add_task(
     found[TASK_SECONDS] += seconds
 
 
-class Histogram:
+class TimeHistogram:
     """How many events took how long.
 
     Attributes:
@@ -150,15 +150,15 @@ class Histogram:
         self.counts[bucket] = self.counts.get(bucket, 0) + n
         self.seconds += seconds
 
-    def merge(self, other: Histogram) -> None:
+    def merge(self, other: TimeHistogram) -> None:
         """Add the events of `other`."""
         for bucket, n in other.counts.items():
             self.put(bucket, n, 0.0)
         self.seconds += other.seconds
 
-    def copy(self) -> Histogram:
+    def copy(self) -> TimeHistogram:
         """One that does not change with this."""
-        return Histogram(self.counts, self.seconds)
+        return TimeHistogram(self.counts, self.seconds)
 
     @property
     def count(self) -> int:
@@ -173,11 +173,11 @@ class Histogram:
             yield bound, seen
 
 
-class Times(dict[CountKey, Histogram]):
+class Times(dict[CountKey, TimeHistogram]):
     """Histograms by key, made as they are needed."""
 
-    def __missing__(self, key: CountKey) -> Histogram:
-        found = self[key] = Histogram()
+    def __missing__(self, key: CountKey) -> TimeHistogram:
+        found = self[key] = TimeHistogram()
         return found
 
     def add_chunks(self, times: ChunkTimes) -> None:
