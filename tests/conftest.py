@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import signal
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -229,3 +230,11 @@ def pytest_runtest_makereport():
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_make_collect_report():
     return fail_if_skipped((yield))
+
+
+@pytest.fixture(autouse=True)
+def _recursion_limit():
+    """Commands raise it for their process, which is that of the next tests here."""
+    limit = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(limit)
