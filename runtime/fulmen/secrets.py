@@ -20,6 +20,7 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, SupportsIndex
 from urllib.parse import quote, quote_plus, unquote
 
@@ -174,10 +175,10 @@ def _without_group(match: re.Match[str]) -> str:
 
 def _variants(value: str) -> Iterator[str]:
     """Texts that tell a value: in it, and as programs write it down."""
-    for part in _parts(value):
+    in_one_line = ((part, " ".join(part.split())) for part in _parts(value))  # as a client may say
+    for part in chain.from_iterable(in_one_line):
         if len(part) >= SHORTEST and not _PLAIN.fullmatch(part):
             yield part
-            yield " ".join(part.split())  # what a client says, in one line
             yield repr(part)[1:-1]
             yield json.dumps(part)[1:-1]
             yield json.dumps(part, ensure_ascii=False)[1:-1]

@@ -127,7 +127,7 @@ def test_a_message_of_which_no_field_is_left_is_an_empty_object():
     options = {"bootstrap.servers": "h:1", "topic": "t", "topicField": "x"}
     options = KafkaSinkOptions.model_validate(options | {"format": {"type": "json"}})
     encode = kafka_sink._Encoder(options, FIELDS, options.format.make(), None).encode
-    assert encode(["orders"]) == kafka_sink.Row("orders", b"{}")
+    assert encode(["orders"]) == kafka_sink.ProducedRow("orders", b"{}")
 
 
 @pytest.mark.parametrize("away", [ServiceUnavailable("Registry", "x"), ConnectionError("x")])

@@ -56,6 +56,10 @@ def test_a_window_is_in_the_one_that_it_is_a_part_of(partial):
     ]
 
 
+def test_what_is_counted_in_the_batch_that_ends_its_window_is_emitted():
+    assert behind("window_last", aggregates={"n": "count"}) == [("a", 0, 10 * MINUTE, 2)]
+
+
 def test_a_join_has_it_with_what_else_is_of_that_time():
     rows = behind("window_last", WindowJoin)
     assert {row[2:] for row in rows} == {(0, 10 * MINUTE)}

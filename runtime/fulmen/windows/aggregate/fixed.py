@@ -111,7 +111,7 @@ class FixedWindows(Windows):
             are_all = all(is_near)
             near = keys if are_all else list(compress(keys, is_near))
             for span in self._here:
-                self._counted.setdefault(span, Counter()).update(near)
+                self._brought(span).update(near)
             if are_all:
                 return ()
             is_far = list(map(not_, is_near))
@@ -132,13 +132,27 @@ class FixedWindows(Windows):
         """Count so many tuples in those of some windows that have not ended. Gives the others."""
         ended = [span for span in spans if self.is_past(span[1])]
         for span in spans[len(ended) :]:  # those that end first are first
-            self._counted.setdefault(span, Counter())[plain] += number
+            self._brought(span)[plain] += number
         return ended
+
+    def _brought(self, span: Span) -> Counter[Any]:
+        """What the batch has brought to a window, which has a timer from its first tuple on.
+
+        The window may end in the same batch: what is in front of it ended there.
+        """
+        counted = self._counted.setdefault(span, Counter())
+        if not counted:
+            if not self.open.get(span):
+                self._timers.set(span, span[1] + self._wait)  # for all its keys
+            self.emit_later(span)
+        return counted
 
     def _add_up(self) -> None:
         """Add what was counted to what is kept."""
         for span, counted in self._counted.items():
-            windows = self._window(span)
+            if not counted:
+                continue
+            windows = self.open.setdefault(span, {})
             if not windows:
                 windows.update(counted)
             else:
@@ -149,7 +163,6 @@ class FixedWindows(Windows):
                     else:  # it was emitted before
                         windows[plain] = kept[0] + number, _changed(kept[1])
             self._changed[span] = counted
-            self.emit_later(span)
         self._counted = {}
 
     @override
@@ -218,7 +231,7 @@ class FixedWindows(Windows):
         for span, _, keys in found.parts:
             numbers = np.bincount(keys.codes, minlength=len(keys.values)).tolist()
             brought = dict(zip(keys.values, numbers, strict=True))
-            self._counted.setdefault(span, Counter()).update(brought)
+            self._brought(span).update(brought)
         return found.left
 
     def _window(self, span: Span) -> dict[Any, Any]:

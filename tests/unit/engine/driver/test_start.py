@@ -123,7 +123,7 @@ def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     driver = make_driver(builder).start()
     workers = SimpleNamespace(alive=lambda: ())
     started = SimpleNamespace(workers=workers, start=lambda: None, close=lambda: None)
-    monkeypatch.setattr(jobs, "Session", lambda settings: started)
+    monkeypatch.setattr(jobs, "RunningSpark", lambda settings: started)
     with pytest.raises(FulmenError, match="the workers that had started are gone again"):
         LocalSparkJobs(1, {}, None, tmp_path / "log").start(driver.placed)
     driver.close()
