@@ -202,8 +202,10 @@ def jvm_of(pid):
 
 
 def test_a_second_control_c_stops_at_once(terminal, tmp_path):
-    hanging = terminal("run", write_letters(tmp_path, {**ENDLESS, "hang_at": 3000}))
-    hanging.wait_for(r"trees acked [^ ]*[1-9]", SECONDS)
+    config = {**ENDLESS, "hang_at": 3000, "hangs": str(tmp_path / "hangs")}
+    hanging = terminal("run", write_letters(tmp_path, config))
+    while not (tmp_path / "hangs").exists():
+        assert hanging._read(0.1), hanging.output
     hanging.press()
     hanging.wait_for("draining", SECONDS)
     hanging.press()

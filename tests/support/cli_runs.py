@@ -75,7 +75,8 @@ class Count(BasicBolt):
         if self.seen == self.conf.get("exit_at"):
             raise SystemExit(3)
         if self.seen == self.conf.get("hang_at"):
-            time.sleep(3600)
+            with open(self.conf["hangs"], "w"):
+                time.sleep(3600)
         letter = tup["letter"]
         self.state[letter] = self.state.get(letter, 0) + 1
 '''
