@@ -36,10 +36,8 @@ def context(options, fields=FIELDS, tasks=1):
 
 
 def prepared(sink, fields=FIELDS, **options):
-    """A sink that was made anew. What it would write to a checkpoint must not have its DSN."""
+    """A sink that was made anew."""
     sink.prepare({}, context(sink.config_model(**options), fields))
-    durable = {name: value for name, value in vars(sink).items() if name not in sink.transient}
-    assert durable == {"has_table": True}
     return sink
 
 

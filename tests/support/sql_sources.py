@@ -109,8 +109,7 @@ class Task:
             self.restore()
             return
         self.pending, self.acked, self.number = pending, acked, self.number + 1
-        transient = {*self.spout.transient, "state", "collector", "now"}
-        fields = {name: v for name, v in vars(self.spout).items() if name not in transient}
+        fields = {name: getattr(self.spout, name) for name in self.spout.durable}
         self.checkpoint = pickle.dumps((fields, dict(self.spout.state)))
 
     def until_exhausted(self, most=200, **how):

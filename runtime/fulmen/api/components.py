@@ -73,6 +73,8 @@ class Component(ABC):
         outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream
             names to fields, or to a `Stream`, which may be direct; or one `Stream`, of `default`.
         transient: Names of fields that are not to be written to the checkpoint, such as caches.
+        durable: Of Fulmen's own classes: the only ones of their fields that are written to the
+            checkpoint. None: all are that can be pickled and are not `transient`.
         config_model: A pydantic model of the component's `config` in the topology's file, without
             the topology's own. Every mistake is found before the topology runs. `open` and
             `prepare` get the validated model as `context.options`. None: any `config` will do.
@@ -80,6 +82,7 @@ class Component(ABC):
 
     outputs: ClassVar[Outputs] = ()
     transient: ClassVar[Sequence[str]] = ()
+    durable: ClassVar[Sequence[str] | None] = None
     config_model: ClassVar[type[BaseModel] | None] = None
 
     @cached_property

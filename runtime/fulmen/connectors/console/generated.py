@@ -6,7 +6,7 @@ import hashlib
 import string
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -42,7 +42,7 @@ class ClockSpout(Spout):
     backoff = True
     outputs: ClassVar[Any] = ("number", "time")
     config_model = ClockOptions
-    transient: ClassVar[Sequence[str]] = ("_options", "_collector", "_is_mine", "_next", "clock")
+    durable = ("number", "again")
     now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (it is what is emitted)
 
     def __init__(self) -> None:
@@ -188,9 +188,7 @@ class GeneratorSpout(Spout):
 
     backoff = True
     config_model = GeneratorOptions
-    transient: ClassVar[Sequence[str]] = (
-        "_options", "_collector", "_index", "_tasks", "_started", "_sent", "clock",
-    )  # fmt: skip
+    durable = ("made", "again")
 
     def __init__(self) -> None:
         self.made = 0

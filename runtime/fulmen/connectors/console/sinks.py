@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from rich import box
@@ -43,7 +43,7 @@ class StdoutSink(Sink):
 
     config_model = StdoutOptions
     prints = True
-    transient: ClassVar[Sequence[str]] = ("_options",)
+    durable = ()
     appends = True
 
     @override
@@ -97,7 +97,7 @@ class TableSink(Sink):
 
     config_model = TableOptions
     prints = True
-    transient: ClassVar[Sequence[str]] = ("_options", "_table", "_fields", "_printed", "_is_new")
+    durable = ()
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:

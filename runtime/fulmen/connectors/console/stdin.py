@@ -6,8 +6,8 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, ClassVar
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 from typing_extensions import override
 
@@ -78,10 +78,7 @@ class StdinSpout(Spout):
     pinned = True
     backoff = True
     config_model = StdinOptions
-    transient: ClassVar[Sequence[str]] = (
-        "_collector", "_format", "_lines", "_is_mine", "_skips_blank",
-        "_encoding",
-    )  # fmt: skip
+    durable = ("number", "again")
 
     def __init__(self) -> None:
         self.number = 0

@@ -52,13 +52,7 @@ class FileSink(Sink):
 
     config_model = FileSinkOptions
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
-    transient: ClassVar[Sequence[str]] = (
-        "_context",
-        "_options",
-        "_content",
-        "_place",
-        "_has_looked",
-    )
+    durable = ()
 
     appends = True
 
@@ -155,9 +149,7 @@ class RollingFileSink(Bolt):
     """
 
     config_model = RollingFileSinkOptions
-    transient: ClassVar[Sequence[str]] = (
-        "_context", "_options", "_content", "_place", "_collector", "_rows", "_encoders",
-    )  # fmt: skip
+    durable = ("first", "end", "size", "since", "fields", "full")
     wait_seconds: ClassVar[float] = 5.0
     now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows outlive processes)
 

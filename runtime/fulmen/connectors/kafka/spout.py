@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -69,11 +69,7 @@ class KafkaSpout(Spout):
     backoff = True
     parts_end = False
     config_model = KafkaSpoutOptions
-    transient: ClassVar[Sequence[str]] = (
-        *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
-        *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_collector"),
-        *("_context", "_lag_at", "_behind", "_fetched", "_ends", "_begun", "_traceparents"),
-    )
+    durable = ("positions", "topic_id")
 
     def __init__(self) -> None:
         self.positions: dict[int, int] = {}

@@ -88,10 +88,7 @@ class PostgresQueueSpout(Spout):
 
     backoff = True
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
-    transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
-        *("_options", "_queue", "_rows", "_gone", "_due", "_renewed", "_retry", "_is_new"),
-        *("_is_empty", "_is_named", "_label", "_lag_due", "_context", "_times"),
-    )
+    durable = ("name", "acked", "failed")
     now: Callable[[], float] = time.monotonic
     today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows have the time of day)
     _options: PostgresQueueOptions

@@ -49,16 +49,7 @@ class RabbitSink(Sink):
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once",)
     config_model: ClassVar[type[Options]] = RabbitSinkOptions
-    transient: ClassVar[Sequence[str]] = (
-        "_context",
-        "_options",
-        "_broker",
-        "_publisher",
-        "_templates",
-        "_fields",
-        "_encode",
-        "_format",
-    )
+    durable = ("identity",)
 
     def __init__(self) -> None:
         self.identity = ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -58,19 +58,7 @@ class RabbitSpout(Spout):
     pinned = True
     backoff = True
     config_model: ClassVar[type[Options]] = RabbitSpoutOptions
-    transient: ClassVar[Sequence[str]] = (  # a password must not be in a checkpoint
-        "collector",
-        "_options",
-        "_broker",
-        "_consumer",
-        "_held",
-        "_again",
-        "_remembered",
-        "_not_before",
-        "_formatter",
-        "_context",
-        "_lag_at",
-    )
+    durable = ("ended", "sequence")
     now = staticmethod(time.monotonic)
 
     def __init__(self) -> None:

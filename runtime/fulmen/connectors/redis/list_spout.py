@@ -25,15 +25,6 @@ class RedisListSpout(RedisSource[bytes]):
     """
 
     config_model: ClassVar[type[Options]] = ListSpoutOptions
-    transient: ClassVar[Sequence[str]] = (
-        *RedisSource.transient,
-        "_formatter",
-        "_processing",
-        "_index",
-        "_tasks",
-        "_take",
-        "_adopt",
-    )
 
     @override
     def outputs_for(self, options: ListSpoutOptions) -> Outputs:

@@ -39,10 +39,7 @@ class RedisSink(Sink):
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     config_model: ClassVar[type[Options]] = RedisSinkOptions
-    transient: ClassVar[Sequence[str]] = (
-        *("_options", "_server", "_script", "_may_use", "_fields", "_command", "_is_cluster"),
-        *("_may_run", "_deletes"),
-    )
+    durable = ()
     _deletes: bool | None
 
     @override

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Spout
@@ -34,18 +34,7 @@ class RedisSource(Spout, Generic[M]):
     """A source whose messages have ids, and which keeps them until they are acked."""
 
     backoff = True
-    transient: ClassVar[Sequence[str]] = (  # a password must not be in a checkpoint
-        "collector",
-        "_options",
-        "_server",
-        "_read",
-        "_fetched",
-        "_lost",
-        "_look_at",
-        "_lag_at",
-        "_context",
-        "_is_active",
-    )
+    durable = ("failed", "acked")
     now = staticmethod(time.monotonic)
 
     def __init__(self) -> None:

@@ -36,15 +36,6 @@ class RedisStreamSpout(RedisSource[Entry]):
     """
 
     config_model: ClassVar[type[Options]] = StreamSpoutOptions
-    transient: ClassVar[Sequence[str]] = (
-        *RedisSource.transient,
-        "_consumer",
-        "_consumers",
-        "_formatter",
-        "_has_group",
-        "_read_new",
-        "_create",
-    )
 
     @override
     def outputs_for(self, options: StreamSpoutOptions) -> Outputs:

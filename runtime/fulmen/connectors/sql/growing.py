@@ -86,16 +86,7 @@ class GrowingSpout(Spout):
     """Emits the rows of a table or query in the order of a growing column."""
 
     backoff = True
-    transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
-        "_options",
-        "_table",
-        "_rows",
-        "_seen",
-        "_due",
-        "_lag_due",
-        "_is_at_end",
-        "_context",
-    )
+    durable = ("position", "emitted", "failed", "blocks", "without_place")
     now: Callable[[], float] = time.monotonic
     today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows have the time of day)
     _options: GrowingOptions

@@ -89,14 +89,7 @@ class SqlSink(Sink):
     """Writes each row of a batch to a table, all in one transaction."""
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
-    transient: ClassVar[Sequence[str]] = (
-        "_mode",
-        "_table",
-        "_fields",
-        "_names",
-        "_key",
-        "_deleted",
-    )  # a DSN must not be in a checkpoint
+    durable = ("has_table",)
     _mode: str
     _table: Table
     _fields: tuple[str, ...]

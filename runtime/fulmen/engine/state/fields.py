@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from fulmen import secrets
@@ -52,7 +54,7 @@ class Fields:
         self._instance = instance
         self._parts = {**injected, INSTANCE: instance}
         self._names = {id(x): name for name, x in self._parts.items()}
-        self._transient = {"state", *type(instance).transient}
+        self._is_left_out = _left_out(type(instance))
         self._unpicklable: dict[str, Any] = {}  # that field's value: another one is tried again
         self._initial: dict[str, bytes] = {}
         self._passing: set[str] = set()
@@ -71,7 +73,7 @@ class Fields:
             {
                 name: value
                 for name, value in self._instance.__dict__.items()
-                if name not in self._transient
+                if not self._is_left_out(name)
                 and id(value) not in self._names
                 and not isinstance(value, Metric)
                 and not (name in left_out and left_out[name] is value)
@@ -90,8 +92,11 @@ class Fields:
         self._initial = _interned(initial)
         self._last = mark(record)
         changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
-        left_out = changed | self._transient  # it may be so since this version of the class
-        fields = {name: value for name, value in fields.items() if name not in left_out}
+        fields = {
+            name: value
+            for name, value in fields.items()  # of another version of the class, perhaps
+            if name not in changed and not self._is_left_out(name)
+        }
         self._instance.__dict__.update(fields)
         return {name: (value, self._digest(value)) for name, value in fields.items()}
 
@@ -214,6 +219,22 @@ class Fields:
                         " open(), keep what it is made from in a field that can be pickled, or name"
                         " it in `transient`"
                     )
+
+
+@lru_cache(maxsize=1024)
+def _left_out(cls: type[Component]) -> Callable[[str], bool]:
+    """Whether a field is not kept, by what its class declares."""
+    transient = {"state", *cls.transient}
+    if cls.durable is None:
+        return transient.__contains__
+    durable = {*cls.durable} - transient
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("fulmen.")]
+    if cls in ours:
+        return lambda name: name not in durable
+    # an author has derived from it: his own fields are kept as those of any class of his
+    code = [f.__code__ for base in ours for f in vars(base).values() if inspect.isfunction(f)]
+    left_out = transient.union(*(one.co_names for one in code)) - durable
+    return left_out.__contains__
 
 
 def _interned(by_name: Mapping[str, V]) -> dict[str, V]:

@@ -54,11 +54,7 @@ class FilesSpout(Spout):
     """A spout that reads files. What a message is, those derived from it say."""
 
     backoff = True
-    transient: ClassVar[Sequence[str]] = (
-        "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_rests",
-        "_polled_at", "_retry_at", "_has_rested", "_lag", "_troubles", "_found", "_looks_again",
-        "_troubled", "_age_at",
-    )  # fmt: skip
+    durable = ("progress",)
     options: Any
     unit: ClassVar[str] = "byte"
     """What places in files are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import Any
 
 from typing_extensions import override
 
@@ -47,9 +47,6 @@ class FileSpout(FilesSpout):
     """
 
     config_model = FileSpoutOptions
-    transient: ClassVar[Sequence[str]] = (
-        *FilesSpout.transient, "_records", "_kept", "_second", "_is_over", "_quotes", "_spaces",
-    )  # fmt: skip
     options: FileSpoutOptions
 
     @override

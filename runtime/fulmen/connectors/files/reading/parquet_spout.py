@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 from typing_extensions import override
@@ -43,9 +43,6 @@ class ParquetSpout(FilesSpout, ArrowSpout):
 
     config_model = ParquetSpoutOptions
     unit = "row"
-    transient: ClassVar[Sequence[str]] = (
-        *FilesSpout.transient, "_batches", "_kept", "_recent", "_most", "_group_end",
-    )  # fmt: skip
     options: ParquetSpoutOptions
 
     @override

@@ -48,10 +48,7 @@ class KafkaSink(Sink):
 
     config_model = KafkaSinkOptions
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
-    transient: ClassVar[Sequence[str]] = (
-        *("_options", "_brokers", "_deliveries", "_transactions", "_encoders"),
-        *("_format", "_key_format", "_is_compacted"),
-    )
+    durable = ()
     _is_compacted: bool | None
 
     @override
