@@ -352,13 +352,26 @@ class StoredMap(TransactionalMap):
             "Call update or put once in finish_batch, with all partials of the transaction.",
         )
 
+    def stored_key(self, key: Any) -> Raw:
+        """A key as the store has it.
+
+        Raises:
+            StoreRefused: The map takes no such key.
+        """
+        raw = self._raw_key(key)
+        self._refuse_long({raw: key})
+        return raw
+
+    def _raw_key(self, key: Any) -> Raw:
+        try:
+            return self._encode_key(key)
+        except DoesNotFit as error:
+            raise StoreRefused(self.where, f"a key: {error}") from None
+
     def _raw_keys(self, keys: Iterable[Any]) -> dict[Raw, Any]:
         by_raw: dict[Raw, Any] = {}
         for key in keys:
-            try:
-                raw = self._encode_key(key)
-            except DoesNotFit as error:
-                raise StoreRefused(self.where, f"a key: {error}") from None
+            raw = self._raw_key(key)
             if by_raw.setdefault(raw, key) != key:
                 self.refuse(f"the keys {by_raw[raw]!r} and {key!r} are one and the same there")
         return by_raw

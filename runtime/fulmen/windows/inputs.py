@@ -23,8 +23,10 @@ from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, BeyondDatesError, EventTimeError, FulmenError, repr_of
+from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.options import FIXED
 from fulmen.windows.spans import Span, Spans, datetime_of
+from fulmen.windows.wanted import wanted
 
 LATE = TOO_LATE
 """The stream of what comes too late."""
@@ -35,6 +37,8 @@ MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
 TIMES = {"time", "left.time", "right.time", "timestampField"}
 """The options that name a field with the event time."""
+NO_NUMBERS = NO_TIMES | {"string", "timestamp"}
+"""Types of fields of which no value is a number."""
 KEYS = {"key", "left.key", "right.key", "id"}
 """The options that name fields of a key."""
 
@@ -123,6 +127,34 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | 
                 f"{where}: {field!r} may be any JSON: a tuple fails where it is a list or a"
                 " mapping, which is not hashable"
             )
+
+
+def aggregated_fields(
+    aggregates: Mapping[str, str],
+    own: Mapping[str, type[Aggregation]],
+    needed: dict[str, str],
+    stream: Stream,
+) -> Iterator[str | Warning]:
+    """What is wrong about an input of aggregates.
+
+    Args:
+        aggregates: Name -> what it is.
+        own: More aggregations than the built-in ones.
+        needed: Field -> the option that names it, of those for something else.
+        stream: What the input has.
+    """
+    for name, text in aggregates.items():
+        found = wanted(text, own)
+        for field in (found.field, found.by):
+            if field is not None:
+                needed.setdefault(field, f"aggregates.{name}")
+        kind = stream.types.get(found.field or "", "")
+        if found.aggregation.numbers and kind in NO_NUMBERS:
+            yield (
+                f"aggregates.{name}: {found.field!r} is a {kind}, but must be a number. Declare it"
+                f" as one where it is read, as in fields: {{{found.field}: float64}}"
+            )
+    yield from missing_fields(needed, stream)
 
 
 def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:

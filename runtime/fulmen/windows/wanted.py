@@ -61,6 +61,14 @@ class WantedAggregate(NamedTuple):
     by: str | None = None
 
 
+def result_types(
+    aggregates: Mapping[str, str], own: Mapping[str, type[Aggregation]]
+) -> dict[str, str]:
+    """The types of results, by their names, as far as they are known."""
+    kinds = {name: wanted(text, own).aggregation.type for name, text in aggregates.items()}
+    return {name: kind for name, kind in kinds.items() if kind}
+
+
 def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     """What a text asks for.
 

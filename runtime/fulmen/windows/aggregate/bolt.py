@@ -15,7 +15,7 @@ from fulmen.api.combiner import COMBINED, Combiner
 from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import NO_TIMES, TimeReader, milliseconds
+from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.counted import CountedWindows
@@ -29,9 +29,9 @@ from fulmen.windows.inputs import (
     LATE,
     Lateness,
     NoEdgesError,
+    aggregated_fields,
     are_plain,
     key_of,
-    missing_fields,
     needless_ttl,
     open_windows_gauge,
     time_named,
@@ -39,15 +39,13 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
-from fulmen.windows.wanted import WantedAggregate, wanted
+from fulmen.windows.wanted import result_types, wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW = 32
 """So many tuples are dealt with one by one: that is faster then."""
-NO_NUMBERS = NO_TIMES | {"string", "timestamp"}
-"""Types of fields of which no value is a number."""
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -95,10 +93,7 @@ class Aggregate(ChunkBolt):
 
     @override
     def outputs_for(self, options: AggregateOptions) -> Outputs:
-        types = dict.fromkeys(FIXED, "timestamp")
-        for name, text in options.aggregates.items():
-            if kind := wanted(text, self.own).aggregation.type:
-                types[name] = kind
+        types = dict.fromkeys(FIXED, "timestamp") | result_types(options.aggregates, self.own)
         names = (*options.key, *FIXED, *options.aggregates, *options.pane_fields)
         return {"default": Stream(names, types=types), LATE: Stream(LATE_FIELDS)}
 
@@ -125,13 +120,7 @@ class Aggregate(ChunkBolt):
                 "time is missing: name the field with the event time, or declare eventTime of what"
                 " emits this input"
             )
-        for name, text in options.aggregates.items():
-            found = wanted(text, self.own)
-            for field in (found.field, found.by):
-                if field is not None:
-                    needed.setdefault(field, f"aggregates.{name}")
-            yield from no_numbers(name, found, stream)
-        yield from missing_fields(needed, stream)
+        yield from aggregated_fields(options.aggregates, self.own, needed, stream)
 
     @override
     @classmethod
@@ -366,13 +355,3 @@ class Aggregate(ChunkBolt):
                 self._windows.emit_early(key, collector)
         elif key[0] != EARLY or self._options.emit_every is not None:  # else it is of a run before
             self._windows.on_timer(key, int(at), collector)
-
-
-def no_numbers(name: str, found: WantedAggregate, stream: Stream) -> Iterator[str]:
-    """A field that is declared as something else than the numbers that its aggregate needs."""
-    kind = stream.types.get(found.field or "", "")
-    if found.aggregation.numbers and kind in NO_NUMBERS:
-        yield (
-            f"aggregates.{name}: {found.field!r} is a {kind}, but must be a number. Declare it as"
-            f" one where it is read, as in fields: {{{found.field}: float64}}"
-        )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
@@ -13,31 +13,27 @@ from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
-from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
+from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
 from fulmen.errors import repr_of
-from fulmen.windows.aggregate.bolt import no_numbers
-from fulmen.windows.aggregate.kept import Aggregates, Places
-from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.aggregate.kept import Aggregates
 from fulmen.windows.inputs import (
     LATE,
     NoEdgesError,
-    key_of,
     late_counter,
-    missing_fields,
     spans_of,
     time_of,
 )
 from fulmen.windows.options import CountWindow
 from fulmen.windows.spans import Span, datetime_of
+from fulmen.windows.transactions.grouped import ERRORS, GroupedBolt, Key, row_of
 from fulmen.windows.transactions.options import (
     ATTEMPT,
     TransactionAggregateOptions,
     TransactionWindow,
 )
-from fulmen.windows.wanted import wanted
+from fulmen.windows.wanted import result_types
 
-Key = tuple[Any, ...]
 Kept = list[Any]
 State = MutableMapping[Any, Any]
 LATE_FIELDS = (ATTEMPT, "values", "time")
@@ -218,7 +214,7 @@ class Timed(TransactionWindows):
         self._first = min((end for end, _, _ in places if end > until), default=None)
 
 
-class TransactionAggregate(BatchBolt):
+class TransactionAggregate(GroupedBolt):
     """Counts, sums and more of what transactions bring, by key: `TransactionAggregateOptions`.
 
     It emits, on the stream `default`, the attempt as `tx`, the values of `key`, of windows by time
@@ -226,37 +222,19 @@ class TransactionAggregate(BatchBolt):
     for each key of a transaction. With one, when the window is full or has ended: what is open is
     kept in `self.state`.
 
-    What comes too late for its windows is on the stream `late`.
+    What comes too late for its windows is on the stream `late`; what can't be aggregated, on
+    `errors`.
     """
 
     config_model = TransactionAggregateOptions
-    own: ClassVar[Mapping[str, type[Aggregation]]] = {}
-    """Aggregations of a derived class, by the names that `aggregates` calls them."""
 
     @override
     def outputs_for(self, options: TransactionAggregateOptions) -> Outputs:
         types = dict.fromkeys(options.fixed, "timestamp")
-        for name, text in options.aggregates.items():
-            if kind := wanted(text, self.own).aggregation.type:
-                types[name] = kind
+        types |= result_types(options.aggregates, self.own)
         names = (ATTEMPT, *options.key, *options.fixed, *options.aggregates)
-        default = Stream(names, types=types)
-        return {"default": default, LATE: LATE_FIELDS} if options.has_times else default
-
-    @override
-    def check_input(
-        self, options: TransactionAggregateOptions, stream: Stream
-    ) -> Iterable[str | Warning]:
-        needed = dict.fromkeys(options.key, "key")
-        if options.time is not None:
-            needed[options.time] = "time"
-        return aggregates_of(options.aggregates, self.own, needed, stream)
-
-    @override
-    def grouping_key(
-        self, options: TransactionAggregateOptions, source: tuple[str, str]
-    ) -> Sequence[str]:
-        return options.key
+        late = {LATE: LATE_FIELDS} if options.has_times else {}
+        return {"default": Stream(names, types=types), **late, **ERRORS}
 
     def keeps_state(self, options: TransactionAggregateOptions | None) -> bool:
         """Whether later transactions depend on what came before."""
@@ -270,13 +248,10 @@ class TransactionAggregate(BatchBolt):
         collector: BatchOutputCollector,
         attempt: TransactionAttempt,
     ) -> None:
-        options: TransactionAggregateOptions = context.options
-        self._options, self._collector, self._attempt = options, collector, attempt
-        self._aggregates = Aggregates([wanted(t, self.own) for t in options.aggregates.values()])
-        self._places: dict[tuple[str, str], Places] = {}
-        self._reader = options.reader()
-        self._windows = self._windows_for(options.window)
-        if options.has_times:
+        super().prepare(conf, context, collector, attempt)
+        self._reader = self._options.reader()
+        self._windows = self._windows_for(self._options.window)
+        if self._options.has_times:
             self._late = late_counter(context)
 
     def _windows_for(self, window: Any) -> TransactionWindows:
@@ -290,49 +265,19 @@ class TransactionAggregate(BatchBolt):
         return kind(self._options, self._aggregates, self.state, self._attempt)
 
     @override
-    def execute(self, tup: Tuple) -> None:
-        options, where = self._options, (tup.component, tup.stream)
-        places = self._places.get(where)
-        if places is None:
-            places = self._places[where] = self._aggregates.places(tup.fields)
-        values = self._aggregates.values(tup.values, places)
-        key = key_of(tup, options.key)
-        time = 0 if options.time is None else time_of(tup, options.time, self._reader)
+    def _add(self, key: Key, values: Sequence[Any], tup: Tuple) -> None:
+        field = self._options.time
         try:
+            time = 0 if field is None else time_of(tup, field, self._reader)
             if self._windows.add(AggregatedTuple(key, values, time)):
                 return
             at = datetime_of(time)
         except NoEdgesError:
             at = None
         self._late.inc()
-        row = {name: tup[name] for name in tup.fields[1:]}
-        self._collector.emit([self._attempt, row, at], LATE)
+        self._collector.emit([self._attempt, row_of(tup), at], LATE)
 
     @override
     def finish_batch(self) -> None:
         for row in self._windows.end():
             self._collector.emit([self._attempt, *row])
-
-
-def aggregates_of(
-    aggregates: Mapping[str, str],
-    own: Mapping[str, type[Aggregation]],
-    needed: dict[str, str],
-    stream: Stream,
-) -> list[str | Warning]:
-    """What is wrong about an input of aggregates.
-
-    Args:
-        aggregates: Name -> what it is.
-        own: More aggregations than the built-in ones.
-        needed: Field -> the option that names it, of those for something else.
-        stream: What the input has.
-    """
-    told: list[str | Warning] = []
-    for name, text in aggregates.items():
-        found = wanted(text, own)
-        for field in (found.field, found.by):
-            if field is not None:
-                needed.setdefault(field, f"aggregates.{name}")
-        told += no_numbers(name, found, stream)
-    return [*told, *missing_fields(needed, stream)]

@@ -40,7 +40,7 @@ Window = Annotated[
 ]
 
 
-class _Grouped(TimedOptions):
+class GroupedOptions(TimedOptions):
     """What aggregates have in common."""
 
     key: tuple[Name, ...] = ()
@@ -50,7 +50,7 @@ class _Grouped(TimedOptions):
     """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`."""
 
 
-class TransactionAggregateOptions(_Grouped):
+class TransactionAggregateOptions(GroupedOptions):
     """The `config` of a `TransactionAggregate`."""
 
     window: Window | None = None
@@ -91,7 +91,7 @@ class TransactionDeduplicateOptions(Options):
     """For so many transactions an id is remembered, that which has brought it included."""
 
 
-class PersistentAggregateOptions(_Grouped):
+class PersistentAggregateOptions(GroupedOptions):
     """The `config` of a `PersistentAggregate`."""
 
     store: Literal["sqlite", "postgres", "redis"]

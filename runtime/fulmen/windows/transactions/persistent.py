@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from typing_extensions import override
 
-from fulmen.api.components import Outputs
+from fulmen.api.components import FailedException, Outputs
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import Stream
 from fulmen.api.transactions import (
-    BatchBolt,
     BatchOutputCollector,
     Committer,
     TransactionAttempt,
 )
 from fulmen.api.tuples import Tuple
-from fulmen.transactional import PostgresMap, RedisMap, SqliteMap
-from fulmen.windows.aggregate.kept import Aggregates, Places
-from fulmen.windows.aggregations import Aggregation
-from fulmen.windows.inputs import key_of
-from fulmen.windows.transactions.aggregate import aggregates_of
+from fulmen.transactional import PostgresMap, RedisMap, SqliteMap, StoreRefused
+from fulmen.windows.transactions.grouped import ERRORS, GroupedBolt, Key
 from fulmen.windows.transactions.options import ATTEMPT, PersistentAggregateOptions
-from fulmen.windows.wanted import wanted
 
 MAPS: Mapping[str, Callable[..., Any]] = {
     "sqlite": SqliteMap,
@@ -32,39 +26,24 @@ MAPS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class PersistentAggregate(BatchBolt, Committer):
+class PersistentAggregate(GroupedBolt, Committer):
     """Counts, sums, least and greatest values by key, in a map: `PersistentAggregateOptions`.
 
     A transaction's part is aggregated first, so that each key is one row to write. The key of the
     map is the value of the field of `key`, or a list of several. Its value is the result, or an
     object with the results of several aggregates.
 
-    It emits the attempt as `tx`, the fields of `key`, and the new values of `aggregates`.
+    It emits the attempt as `tx`, the fields of `key`, and the new values of `aggregates`. Rows with
+    a key that the map can't take, and those that can't be aggregated, are on the stream `errors`.
     """
 
     config_model = PersistentAggregateOptions
-    own: ClassVar[Mapping[str, type[Aggregation]]] = {}
-    """None: what a store is to keep is a plain value."""
     options_of_map = ("store", "at", "map")
     """Which map it writes to: `validate` refuses one of two bolts."""
 
     @override
     def outputs_for(self, options: PersistentAggregateOptions) -> Outputs:
-        return (ATTEMPT, *options.key, *options.aggregates)
-
-    @override
-    def check_input(
-        self, options: PersistentAggregateOptions, stream: Stream
-    ) -> Iterable[str | Warning]:
-        return aggregates_of(
-            options.aggregates, self.own, dict.fromkeys(options.key, "key"), stream
-        )
-
-    @override
-    def grouping_key(
-        self, options: PersistentAggregateOptions, source: tuple[str, str]
-    ) -> Sequence[str]:
-        return options.key
+        return {"default": (ATTEMPT, *options.key, *options.aggregates), **ERRORS}
 
     @override
     def prepare(
@@ -74,11 +53,10 @@ class PersistentAggregate(BatchBolt, Committer):
         collector: BatchOutputCollector,
         attempt: TransactionAttempt,
     ) -> None:
+        super().prepare(conf, context, collector, attempt)
         options: PersistentAggregateOptions = context.options
-        self._options, self._collector, self._attempt = options, collector, attempt
-        self._aggregates = Aggregates([wanted(t, self.own) for t in options.aggregates.values()])
-        self._groups: dict[tuple[Any, ...], list[Any]] = {}
-        self._places: dict[tuple[str, str], Places] = {}
+        self._groups: dict[Key, list[Any]] = {}
+        self._keys: dict[Any, Key] = {}
         self._map = MAPS[options.store](
             options.at,
             options.map,
@@ -89,21 +67,34 @@ class PersistentAggregate(BatchBolt, Committer):
         )
 
     @override
-    def execute(self, tup: Tuple) -> None:
-        where = tup.component, tup.stream
-        places = self._places.get(where)
-        if places is None:
-            places = self._places[where] = self._aggregates.places(tup.fields)
-        values = self._aggregates.values(tup.values, places)
-        key = key_of(tup, self._options.key)
-        if (kept := self._groups.get(key)) is None:
-            kept = self._groups[key] = self._aggregates.new()
+    def _add(self, key: Key, values: Sequence[Any], tup: Tuple) -> None:
+        kept = self._groups.get(key)
+        if kept is None:
+            kept = self._new(key)
         self._aggregates.add([kept], values, 0)
+
+    def _new(self, key: Key) -> list[Any]:
+        """What is kept of a key that has not come before, nor one that is the same to the map.
+
+        Raises:
+            FailedException: The map takes no such key.
+        """
+        try:
+            stored = self._map.stored_key(self._of_map(key))
+        except StoreRefused as error:
+            raise FailedException(str(error)) from None
+        first = self._keys.setdefault(stored, key)
+        kept = self._groups.get(first)
+        self._groups[key] = found = self._aggregates.new() if kept is None else kept
+        return found
+
+    def _of_map(self, key: Key) -> Any:
+        return key[0] if len(key) == 1 else key
 
     @override
     def finish_batch(self) -> None:
         is_one = len(self._options.key) == 1
-        partials = {key[0] if is_one else key: kept for key, kept in self._groups.items()}
+        partials = {self._of_map(key): self._groups[key] for key in self._keys.values()}
         names = [*self._options.aggregates]
         for key, value in self._map.update(self._attempt, partials, self._combined).items():
             of_key = [key] if is_one else key

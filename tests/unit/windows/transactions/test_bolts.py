@@ -166,6 +166,34 @@ def test_group_by_aggregate_and_persistent_aggregate_need_only_options(tmp_path,
         assert sorted(SOLD["chain"][3]) == [("default", "s0", 14, 110), ("default", "s1", 13, 88)]
 
 
+WRONG = {
+    (None, 1, ""): "a key: None is of type NoneType, but the column of type 'text' takes a str",
+    (7, 1, ""): "a key: 7 is of type int, but the column of type 'text' takes a str",
+    ("a\0b", 1, ""): "a key: 'a\\x00b' contains the character NUL",
+    ("x" * 3000, 1, ""): "has 3,000 bytes: a key has at most 2,600",
+    (float("nan"), 1, ""): "its key is (nan,), which is not equal to itself",
+    ("s0", "much", ""): "its field 'cents': 'much' is no number",
+}
+"""Rows, and what is wrong with each."""
+
+
+def test_rows_that_can_not_be_aggregated_are_told_of_and_the_others_count(tmp_path):
+    config = {"store": "sqlite", "at": str(tmp_path / "kept.db"), "map": "cents", "key": ["shop"],
+              "aggregates": {"cents": "sum(cents)"}}  # fmt: skip
+    for seed in (None, *several(1)):
+        (tmp_path / "kept.db").unlink(missing_ok=True)
+        found = collected("errors", PersistentAggregate, config, rows=[*ROWS[6:], *WRONG],
+                          streams=("errors",), seed=seed)  # fmt: skip
+        told = [(repr((*row.values(),)), why) for rows in found.values() for _, row, why in rows]
+        expected = [(repr(row), reason) for row, reason in WRONG.items()]
+        for (row, reason), (its, why) in zip(sorted(told), sorted(expected), strict=True):
+            assert row == its
+            assert why in reason
+        with sqlite3.connect(config["at"]) as db:
+            kept = dict(db.execute("SELECT key, value FROM cents"))
+        assert kept == {f"s{n}": str(sum(i for i in range(6, 27) if i % 2 == n)) for n in (0, 1)}
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
