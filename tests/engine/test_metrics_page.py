@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from fulmen.engine.totals.waits import LongCall
+from fulmen.engine.totals.waits import Wait, WaitKind
 from fulmen.metrics import MetricsServer
 from fulmen.metrics.page import Page
 from fulmen.topology.resource.tap import Tap
@@ -215,11 +215,14 @@ class MovingDriver:
         return self.driver.totals
 
 
+LONG_CALL = "spout 'lines', task 2: next_tuple runs since 2023-11-14 22:13:20 UTC"
+
+
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory):
     """The page of a topology that waits, with the bolt that holds its spouts selected."""
     running = run_waiting()
-    running.totals.waits.long_calls = [LongCall("spout 'lines', task 2", "next_tuple", 0.0)]
+    running.totals.waits.long_calls = [Wait(WaitKind.LONG_CALL, "lines", LONG_CALL)]
     with MetricsServer("127.0.0.1", 0, lambda: running.totals) as server:
         page, complaints = see(f"{server.url}#buffer", tmp_path_factory.mktemp("waiting"))
     assert complaints == []
@@ -228,10 +231,9 @@ def waiting(tmp_path_factory):
 
 def test_what_a_topology_waits_for_is_said(waiting):
     call, away, held, unread = waiting.id("waits").text.splitlines()
-    assert call.startswith("spout 'lines', task 2: next_tuple runs since ")
-    assert away.startswith(f"writer waits for {SERVICE} since ")
-    assert away.endswith(f"): {REASON}")
-    assert held == f"spouts rest: buffer holds them (1 task): {HELD}"
+    assert call == LONG_CALL
+    assert away == f"'writer' waits for {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
+    assert held == f"spouts rest, because 'buffer' holds them: {HELD}"
     assert unread == "writer: 1 tuple on stream 'errors', which no bolt reads"
 
 

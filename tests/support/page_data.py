@@ -217,7 +217,7 @@ def transactions(is_long):
         "phases_ms": times,
         "lag": 9_876_543_210,
         "head_failures": 12,
-        "head_reason": reason,
+        "head": f"transaction 8 has failed 12 times, and holds up all behind it: {reason}",
         "last_failure": f"transaction 7 failed: {reason}",
         "recent": [attempt(n, is_long) for n in range(40)],
         "given_up": [{"txid": 1_234_000 + n, **given_up} for n in range(3)],
@@ -225,19 +225,16 @@ def transactions(is_long):
 
 
 def away(component, is_long):
-    return {
-        "service": f"PostgreSQL at {HOST if is_long else 'db'}:5432",
-        "component": component,
-        "task": 7,
-        "reason": LONG_ERROR if is_long else "connection refused",
-        "since": 1_700_000_000.5,
-        "seconds": 75.0,
-    }
+    service = f"PostgreSQL at {HOST if is_long else 'db'}:5432"
+    reason = LONG_ERROR if is_long else "connection refused"
+    text = f"{component!r} waits for {service} since 2023-11-14 22:13:20 UTC: {reason}"
+    return {"kind": "away", "component": component, "since": 1_700_000_000.5, "sentence": text}
 
 
 def hold(component, is_long):
     reason = LONG_ERROR if is_long else "10,000 rows wait"
-    return {"component": component, "tasks": 2, "reason": reason}
+    text = f"spouts rest, because {component!r} holds them: {reason}"
+    return {"kind": "hold", "component": component, "since": None, "sentence": text}
 
 
 def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=False):
@@ -263,13 +260,8 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "message_timeout_seconds": 30.0,
         "trees": {**trees, "dead_lettered": 12, "dropped": 0},
         "transactions": transactions(is_long) if is_transactional else None,
-        "away": [away(name_of(1, is_long), is_long)],
-        "full": [],
-        "resting": [],
+        "waits": [away(name_of(1, is_long), is_long), hold(name_of(2, is_long), is_long)],
         "kept_state": {},
-        "holds": [hold(name_of(2, is_long), is_long)],
-        "left_out": [],
-        "long_calls": [],
         "acked_per_second": 1234.5,
         "complete_latency_ms": {"p50": 123.4, "p99": 4567.8},
         "components": [component(n, is_long) for n in range(size)],

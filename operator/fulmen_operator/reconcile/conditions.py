@@ -15,7 +15,7 @@ refused makes Stalled true. Ready is about the generation that runs, the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal
 
 from fulmen.topology.resource.status import MAX_CONDITION_MESSAGE, Condition, Placement
@@ -107,9 +107,7 @@ def _ready(facts: Facts) -> Said:
     if step is None or revision is None:
         return "False", facts.verdict.reason, facts.verdict.message, facts.generation
     if step.report is not None and (outage := step.report.outage) is not None:
-        since = text_of(datetime.fromtimestamp(outage.since, UTC))
-        message = f"since {since}, and tried again: {outage.message}"
-        return "False", Foreign(outage.reason), message, facts.generation
+        return "False", Foreign(outage.reason), outage.message, facts.generation
     if step.state in READY:
         applied = step.report.generation if step.report else revision.generation
         return "True", step.state, step.message, min(applied, revision.generation)

@@ -40,6 +40,7 @@ from fulmen_operator.reconcile.pod_states import (
     waiting_for,
 )
 from fulmen_operator.reconcile.step import (
+    AwaitDriver,
     Clear,
     Overdue,
     Stall,
@@ -47,7 +48,6 @@ from fulmen_operator.reconcile.step import (
     StartEmpty,
     Step,
     StopDriver,
-    Wait,
     queued,
 )
 from fulmen_operator.room import UNSCHEDULABLE
@@ -352,7 +352,7 @@ def _live(now: Situation, driver: Object) -> Step:
         return replace(step, does=Overdue(trouble), message=trouble[1], again_in=again_in)
     return replace(
         step,
-        does=Wait(trouble),
+        does=AwaitDriver(trouble),
         message=trouble[1] if trouble else _after_failures(now, message),
         again_in=now.start_timeout - waited + 1,
     )

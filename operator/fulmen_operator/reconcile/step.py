@@ -1,6 +1,6 @@
 """What may be done about a driver, and what is said of it. Plain values.
 
-A step is one of `Start`, `StartEmpty`, `QueueDriver`, `StopDriver`, `Clear`, `Stay`, `Wait`,
+A step is one of `Start`, `StartEmpty`, `QueueDriver`, `StopDriver`, `Clear`, `Stay`, `AwaitDriver`,
 `Overdue` and `Stall`, with the state of the topology after it. `next_step` decides which.
 """
 
@@ -59,7 +59,7 @@ class Stay:
 
 
 @dataclass(frozen=True)
-class Wait:
+class AwaitDriver:
     """Wait for a driver that has not started, or for its first worker.
 
     Attributes:
@@ -85,7 +85,7 @@ class Stall:
     """Nothing can be done until the user changes something."""
 
 
-Does = Start | QueueDriver | StopDriver | Clear | Stay | Wait | Overdue | Stall
+Does = Start | QueueDriver | StopDriver | Clear | Stay | AwaitDriver | Overdue | Stall
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Step:
     @property
     def trouble(self) -> tuple[AnyReason, str] | None:
         """What keeps pods from starting, if that is waited for: the reason and the words."""
-        return self.does.trouble if isinstance(self.does, Wait | Overdue) else None
+        return self.does.trouble if isinstance(self.does, AwaitDriver | Overdue) else None
 
     @property
     def is_stalled(self) -> bool:

@@ -268,17 +268,15 @@ class ReportedError(ContractModel):
 OutageReason = Literal["CheckpointUnreachable", "ServiceUnavailable"]
 
 
-class CheckpointOutage(ContractModel):
+class Outage(ContractModel):
     """What the driver can't do without, and waits for.
 
     Attributes:
         reason: For programs, as in a condition: an `OutageReason`, or one of a newer driver.
-        since: When it began, in seconds of the Unix clock.
-        message: What happened, in one line.
+        message: What it waits for, since when and why, in one line.
     """
 
     reason: str
-    since: float
     message: str
 
 
@@ -313,7 +311,7 @@ class Report(ContractModel):
     tasks: Mapping[str, int] = Field(default_factory=dict)
     errors: tuple[ReportedError, ...] = ()
     message: str = ""
-    outage: CheckpointOutage | None = None
+    outage: Outage | None = None
     load: Load | None = None
 
 

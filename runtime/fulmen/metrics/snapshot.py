@@ -34,7 +34,8 @@ from fulmen.engine.totals.failures import FailureReason
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import TransactionTotals
-from fulmen.engine.totals.waits import Away, Waits, lag_of
+from fulmen.engine.totals.waiting import waiting
+from fulmen.engine.totals.waits import Away, Wait, Waits, lag_of
 from fulmen.plan import Executor
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -81,7 +82,8 @@ class Snapshot:
         metrics: Those of authors.
         failures: Why tuples failed: component -> kind of reason -> what is known of it.
         resting: Task -> its messages, or results, that have failed and come again.
-        waits: What holds up batches or spouts.
+        waits: What is known of sources and services.
+        waiting: What holds up batches or spouts.
         event_times: How far event time has come, of components that have one, or timers.
         wall: When the last batch was committed, in seconds of time.time(); 0: there was none.
     """
@@ -114,6 +116,7 @@ class Snapshot:
     processes: Mapping[int, Process]
     metrics: AuthorMetrics
     waits: Waits
+    waiting: Sequence[Wait] = ()
     failures: Mapping[str, Mapping[str, FailureReason]] = field(default_factory=dict)
     resting: Mapping[int, Resting] = field(default_factory=dict)
     event_times: Mapping[str, ComponentTime] = field(default_factory=dict)
@@ -154,6 +157,7 @@ class Snapshot:
                 processes=dict(totals.last_processes),
                 metrics=totals.metrics.copy(),
                 waits=totals.waits.copy(),
+                waiting=waiting(totals),
                 failures={
                     c: {k: copy(r) for k, r in of.items()} for c, of in totals.failures.items()
                 },

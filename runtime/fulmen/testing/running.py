@@ -20,8 +20,9 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
-from fulmen.engine.totals.progress import Progress, waits_for
+from fulmen.engine.totals.progress import Progress
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waiting import waits_of_drain
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.engine.worker.worker import Worker
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
@@ -167,7 +168,7 @@ class _RunObserver(Silent):
             self.stop.now = True
         elif totals.batches >= self._at_most or (self._ends and self._is_fruitless(totals)):
             resting = self._progress.resting if self._progress else totals.resting
-            causes = list(waits_for(totals, resting))
+            causes = list(waits_of_drain(totals, resting))
             causes += [
                 f"{name}: {totals.errors.counts[name]:,} errors, the last: {kept[-1]['message']}"
                 for name, kept in totals.errors.items()

@@ -87,7 +87,7 @@ class Forgets(Holds):
     ("spout", "bolt", "said"),
     [
         ("Endless", "Holds", "spout 'numbers' has not said that it is at its end"),
-        ("One", "Holds", "'last' holds the spouts: the bucket is away"),
+        ("One", "Holds", "spouts rest, because 'last' holds them: the bucket is away"),
         ("One", "Forgets", "1 tree is pending: bolts have not acked all tuples"),
     ],
 )

@@ -187,17 +187,6 @@ def test_of_many_workers_those_that_matter_are_listed(answer):
     assert names == ["3", *map(str, range(21, 30)), "and 390 more"]
 
 
-def test_older_drivers_say_nothing_about_where_workers_are(answer):
-    known = ("worker", "present")
-    workers = [{key: w[key] for key in known} for w in answer["workers"]]
-    old = {key: value for key, value in answer.items() if key != "worker_counts"}
-    lines = lines_of(
-        topology_picture(read_view(json.dumps({**old, "workers": workers}), "pod"), "")
-    )
-    assert lines[1].startswith("workers 2/2 ")
-    assert not any(line.startswith("worker ") for line in lines)
-
-
 def test_newer_drivers_may_say_more(answer):
     read_view(json.dumps({**answer, "something": "new"}), "pod")
 

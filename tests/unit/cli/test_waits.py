@@ -96,21 +96,12 @@ def test_top_says_why_a_window_does_not_fire(answer):
     spout, *bolts = answer["components"]
     why = "'buffer' has something due at 2024-05-01 12:10:00 UTC: it fires in the next batch"
     time = {"held_by": {"component": "behind", "part": f"part /data/{'x' * 30}"}, "late": {"a": 2}}
-    spout["time"] = {**time, "why": why, "behind_seconds": -3451.5}
+    spout["time"] |= {**time, "why": why, "behind_seconds": -3451.5}
     view = read_view(json.dumps({**answer, "components": [spout, *bolts]}), "pod")
     shown = lines(topology_picture(view, "Active"))
     assert why in shown
     row = next(line for line in shown if line.startswith("behind"))
     assert re.split("  +", row)[-3:] == ["57 min ahead", "…" + "x" * 20, "2"]
-
-
-def test_top_of_an_older_driver_says_nothing_of_it(answer):
-    old = {k: v for k, v in answer.items() if k not in ("away", "holds")}
-    for component in old["components"]:
-        del component["lag"], component["metrics"]
-    shown = lines(topology_picture(read_view(json.dumps(old), "pod"), "Active"))
-    assert shown[2] == "latency p50 -   p99 -"
-    assert "lag" not in next(line for line in shown if line.startswith("component"))
 
 
 class Later(BasicBolt):

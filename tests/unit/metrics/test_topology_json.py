@@ -192,7 +192,7 @@ def test_what_tests_of_the_page_show_is_what_a_driver_says():
     totals = run_metered(["a b", "raise this"] * 3, max_replays=1).totals
     real, fake = shown(totals, tasks_of="split"), fake_json(5, tasks_of="part-1")
     for json in (real, fake):
-        json["batches"]["permits"] = json["history"] = json["away"] = json["holds"] = None
+        json["batches"]["permits"] = json["history"] = json["waits"] = None
         for component in json["components"]:
             component["metrics"] = component["time"] = None
     assert shape(fake) == shape(real)
@@ -200,8 +200,7 @@ def test_what_tests_of_the_page_show_is_what_a_driver_says():
 
 def test_what_tests_of_the_page_show_of_waiting_is_what_a_driver_says():
     real, fake = shown(run_waiting().totals), fake_json(5)
-    for what in ("away", "holds"):
-        assert shape(fake[what]) == shape(real[what])
+    assert shape(fake["waits"]) == shape(real["waits"])
     spouts = [json["components"][0]["lag"] for json in (real, fake)]
     assert shape(spouts[0]) == shape(spouts[1])
     times = [json["components"][1]["time"] for json in (real, fake)]

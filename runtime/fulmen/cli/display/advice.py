@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
-from fulmen.cli.display.wait_lines import full_sentences
 from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, EXECUTE, EXECUTED, FAILED
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waiting import full_spouts
 from fulmen.topology.resource.spec import BoltSpec, Topology
 
 SLOW_SECONDS = 0.02
@@ -20,7 +20,8 @@ _TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
 def advice(totals: Totals, topology: Topology) -> Iterator[str]:
     """Sentences about what is likely to be a mistake in the topology."""
     yield from not_acked(totals, topology)
-    yield from full_sentences(totals)
+    with totals.lock:
+        yield from [wait.sentence for wait in full_spouts(totals)]
     yield from _mostly_malformed(totals, topology)
     yield from _not_anchored(totals, topology)
     yield from _slow(totals, topology)
@@ -103,9 +104,7 @@ def _head_fails(totals: Totals, topology: Topology) -> Iterator[str]:
         return
     if transactions.head_failures >= _SOME:
         yield (
-            f"transaction {transactions.ledger.head} has failed {count(transactions.head_failures)}"
-            " times, without a limit, and no transaction behind it can be committed. With"
-            " spec.maxReplays such a transaction is given up in the end."
+            f"{transactions.head}. With spec.maxReplays such a transaction is given up in the end."
         )
 
 

@@ -22,12 +22,11 @@ from fulmen.engine.protocol.figures.statistics import AHEAD, EXECUTED, UNTIMED, 
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
-    resting_by_component,
-    resting_sentence,
 )
 from fulmen.engine.totals.totals import Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.unread import unread_errors, unread_sentence
+from fulmen.engine.totals.waiting import resting_waits
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
@@ -194,8 +193,8 @@ def failure_lines(totals: Totals) -> Iterator[str]:
         for name, kinds in totals.failures.items():
             for reason in sorted(kinds.values(), key=lambda reason: -reason.count)[:REASONS_SHOWN]:
                 yield failure_sentence(name, reason.count, reason.example)
-        for name, resting in resting_by_component(totals.resting, totals.placed.plan).items():
-            yield resting_sentence(name, resting.messages, resting.failures, resting.reason)
+        for wait in resting_waits(totals.resting, totals.placed.plan):
+            yield wait.sentence
 
 
 def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:

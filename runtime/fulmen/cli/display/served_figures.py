@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
+from fulmen.engine.totals.waits import WaitKind
 
 
 class TreesView(BaseModel):
@@ -15,9 +16,9 @@ class TreesView(BaseModel):
     failed: int
     timed_out: int
     pending: int
-    replayed: int = 0
-    dead_lettered: int = 0
-    dropped: int = 0
+    replayed: int
+    dead_lettered: int
+    dropped: int
 
 
 class TransactionsView(BaseModel):
@@ -27,9 +28,8 @@ class TransactionsView(BaseModel):
     active: dict[str, int]
     attempts: dict[str, int]
     committed_per_second: float
-    lag: int | None = None
-    head_failures: int = 0
-    head_reason: str = ""
+    lag: int | None
+    head: str
 
     @property
     def figures(self) -> TransactionFigures:
@@ -53,35 +53,16 @@ class LatencyView(BaseModel):
 class LagView(BaseModel):
     """How far a spout is behind; None: not known."""
 
-    messages: int | None = None
-    seconds: float | None = None
+    messages: int | None
+    seconds: float | None
 
 
-class AwayView(BaseModel):
-    """A service that a component can't reach."""
+class WaitView(BaseModel):
+    """Something that holds up batches or spouts."""
 
-    service: str
+    kind: WaitKind
     component: str
-    reason: str
-    since: float
-
-
-class RestingView(BaseModel):
-    """Messages of a spout that have failed and come again."""
-
-    component: str
-    messages: int
-    failures: int
-    reason: str
-
-
-class FullView(BaseModel):
-    """A spout that may emit nothing more, since nobody acks its messages."""
-
-    component: str
-    messages: int
-    seconds: float
-    bolts: list[str]
+    sentence: str
 
 
 class FailureView(BaseModel):
@@ -92,47 +73,23 @@ class FailureView(BaseModel):
     example: str
 
 
-class LongCallView(BaseModel):
-    """A call of an author's code that has not ended for seconds."""
-
-    who: str
-    callback: str
-    since: float
-
-
-class LeftOutView(BaseModel):
-    """A spout task that batches do without."""
-
-    component: str
-    task: int
-    reason: str
-    since: float
-
-
-class HoldView(BaseModel):
-    """A bolt that holds the spouts."""
-
-    component: str
-    reason: str
-
-
 class HeldByView(BaseModel):
     """What a watermark waits for."""
 
     component: str
-    part: str | None = None
+    part: str | None
 
 
 class TimeView(BaseModel):
     """The event time of a component, in seconds."""
 
-    watermark: float | None = None
-    behind_seconds: float | None = None
-    held_by: HeldByView | None = None
-    timers: int = 0
-    late: dict[str, int] = {}
-    why: str | None = None
-    is_stuck: bool = False
+    watermark: float | None
+    behind_seconds: float | None
+    held_by: HeldByView | None
+    timers: int
+    late: dict[str, int]
+    why: str | None
+    is_stuck: bool
 
 
 class InputView(BaseModel):
@@ -172,8 +129,8 @@ class ComponentView(BaseModel):
     """A spout, a bolt, or the ackers."""
 
     name: str
-    kind: str = "bolt"
-    outputs: list[Any] = []
+    kind: str
+    outputs: list[Any]
     executors: int
     tasks: int
     emitted: int
@@ -184,12 +141,12 @@ class ComponentView(BaseModel):
     execute_ms: float | None
     complete_ms: float | None
     pending: int | None
-    lag: LagView | None = None
-    time: TimeView | None = None
+    lag: LagView | None
+    time: TimeView | None
     errors: int
-    unread_errors: int = 0
-    inputs: list[InputView] = []
-    busiest_task: BusiestView | None = None
+    unread_errors: int
+    inputs: list[InputView]
+    busiest_task: BusiestView | None
 
 
 class WorkerView(BaseModel):
@@ -197,14 +154,14 @@ class WorkerView(BaseModel):
 
     worker: int
     present: bool
-    busy: float = 0.0
-    run_delay: float = 0.0
-    host: str | None = None
-    pod: str | None = None
-    slot: int | None = None
-    pid: int | None = None
-    memory_bytes: int | None = None
-    executor_count: int = 0
+    busy: float
+    run_delay: float
+    host: str | None
+    pod: str | None
+    slot: int | None
+    pid: int | None
+    memory_bytes: int | None
+    executor_count: int
 
 
 class ServedWorkers(BaseModel):
@@ -218,10 +175,10 @@ class BatchesView(BaseModel):
     """How many batches counted, and where their time goes."""
 
     count: int
-    failed_attempts: int = 0
-    last_failure: str = ""
-    phases_ms: dict[str, float | None] = {}
-    stages: list[StageView] = []
+    failed_attempts: int
+    last_failure: str
+    phases_ms: dict[str, float | None]
+    stages: list[StageView]
 
 
 class TopologyView(BaseModel):
@@ -231,20 +188,15 @@ class TopologyView(BaseModel):
     state: str
     uptime_seconds: float
     trees: TreesView
-    transactions: TransactionsView | None = None
-    away: list[AwayView] = []
-    holds: list[HoldView] = []
-    full: list[FullView] = []
-    left_out: list[LeftOutView] = []
-    long_calls: list[LongCallView] = []
-    resting: list[RestingView] = []
-    kept_state: dict[str, int] = {}
-    failures: list[FailureView] = []
-    errors: list[ErrorView] = []
+    transactions: TransactionsView | None
+    waits: list[WaitView]
+    kept_state: dict[str, int]
+    failures: list[FailureView]
+    errors: list[ErrorView]
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
-    worker_counts: ServedWorkers | None = None
+    worker_counts: ServedWorkers
     workers: list[WorkerView]
     batches: BatchesView
 

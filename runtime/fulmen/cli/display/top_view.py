@@ -12,22 +12,14 @@ from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.served_figures import (
     ComponentView,
     LagView,
-    ServedWorkers,
     TimeView,
     TopologyView,
     WorkerView,
 )
 from fulmen.cli.display.transaction_lines import transactions_line
-from fulmen.cli.display.wait_lines import (
-    away_sentence,
-    hold_sentence,
-    left_out_sentence,
-    long_call_sentence,
-)
-from fulmen.engine.totals.failures import failure_sentence, resting_sentence
-from fulmen.engine.totals.full_spouts import full_sentence
+from fulmen.engine.totals.failures import failure_sentence
 from fulmen.engine.totals.unread import unread_sentence
-from fulmen.engine.totals.waits import lag_of
+from fulmen.engine.totals.waits import WaitKind, lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 from fulmen.visible import visible
@@ -55,7 +47,7 @@ def topology_picture(view: TopologyView, state: str, scaling: str = "") -> Group
         text = failure_sentence(one.component, one.count, one.example)
         parts.append(Text(visible(text), "red", no_wrap=True, overflow="ellipsis"))
     if any(w.host for w in view.workers):
-        parts += [Text(""), workers_table(view.workers, _counts(view).wanted)]
+        parts += [Text(""), workers_table(view.workers, view.worker_counts.wanted)]
     return Group(*parts)
 
 
@@ -71,7 +63,7 @@ def _times(components: Sequence[ComponentView]) -> Iterator[Text]:
 def _header(view: TopologyView, state: str) -> Iterator[Text]:
     trees, latency = view.trees, view.complete_latency_ms
     yield line(((view.name, "bold"), f"  {state}  {elapsed(view.uptime_seconds)}"))
-    counts = _counts(view)
+    counts = view.worker_counts
     workers = item("workers", f"{counts.present}/{counts.wanted}")
     batches = item("batches", count(view.batches.count))
     transactions = view.transactions
@@ -85,32 +77,15 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     yield latency_line(latency.p50, latency.p99, lag_of_all(view) or Lag(transactions.lag))
     yield transactions_line(transactions.figures)
     yield from _waits(view)
-    if transactions.head_failures:
-        yield sentence(
-            f"transaction {transactions.committed_txid + 1} has failed"
-            f" {count(transactions.head_failures)} times: {transactions.head_reason}",
-            "red",
-        )
+    if transactions.head:
+        yield sentence(transactions.head, "red")
 
 
 def _waits(view: TopologyView) -> Iterator[Text]:
-    """What the topology waits for."""
-    for call in view.long_calls:
-        yield sentence(long_call_sentence(call.who, call.callback, call.since), "red")
-    for out in view.left_out:
-        text = left_out_sentence(out.component, out.task, out.since, out.reason)
-        yield sentence(text, "red")
-    for away in view.away:
-        text = away_sentence(away.component, away.service, away.since, away.reason)
-        yield sentence(text, "red")
-    for one in view.resting:
-        text = resting_sentence(one.component, one.messages, one.failures, one.reason)
-        yield sentence(text, "red")
-    for full in view.full:
-        text = full_sentence(full.component, full.messages, full.seconds, full.bolts)
-        yield sentence(text, "red")
-    for hold in view.holds:
-        yield sentence(hold_sentence(hold.component, hold.reason), "red")
+    """What the topology waits for; what timers of event time wait for is below the table."""
+    for wait in view.waits:
+        if wait.kind is not WaitKind.TIME:
+            yield sentence(wait.sentence, "red")
     for component in view.unread:
         yield sentence(unread_sentence(component.name, component.unread_errors), "red")
 
@@ -148,12 +123,6 @@ def _held_by(component: ComponentView) -> str:
     part = held.part.removeprefix("part ")
     part = part if len(part) <= PART_SHOWN else f"…{part[-PART_SHOWN:]}"
     return part if held.component == component.name else f"{held.component}: {part}"
-
-
-def _counts(view: TopologyView) -> ServedWorkers:
-    """How many workers there are; older drivers list them all."""
-    workers = [w.present for w in view.workers if w.worker != DRIVER]
-    return view.worker_counts or ServedWorkers(wanted=len(workers), present=sum(workers))
 
 
 def _ratio(value: float | None) -> str:

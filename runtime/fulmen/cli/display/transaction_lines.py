@@ -92,9 +92,6 @@ def summary_of(totals: TransactionTotals) -> Iterator[str]:
         f" the last committed txid is {totals.committed}{repeated}"
     )
     if totals.head_failures:
-        yield (
-            f"the head     transaction {totals.ledger.head} has failed"
-            f" {count(totals.head_failures)} times, the last time because {totals.head_reason}"
-        )
+        yield f"the head     {totals.head}"
     if totals.lag:
         yield f"lag          {count(totals.lag)} messages are in no transaction yet"

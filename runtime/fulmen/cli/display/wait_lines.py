@@ -1,6 +1,5 @@
 """What the command says of lag, of services that are away, and of spouts that rest. Pure."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,9 +7,8 @@ from dataclasses import dataclass
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import Parts, age, count, item
 from fulmen.engine.driver.stop import AssumedEnd
-from fulmen.engine.totals.failures import resting_by_component, resting_sentence
-from fulmen.engine.totals.full_spouts import full_sentence, full_spouts, unanswered
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waiting import waiting
 from fulmen.engine.totals.waits import lag_of
 
 
@@ -20,7 +18,7 @@ class WaitFigures:
 
     Attributes:
         lag: How far its spouts are behind together; None: none of them says it.
-        sentences: What is away, who holds the spouts, and whose messages nobody acks.
+        sentences: Of each wait.
     """
 
     lag: Lag | None = None
@@ -30,83 +28,8 @@ class WaitFigures:
     def of(totals: Totals) -> "WaitFigures":
         """The figures of waits in the totals. Any thread may ask."""
         with totals.lock:
-            waits, plan = totals.waits.copy(), totals.placed.plan
-            resting, full = dict(totals.resting), full_sentences(totals)
-            times = totals.event_times().values()
-        away = [
-            away_sentence(a.component, a.service, a.since, a.reason) for a in waits.away.values()
-        ]
-        holds: dict[str, str] = {}
-        for task, reason in sorted(waits.holds.items()):
-            holds.setdefault(plan.component_of(task), reason)
-        held = [hold_sentence(component, reason) for component, reason in holds.items()]
-        rests = [
-            resting_sentence(component, r.messages, r.failures, r.reason)
-            for component, r in resting_by_component(resting, plan).items()
-        ]
-        out = [
-            left_out_sentence(one.component, one.task, one.since, one.reason)
-            for one in waits.left_out.values()
-        ]
-        calls = [long_call_sentence(c.who, c.callback, c.since) for c in waits.long_calls]
-        stuck = [time.why for time in times if time.is_stuck and time.why is not None]
-        sentences = (*calls, *out, *away, *held, *full, *rests, *stuck)
-        return WaitFigures(lag_of(waits.lags, waits.lags), sentences)
-
-
-def full_sentences(totals: Totals) -> list[str]:
-    """Sentences: spouts may emit nothing more, and which bolts hold them; under `lock`."""
-    found = full_spouts(
-        totals.waits.full, totals.pending_messages, totals.placed.plan, totals.steady()
-    )
-    if not found:
-        return []
-    bolts = [bolt.name for bolt in totals.placed.topology.spec.bolts]
-    held = list(unanswered(totals.counts, bolts))
-    return [full_sentence(name, *spout, held) for name, spout in found.items()]
-
-
-def away_sentence(component: str, service: str, since: float, reason: str) -> str:
-    """A sentence: a service is away.
-
-    Args:
-        component: What needs it.
-        service: What is away; "": not known.
-        since: In seconds of time.time().
-        reason: What it said.
-    """
-    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
-    return f"{component!r} waits for {service or 'a service'} since {at}: {reason}"
-
-
-def left_out_sentence(component: str, task: int, since: float, reason: str) -> str:
-    """A sentence: batches do without a spout task, or without a call of a bolt.
-
-    Args:
-        component: The component.
-        task: Its task.
-        since: In seconds of time.time().
-        reason: Which call, and what is wrong with it.
-    """
-    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
-    return f"{component!r}, task {task}, is left out since {at}: {reason}"
-
-
-def long_call_sentence(who: str, callback: str, since: float) -> str:
-    """A sentence: a call has not ended for seconds.
-
-    Args:
-        who: Component and task.
-        callback: What was called.
-        since: In seconds of time.time().
-    """
-    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
-    return f"{who}: {callback} runs since {at}"
-
-
-def hold_sentence(component: str, reason: str) -> str:
-    """A sentence: a bolt holds the spouts, and why."""
-    return f"spouts rest, because {component!r} holds them: {reason}"
+            lags, waits = dict(totals.waits.lags), waiting(totals)
+        return WaitFigures(lag_of(lags, lags), tuple(wait.sentence for wait in waits))
 
 
 def assumed_end_sentence(end: AssumedEnd, asked: float) -> str:

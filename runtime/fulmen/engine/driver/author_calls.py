@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.failures.left_out import Suspect
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
@@ -20,7 +21,7 @@ from fulmen.engine.protocol.callbacks.calls import CALLS, Call
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waits import LeftOutTask, LongCall
+from fulmen.engine.totals.waits import Wait, WaitKind, utc
 from fulmen.errors import JobFailed, JobTimedOut, TopologyFailed
 
 HANG_SHARE = 0.5
@@ -79,31 +80,30 @@ class AuthorCalls:
                 for call in (*self.jobs.calls_under_way(), *own)
                 if call.seconds >= placed.limits.hang_seconds and self._may_hang(call)
             ]
-            shown = [
-                LongCall(self._who(call.task), method_of(call.callback), self.wall() - call.seconds)
-                for call in found
-            ]
+            waits = [self._wait_of(call) for call in found]
             with self.totals.lock:
-                self.totals.waits.long_calls = shown
-            for call in found:
-                self._tell(call)
+                self.totals.waits.long_calls = waits
+            for call, wait in zip(found, waits, strict=True):
+                self._tell(call, wait)
             self.given_up = found if stop.interrupted else ()
             if self.given_up:
                 self.jobs.cancel()
                 if stop.cut_off is not None and any(call in own for call in found):
                     stop.cut_off()
 
-    def _tell(self, call: Call) -> None:
+    def _wait_of(self, call: Call) -> Wait:
+        component = self.planner.current.placed.plan.component_of(call.task)
+        since = self.wall() - call.seconds
+        text = f"{self._who(call.task)}: {method_of(call.callback)} runs since {utc(since)}"
+        return Wait(WaitKind.LONG_CALL, component, text, since)
+
+    def _tell(self, call: Call, wait: Wait) -> None:
         """Tell of a call that goes on, once a minute."""
         key, now = (call.task, call.callback), time.monotonic()
         if now - self._told.get(key, -TOLD_AGAIN_SECONDS) < TOLD_AGAIN_SECONDS:
             return
         self._told[key] = now
-        began = time.strftime("%H:%M:%S UTC", time.gmtime(self.wall() - call.seconds))
-        self.observer.note(
-            f"{self._who(call.task)}: {method_of(call.callback)} runs since {began}, for"
-            f" {call.seconds:.0f} s"
-        )
+        self.observer.note(f"{wait.sentence}, for {call.seconds:.0f} s")
 
     def _may_hang(self, call: Call) -> bool:
         """Whether a call that lasts long is worth a word: a pinned spout may wait for messages."""
@@ -191,16 +191,18 @@ class AuthorCalls:
         with self.totals.lock:
             shown = self.totals.waits.left_out
             out = [*coordinator.left_out, *coordinator.own_calls.paused]
-            new = [s for s in out if s.task not in shown]
-            for suspect in new:
-                component = self.planner.current.placed.plan.component_of(suspect.task)
-                reason = suspect.reason
-                shown[suspect.task] = LeftOutTask(component, suspect.task, reason, self.wall())
-        for suspect in new:
+            new = {s.task: self._left_out(s) for s in out if s.task not in shown}
+            shown |= new
+        for wait in new.values():
             self.observer.note(
-                f"{self._who(suspect.task)}, is left out: {suspect.reason}. Everything else goes"
-                " on, and it is tried again now and then"
+                f"{wait.sentence}. Everything else goes on, and it is tried again now and then"
             )
+
+    def _left_out(self, suspect: Suspect) -> Wait:
+        component = self.planner.current.placed.plan.component_of(suspect.task)
+        since = self.wall()
+        who = f"{self._who(suspect.task)}, is left out since {utc(since)}"
+        return Wait(WaitKind.LEFT_OUT, component, f"{who}: {suspect.reason}", since)
 
     def succeeded(self, coordinator: Coordinator) -> None:
         """A batch counted."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,25 +14,13 @@ from fulmen.engine.driver.migration import CheckpointChange
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.time.watermarks import SECTION as TIME
+from fulmen.engine.totals.waits import Wait, WaitKind, utc
 from fulmen.errors import FulmenError, Unreachable
 
 LOOKED = "looked"
 """The section that says that sinks have all early results: see `Coordinator.has_looked`."""
 OUTAGE_SECONDS = 1800.0
 """How long a commit waits for its store. Then the driver ends, and another one tries."""
-
-
-@dataclass(frozen=True)
-class Outage:
-    """The checkpoint does not do what it is asked to, and is tried again.
-
-    Attributes:
-        since: When that was noticed, in seconds of time.time().
-        reason: What the store said last.
-    """
-
-    since: float
-    reason: str
 
 
 @dataclass
@@ -58,7 +45,8 @@ class CommitWriter:
     wall: Callable[[], float]
     check_seconds: float = LIMITS.check_seconds
     patience: Callable[[], float] = lambda: OUTAGE_SECONDS
-    outage: Outage | None = field(init=False, default=None)
+    outage: Wait | None = field(init=False, default=None)
+    _since: float = field(init=False, default=0.0)
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
@@ -131,10 +119,11 @@ class CommitWriter:
 
     def is_away(self, reason: str) -> str:
         """Note that the store did not do what it was asked to. Returns for how long it is so."""
-        since = self.outage.since if self.outage else self.wall()
-        self.outage = Outage(since, reason)
-        at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
-        return f"Trying again; it is so since {at}."
+        self._since = self._since if self.outage else self.wall()
+        since = utc(self._since)
+        text = f"the checkpoint is away since {since}: {reason}"
+        self.outage = Wait(WaitKind.CHECKPOINT, "", text, self._since)
+        return f"Trying again; it is so since {since}."
 
     def is_back(self) -> None:
         """Note that the store did what it was asked to."""

@@ -21,7 +21,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
-from fulmen.engine.driver.committer import LOOKED, CommitWriter, Outage
+from fulmen.engine.driver.committer import LOOKED, CommitWriter
 from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
@@ -39,10 +39,11 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.time.watermarks import SECTION as TIME
 from fulmen.engine.time.watermarks import Watermarks
-from fulmen.engine.totals.progress import Progress, waits_for
+from fulmen.engine.totals.progress import Progress
 from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
-from fulmen.engine.totals.waits import Away
+from fulmen.engine.totals.waiting import waits_of_drain
+from fulmen.engine.totals.waits import Wait
 from fulmen.errors import JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
@@ -217,18 +218,15 @@ class RunningTopology:
         return self.coordinator.is_at_end and self.coordinator.more_may_come
 
     @property
-    def outage(self) -> Outage | None:
-        """The checkpoint's, if it is waited for for seconds already. For any thread."""
-        found = self.committer.outage
-        return found if found and self._wall() - found.since >= OUTAGE_TOLD_SECONDS else None
-
-    @property
-    def away(self) -> Away | None:
-        """A service that batches have waited for for seconds; the first one. For any thread."""
+    def outage(self) -> Wait | None:
+        """The checkpoint, or the first service, waited for for seconds. For any thread."""
         with self.totals.lock:
-            found = list(self.totals.waits.away.values())
-        told = [a for a in found if self._wall() - a.since >= OUTAGE_TOLD_SECONDS]
-        return min(told, key=lambda away: away.since, default=None)
+            away = list(self.totals.waits.away.values())
+        own = self.committer.outage
+        for wait in (*([] if own is None else [own]), *sorted(away, key=lambda one: one.since)):
+            if self._wall() - (wait.since or 0.0) >= OUTAGE_TOLD_SECONDS:
+                return wait
+        return None
 
     def _committed_journals(self, tasks: Sequence[int]) -> Mapping[str, Journals]:
         """What the last commit has of these tasks, by their keys."""
@@ -294,10 +292,10 @@ class RunningTopology:
         if self._is_held_up:
             most = min(most, stop.patience)
         if (seconds := progress.look(self.totals)) >= most:
-            waits = waits_for(self.totals, progress.resting, for_spouts=not stop.drain)
+            waits = waits_of_drain(self.totals, progress.resting, for_spouts=not stop.drain)
             listed = "".join(f"\n- {text}" for text in waits)
             if self.committer.outage is not None:
-                listed += f"\n- the checkpoint is away: {self.committer.outage.reason}"
+                listed += f"\n- {self.committer.outage.sentence}"
             raise TopologyFailed(
                 f"it is not drained, and nothing was acked or newly emitted for {seconds:,.0f} s."
                 f" What is committed stays.{listed}"

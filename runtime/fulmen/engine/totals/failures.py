@@ -83,14 +83,3 @@ def resting_by_component(resting: Mapping[int, Resting], plan: Plan) -> dict[str
         messages, failures = old.messages + new.messages, max(old.failures, new.failures)
         found[name] = Resting(messages, min(old.due, new.due), failures, reason)
     return found
-
-
-def resting_sentence(component: str, messages: int, failures: int, reason: str) -> str:
-    """A sentence: messages of a component have failed and come again."""
-    what = f"{messages:,} messages" if messages != 1 else "1 message"
-    times = f"{failures:,} times" if failures != 1 else "once"
-    which = f"up to {times}" if messages != 1 else times
-    return (
-        f"{what} of {component!r} failed ({which}) and will be tried again; the last reason:"
-        f" {reason}"
-    )

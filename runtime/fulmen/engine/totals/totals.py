@@ -46,7 +46,6 @@ from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.errors import REPEAT_SECONDS, Errors
 from fulmen.engine.totals.event_time import ComponentTime, times_of
 from fulmen.engine.totals.failures import Failures, is_error
-from fulmen.engine.totals.full_spouts import full_after
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.unread import unread_errors
@@ -328,9 +327,7 @@ class Totals:
                 self.resting.pop(task, None)
             self.resting |= summary.resting
         self.waits.add(done.summaries, done.holds)
-        self.waits.full = full_after(
-            self.waits.full, self.placed, self.pending_messages, done, self.steady()
-        )
+        self.waits.look_for_full(self.placed, self.pending_messages, done, self.steady())
         if done.transactions is not None:
             errors = [error for summary in done.summaries for error in summary.errors]
             self.waits.attempts_ended(done.transactions, errors, wall_clock, self.steady())

@@ -182,6 +182,15 @@ class TransactionTotals:
         return self.ledger.reasons.get(self.ledger.head, "")
 
     @property
+    def head(self) -> str:
+        """That it holds up all others, in a sentence; "": it has not failed."""
+        if not (n := self.head_failures):
+            return ""
+        times = "once" if n == 1 else f"{n:,} times"
+        who = f"transaction {self.ledger.head} has failed {times}"
+        return f"{who}, and holds up all behind it: {self.head_reason}"
+
+    @property
     def ended(self) -> int:
         """How many attempts have ended."""
         return self.attempts.total()
@@ -210,6 +219,7 @@ class TransactionTotals:
                 for one in self.ledger.given_up
             ],
             "head_failures": self.head_failures,
+            "head": self.head,
             "last_failure": self.last_failure,
             "lag": self.lag,
         }

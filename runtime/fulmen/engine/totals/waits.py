@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum, auto
 
 from fulmen.api.signals import Lag
+from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.transactions import Outcome
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 
 
@@ -21,64 +24,63 @@ class Stops(Enum):
     """The attempts of a transaction fail, one after another."""
 
 
+class WaitKind(StrEnum):
+    """What kind of wait it is: what a person may do about it depends on that."""
+
+    LONG_CALL = "long_call"
+    """A call of an author's code has not ended for seconds."""
+    LEFT_OUT = "left_out"
+    """Batches do without a spout task, or without a bolt's call, as it made them fail."""
+    AWAY = "away"
+    """A service that a component needs does not answer."""
+    CHECKPOINT = "checkpoint"
+    """The checkpoint does not do what it is asked to."""
+    HOLD = "hold"
+    """A bolt holds the spouts."""
+    FULL = "full"
+    """`maxSpoutPending` is reached, and nobody acks."""
+    RESTING = "resting"
+    """Messages have failed, and come again after a pause."""
+    TIME = "time"
+    """A timer of event time is due at a time that may never come."""
+
+
 @dataclass(frozen=True)
-class Away:
+class Wait:
+    """Something that holds up batches or spouts, made where it is noticed.
+
+    Attributes:
+        kind: What kind of wait it is.
+        component: Who waits, or is waited for; "": the whole topology.
+        sentence: All of it for people: logs, reports, the page and the command say this.
+        since: When it began, in seconds of time.time(); None: not known.
+    """
+
+    kind: WaitKind
+    component: str
+    sentence: str
+    since: float | None = None
+
+
+@dataclass(frozen=True)
+class Away(Wait):
     """A service that a component needs, and that does not answer.
 
     Attributes:
         service: What is away; "": the exception did not say.
-        component: What needs it.
-        task: The task that said so last.
-        reason: What it said last, in one line.
-        since: When it was away first, in seconds of time.time().
-        began: The same, in seconds of the driver's steady clock.
+        began: When it was away first, in seconds of the driver's steady clock.
         stops: What does not go on without it.
     """
 
-    service: str
-    component: str
-    task: int
-    reason: str
-    since: float
-    began: float
+    since: float = 0.0
+    service: str = ""
+    began: float = 0.0
     stops: Stops = Stops.BATCHES
 
-    @property
-    def name(self) -> str:
-        """The service for people."""
-        return self.service or "a service"
 
-
-@dataclass(frozen=True)
-class LeftOutTask:
-    """A spout task, or a bolt's call for no tuple, that batches do without, as it made them fail.
-
-    Attributes:
-        component: The component.
-        task: The task.
-        reason: Which call, and what is wrong with it.
-        since: In seconds of time.time().
-    """
-
-    component: str
-    task: int
-    reason: str
-    since: float
-
-
-@dataclass(frozen=True)
-class LongCall:
-    """A call of an author's code that has not ended for seconds.
-
-    Attributes:
-        who: Component and task, for people.
-        callback: What was called.
-        since: In seconds of time.time().
-    """
-
-    who: str
-    callback: str
-    since: float
+def utc(at: float) -> str:
+    """A moment of time.time() for people."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Waits:
 
     Attributes:
         left_out: What batches do without, by task.
-        long_calls: Those that have not ended for seconds.
+        long_calls: Calls that have not ended for seconds.
         exhausted: Spout task -> whether it says that there will never be another tuple; None: it
             does not know its end.
         away: Component -> the service that it waits for.
@@ -100,10 +102,10 @@ class Waits:
     away: dict[str, Away] = field(default_factory=dict)
     holds: Mapping[int, str] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
-    left_out: dict[int, LeftOutTask] = field(default_factory=dict)
+    left_out: dict[int, Wait] = field(default_factory=dict)
     full: Mapping[int, float] = field(default_factory=dict)
     exhausted: dict[int, bool | None] = field(default_factory=dict)
-    long_calls: Sequence[LongCall] = ()
+    long_calls: Sequence[Wait] = ()
 
     def is_away(
         self, report: ErrorReport, wall: float, steady: float, stops: Stops = Stops.BATCHES
@@ -119,11 +121,11 @@ class Waits:
         name, service, message = report.component, report.service, report.message
         if service:
             message = message.partition(f"{service} ")[2].partition(": ")[2] or message
-        new = Away(service, name, report.task, message, wall, steady, stops)
-        before = self.away.get(name)
-        if before is not None and before.service == new.service:
-            new = replace(new, since=before.since, began=before.began)
-        self.away[name] = new
+        before, since, began = self.away.get(name), wall, steady
+        if before is not None and before.service == service:
+            since, began = before.since, before.began
+        text = f"{name!r} waits for {service or 'a service'} since {utc(since)}: {message}"
+        self.away[name] = Away(WaitKind.AWAY, name, text, since, service, began, stops)
 
     def are_back(self, stops: Stops) -> None:
         """Components reach what these needed."""
@@ -163,6 +165,27 @@ class Waits:
         for summary in summaries:
             self.lags.update(summary.lags)
             self.exhausted.update(summary.exhausted)
+
+    def look_for_full(
+        self, placed: PlacedTopology, pending: Mapping[int, int], done: Done, now: float
+    ) -> None:
+        """Note the spout tasks that may emit nothing more after a batch.
+
+        Args:
+            placed: The topology.
+            pending: Of each spout task: its messages that have not ended.
+            done: The batch.
+            now: In seconds of the driver's steady clock.
+        """
+        limit = placed.topology.spec.max_spout_pending
+        if limit is None or done.transactions is not None:
+            self.full = {}
+            return
+        spouts = [task for name in placed.spouts for task in placed.plan.tasks(name)]
+        full = [task for task in spouts if pending.get(task, 0) >= limit]
+        ended = {o for s in done.summaries for o in (*s.acked, *(failed[0] for failed in s.failed))}
+        moved = {placed.task_of_origin.get(origin) for origin in ended} if full else set()
+        self.full = {task: now if task in moved else self.full.get(task, now) for task in full}
 
     def renumber(self) -> None:
         """Tasks are others from now on."""

@@ -11,6 +11,7 @@ from fulmen.engine.driver.driver import RunningTopology
 from fulmen.engine.totals.failures import is_error
 from fulmen.engine.totals.kept_state import kept_sentences
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waits import WaitKind
 from fulmen.kube.container.ending import MESSAGE_CHARACTERS
 from fulmen.kube.contract import (
     FIGURES_SECONDS,
@@ -18,8 +19,8 @@ from fulmen.kube.contract import (
     REPORT_BYTES,
     REPORT_SECONDS,
     WORKER_LABEL,
-    CheckpointOutage,
     DriverPhase,
+    Outage,
     OutageReason,
     Report,
     ReportedError,
@@ -209,8 +210,7 @@ def report_of(
 def left_out(totals: Totals) -> str:
     """About tasks that batches do without, or without a call of theirs; "" if there are none."""
     with totals.lock:
-        found = list(totals.waits.left_out.values())
-    said = [f"{one.component!r}, task {one.task}, is left out: {one.reason}" for one in found]
+        said = [wait.sentence for wait in totals.waits.left_out.values()]
     return "; ".join(said)[:MESSAGE_CHARACTERS]
 
 
@@ -227,18 +227,13 @@ def failing_head(totals: Totals) -> str:
         return f"transaction {transactions.ledger.head} fails again and again: {reason}"
 
 
-def _outage_of(running: RunningTopology) -> CheckpointOutage | None:
+def _outage_of(running: RunningTopology) -> Outage | None:
     """The checkpoint's, or else that of a service that a component needs."""
-    reason: OutageReason
-    if (outage := running.outage) is not None:
-        reason, since, message = "CheckpointUnreachable", outage.since, outage.reason
-    elif (away := running.away) is not None:
-        reason, since = "ServiceUnavailable", away.since
-        message = f"{away.component!r} waits for {away.name}: {away.reason}"
-    else:
+    if (wait := running.outage) is None:
         return None
-    message = message[:MESSAGE_CHARACTERS]
-    return CheckpointOutage(reason=reason, since=round(since, 3), message=message)
+    is_checkpoint = wait.kind is WaitKind.CHECKPOINT
+    reason: OutageReason = "CheckpointUnreachable" if is_checkpoint else "ServiceUnavailable"
+    return Outage(reason=reason, message=wait.sentence[:MESSAGE_CHARACTERS])
 
 
 def errors_of(totals: Totals) -> tuple[ReportedError, ...]:

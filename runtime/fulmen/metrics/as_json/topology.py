@@ -33,11 +33,11 @@ from fulmen.engine.totals.failures import resting_by_component
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.unread import unread_errors
+from fulmen.engine.totals.waits import Wait
 from fulmen.metrics.as_json.errors import ERROR_CHARACTERS, errors_json, failures_json
 from fulmen.metrics.as_json.event_time import time_json
 from fulmen.metrics.as_json.recent_tasks import RecentTasks
 from fulmen.metrics.as_json.transactions import transactions_json
-from fulmen.metrics.as_json.waits import waits_json
 from fulmen.metrics.families.topology import PHASES
 from fulmen.metrics.history import STEPS, HistoryPoint
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
@@ -83,7 +83,8 @@ class TopologyJson:
             "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
             "trees": vars(now.trees),
             "transactions": self._transactions(),
-            **waits_json(now, self._resting_of),
+            "waits": [self._wait(wait) for wait in now.waiting],
+            "kept_state": dict(now.placed.kept),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],
@@ -102,6 +103,11 @@ class TopologyJson:
             "history_step": self.step,
             "history": [_rounded(asdict(point)) for point in self.points],
         }
+
+    def _wait(self, wait: Wait) -> Json:
+        since = None if wait.since is None else round(wait.since, 3)
+        text = wait.sentence[:ERROR_CHARACTERS]
+        return {"kind": wait.kind, "component": wait.component, "since": since, "sentence": text}
 
     def _transactions(self) -> Json | None:
         """What became of them; None: the topology has none."""

@@ -39,7 +39,7 @@ def transactions_json(now: TransactionTotals, before: TransactionTotals, moment:
         "phases_ms": {phase: _mean(now, before, phase) for phase in (*Phase, COMPLETE)},
         "lag": now.lag,
         "head_failures": now.head_failures,
-        "head_reason": now.head_reason[:_REASON_CHARACTERS],
+        "head": now.head[:_REASON_CHARACTERS],
         "last_failure": now.last_failure[:_REASON_CHARACTERS],
         "recent": [
             *(_active(one, now, moment) for one in active[:ATTEMPTS_SHOWN]),

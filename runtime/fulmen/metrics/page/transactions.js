@@ -42,11 +42,6 @@ const fillGivenUp = sortable(byId("given-up-table"), "given-up", "transactions t
   { title: "reason", value: (t) => t.reason, cell: (t) => [t.reason, "text"] },
 ], (t) => t.txid);
 
-function headOf(all) {
-  if (!all.head_failures) return all.last_failure;
-  return `transaction ${all.committed_txid + 1} has failed ${count(all.head_failures)} ×, the last time because\n${all.head_reason}`;
-}
-
 function showTransactions({ transactions: all }) {
   byId("transactions-section").hidden = all == null;
   byId("ackers-section").hidden = all != null;
@@ -59,7 +54,7 @@ function showTransactions({ transactions: all }) {
     made.style.background = colour;
     return made;
   }, (part, { ms }) => { part.style.flexGrow = ms ?? 0; });
-  setText(byId("head-failure"), headOf(all));
+  setText(byId("head-failure"), all.head || all.last_failure);
   fillTransactions(all.recent);
   byId("given-up-part").hidden = !all.given_up.length;
   fillGivenUp(all.given_up);

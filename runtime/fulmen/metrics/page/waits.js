@@ -1,21 +1,10 @@
 // What a topology waits for, how far it is behind, and what authors count.
 
-const awayText = (a) =>
-  `${a.component} waits for ${a.service || "a service"} since ${clock(a.since)} (${duration(a.seconds)}): ${a.reason}`;
-const holdText = (h) =>
-  `spouts rest: ${h.component} holds them (${count(h.tasks)} ${h.tasks === 1 ? "task" : "tasks"}): ${h.reason}`;
-const restText = (r) =>
-  `${count(r.messages)} ${r.messages === 1 ? "message" : "messages"} of ${r.component} failed (up to ${count(r.failures)} ${r.failures === 1 ? "time" : "times"}) and will be tried again; the last reason: ${r.reason}`;
-const fullText = (f) =>
-  `${f.component} emits nothing: ${count(f.messages)} messages are pending, as many as maxSpoutPending allows, and none has ended for ${duration(f.seconds)}`
-  + f.bolts.map((bolt) => `; ${bolt} has not acked all that it received`).join("");
-const leftOutText = (t) => `${t.component}, task ${t.task}, is left out since ${clock(t.since)}: ${t.reason}`;
-const longCallText = (c) => `${c.who}: ${c.callback} runs since ${clock(c.since)}`;
 const unreadText = (c) =>
   `${c.name}: ${count(c.unread_errors)} ${c.unread_errors === 1 ? "tuple" : "tuples"} on stream 'errors', which no bolt reads`;
-const showWaits = ({ long_calls, left_out, away, holds, full, resting, components }) =>
-  setText(byId("waits"), [...long_calls.map(longCallText), ...left_out.map(leftOutText), ...away.map(awayText),
-    ...holds.map(holdText), ...full.map(fullText), ...resting.map(restText),
+/** What timers of event time wait for is told beside these. */
+const showWaits = ({ waits, components }) =>
+  setText(byId("waits"), [...waits.filter((w) => w.kind !== "time").map((w) => w.sentence),
     ...components.filter((c) => c.unread_errors).map(unreadText)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);

@@ -8,7 +8,7 @@ from fulmen import Spout, TopologyBuilder
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.batches.failures.left_out import CERTAIN_DEATHS, DEATHS
 from fulmen.engine.driver.driver import Stop
-from fulmen.engine.totals.progress import waits_for
+from fulmen.engine.totals.waiting import waits_of_drain
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
@@ -84,7 +84,8 @@ def test_the_other_spout_gets_through_and_the_bad_one_is_named(method, workers):
     assert [error["message"] for error in task["errors"]] == [
         f"{method}: the process ended in this call"
     ]
-    assert any(f"left out: {method} ends its process" in note for note in result.notes)
+    said = rf"left out since .* UTC: {method} ends its process"
+    assert any(re.search(said, note) for note in result.notes)
     failed = [note for note in result.notes if "is run again" in note]
     assert len(failed) < 6
 
@@ -95,7 +96,7 @@ def test_it_is_tried_again_after_pauses_and_all_its_messages_come_through(method
     assert [v for [v] in result.collected("of-bad")] == ["bad 1", "bad 2", "bad 3"]
     assert len(result.collected("of-good")) == 300
     left_out = [note for note in result.notes if note.startswith("spout 'bad'")]
-    assert re.fullmatch(r"spout 'bad', task \d+, is left out: .*", left_out[0])
+    assert re.fullmatch(r"spout 'bad', task \d+, is left out since .* UTC: .*", left_out[0])
     assert re.fullmatch(r"spout 'bad', task \d+, is back", left_out[1])
     assert len(left_out) == 2
     assert result.trees == {**result.trees, "acked": 303, "failed": 0, "pending": 0, "dropped": 0}
@@ -144,13 +145,12 @@ def test_who_is_left_out_is_shown_by_the_run_the_page_and_the_report():
     for _ in range(8):
         driver.step()
     task = driver.plan.tasks("bad")[0]
-    said = f"'bad', task {task}, is left out: ack ends its process"
+    (said,) = WaitFigures.of(driver.totals).sentences
+    pattern = rf"spout 'bad', task {task}, is left out since .* UTC: ack ends its process"
+    assert re.fullmatch(pattern, said)
     assert report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message == said
-    (sentence,) = WaitFigures.of(driver.totals).sentences
-    pattern = rf"'bad', task {task}, is left out since .* UTC: ack ends its process"
-    assert re.fullmatch(pattern, sentence)
     now = Snapshot.of(driver.totals)
-    (shown,) = TopologyJson(now, now, []).json()["left_out"]
-    assert (shown["component"], shown["task"]) == ("bad", task)
-    assert next(waits_for(driver.totals, {})) == said
+    (shown,) = TopologyJson(now, now, []).json()["waits"]
+    assert (shown["kind"], shown["component"], shown["sentence"]) == ("left_out", "bad", said)
+    assert next(waits_of_drain(driver.totals, {})) == said
     driver.close()

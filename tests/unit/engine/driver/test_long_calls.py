@@ -234,8 +234,7 @@ def test_a_call_of_a_worker_elsewhere_is_in_the_status_on_the_page_and_in_the_di
     who = f"spout 'values', task {driver.plan.tasks('values')[0]}"
     assert found["report"].message.startswith(f"{who}: next_tuple runs since ")
     assert found["run"].startswith(f"{who}: next_tuple runs since ")
-    (shown,) = found["page"]["long_calls"]
-    assert (shown["who"], shown["callback"]) == (who, "next_tuple")
+    assert [wait["sentence"] for wait in found["page"]["waits"]] == [found["run"]]
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(topology_picture(TopologyView.model_validate(found["page"]), "Active"))
     assert f"{who}: next_tuple runs since " in console.export_text()

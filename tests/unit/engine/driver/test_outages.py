@@ -296,4 +296,5 @@ def test_an_outage_of_some_seconds_is_told_until_it_is_over(clock, backend, stor
     backend.failing["put"] = 4
     running.step()
     assert [outage and outage.since for outage in told] == [None, None, None, 1e9, None]
-    assert "no answer" in told[3].reason
+    assert told[3].sentence.startswith("the checkpoint is away since 2001-09-09 01:46:40 UTC: ")
+    assert "no answer" in told[3].sentence

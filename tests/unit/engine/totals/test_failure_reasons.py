@@ -10,7 +10,10 @@ from fulmen.engine.protocol.figures.failure_reasons import (
     FailureReasons,
     kind_of,
 )
-from fulmen.engine.totals.failures import Failures, resting_sentence
+from fulmen.engine.protocol.summary import Resting
+from fulmen.engine.totals.failures import Failures
+from fulmen.engine.totals.waiting import resting_waits
+from fulmen.plan import make_plan
 from fulmen.secrets import note
 from fulmen.testing import ListSpout, ManualClock, NotDrained, run
 
@@ -105,7 +108,12 @@ def test_secrets_are_masked_and_examples_are_short():
     ],
 )
 def test_what_comes_again_is_said_in_a_sentence(messages, failures, text):
-    assert resting_sentence("s", messages, failures, "no") == text
+    builder = TopologyBuilder()
+    builder.set_spout("s", ListSpout([]))
+    plan = make_plan(builder.build())
+    resting = {plan.tasks("s")[0]: Resting(messages, 1.0, failures, "no")}
+    [wait] = resting_waits(resting, plan)
+    assert wait.sentence == text
 
 
 def test_a_test_whose_message_only_fails_ends_soon_and_says_why():

@@ -11,21 +11,14 @@ from fulmen.cli.display.served_figures import (
     ComponentView,
     ErrorView,
     FailureView,
-    ServedWorkers,
     TopologyView,
     TreesView,
 )
-from fulmen.cli.display.wait_lines import (
-    away_sentence,
-    hold_sentence,
-    left_out_sentence,
-    long_call_sentence,
-)
 from fulmen.cli.display.why.finding import Finding, cure_of
-from fulmen.engine.totals.failures import failure_sentence, resting_sentence
-from fulmen.engine.totals.full_spouts import full_sentence
+from fulmen.engine.totals.failures import failure_sentence
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
 from fulmen.engine.totals.unread import unread_sentence
+from fulmen.engine.totals.waits import WaitKind
 from fulmen.plan.model import DRIVER
 
 BUSY = 0.8
@@ -42,24 +35,25 @@ SOME = 100
 """Fewer tuples say nothing about the shares of tasks."""
 ERRORS_SHOWN = 5
 _TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
-CURES: Mapping[str, str] = {
-    "long call": "If the call may take that long, raise batchTimeoutSeconds. A source that may be"
-    " silent should be asked with a timeout, such as queue.get(timeout=0.1).",
-    "left out": "Everything else goes on, and it is tried again now and then: see"
+CURES_OF_WAITS: Mapping[WaitKind, str] = {
+    WaitKind.LONG_CALL: "If the call may take that long, raise batchTimeoutSeconds. A source that"
+    " may be silent should be asked with a timeout, such as queue.get(timeout=0.1).",
+    WaitKind.LEFT_OUT: "Everything else goes on, and it is tried again now and then: see"
     " docs/troubleshooting.md#batches-are-run-again.",
-    "resting": "Mend what the last reason says. With spec.maxReplays such messages go to the dead"
-    " letters in the end.",
-    "full": "A bolt that collects tuples needs a larger maxSpoutPending, or has to ack them"
+    WaitKind.AWAY: cure_of("ServiceUnavailable"),
+    WaitKind.RESTING: "Mend what the last reason says. With spec.maxReplays such messages go to the"
+    " dead letters in the end.",
+    WaitKind.FULL: "A bolt that collects tuples needs a larger maxSpoutPending, or has to ack them"
     " earlier.",
+    WaitKind.HOLD: "It lets go when there is room again: see what that bolt waits for, or give it"
+    " more executors.",
+    WaitKind.TIME: "See docs/guide/no-results.md#why-does-my-timer-or-window-not-fire.",
+}
+CURES: Mapping[str, str] = {
     "silent": "It is asked, and returns without a tuple. Look at what its source has to read, and"
     " at what its fields say that it has emitted: `fulmen state CHECKPOINT SPOUT --show fields`.",
-    "hold": "It lets go when there is room again: see what that bolt waits for, or give it more"
-    " executors.",
-    "ahead": (
-        "Look for a sender whose clock is ahead, or times of another time zone or unit than"
-        " eventTime says. What is further ahead than eventTime.maxAhead moves no watermark."
-    ),
-    "time": "See docs/guide/no-results.md#why-does-my-timer-or-window-not-fire.",
+    "ahead": "Look for a sender whose clock is ahead, or times of another time zone or unit than"
+    " eventTime says. What is further ahead than eventTime.maxAhead moves no watermark.",
     "missing": "Their executors run on the others meanwhile: see why their pods are not ready.",
     "failure": "The traceback is in the log.",
     "unread": "Let a bolt read that stream, such as a sink that keeps them: see"
@@ -86,28 +80,12 @@ CURES: Mapping[str, str] = {
 
 def wait_findings(view: TopologyView) -> Iterator[Finding]:
     """What holds up its batches or its spouts."""
-    for call in view.long_calls:
-        text = long_call_sentence(call.who, call.callback, call.since)
-        yield Finding(text, CURES["long call"])
-    for out in view.left_out:
-        text = left_out_sentence(out.component, out.task, out.since, out.reason)
-        yield Finding(text, CURES["left out"])
-    for away in view.away:
-        text = away_sentence(away.component, away.service, away.since, away.reason)
-        yield Finding(text, cure_of("ServiceUnavailable"))
-    for one in view.resting:
-        text = resting_sentence(one.component, one.messages, one.failures, one.reason)
-        yield Finding(text, CURES["resting"])
-    for full in view.full:
-        text = full_sentence(full.component, full.messages, full.seconds, full.bolts)
-        yield Finding(text, CURES["full"])
-    for hold in view.holds:
-        yield Finding(hold_sentence(hold.component, hold.reason), CURES["hold"])
+    told = {wait.sentence: wait for wait in view.waits}
+    for wait in told.values():
+        yield Finding(wait.sentence, CURES_OF_WAITS[wait.kind])
     yield from _silent(view)
-    for why in dict.fromkeys(c.time.why for c in view.components if c.time and c.time.is_stuck):
-        yield Finding(str(why), CURES["time"])
     yield from _ahead(view)
-    counts = view.worker_counts or ServedWorkers(wanted=0, present=0)
+    counts = view.worker_counts
     if counts.present < counts.wanted:
         missing = counts.wanted - counts.present
         yield Finding(f"{missing} of {counts.wanted} workers are missing", CURES["missing"])
@@ -126,9 +104,10 @@ def _ahead(view: TopologyView) -> Iterator[Finding]:
 
 def _silent(view: TopologyView) -> Iterator[Finding]:
     """Spouts that emit nothing, and nothing of the above says why."""
-    if view.holds or view.transactions or view.uptime_seconds < QUIET_SECONDS:
+    is_held = any(wait.kind is WaitKind.HOLD for wait in view.waits)
+    if is_held or view.transactions or view.uptime_seconds < QUIET_SECONDS:
         return
-    told = {out.component for out in view.left_out} | {away.component for away in view.away}
+    told = {w.component for w in view.waits if w.kind in (WaitKind.LEFT_OUT, WaitKind.AWAY)}
     for spout in view.components:
         if spout.kind == "spout" and not (spout.emitted or spout.name in told):
             since = f"since the driver started, {age(view.uptime_seconds)} ago"
@@ -156,9 +135,7 @@ class _ReportedComponent(BaseModel):
 
 
 class _ReportedTransactions(BaseModel):
-    committed_txid: int
-    head_failures: int = 0
-    last_failure: str = ""
+    head: str
     lag: int | None = None
 
 
@@ -197,9 +174,8 @@ def failures_of_view(view: TopologyView) -> Iterator[Finding]:
             yield from _unanswered(view, bolt)
     batches, transactions = view.batches, view.transactions
     yield from _attempts(batches.failed_attempts, batches.last_failure)
-    if transactions is not None:
-        head = transactions.committed_txid + 1, transactions.head_failures
-        yield from _head(*head, transactions.head_reason)
+    if transactions is not None and transactions.head:
+        yield Finding(transactions.head, CURES["head"])
 
 
 def failures_of_report(report: RunReport) -> Iterator[Finding]:
@@ -219,8 +195,8 @@ def failures_of_report(report: RunReport) -> Iterator[Finding]:
     yield from _kept(report.kept_state)
     yield from _ends(report.trees)
     yield from _attempts(report.failed_attempts, "")
-    if (of := report.transactions) is not None:
-        yield from _head(of.committed_txid + 1, of.head_failures, of.last_failure)
+    if report.transactions is not None and report.transactions.head:
+        yield Finding(report.transactions.head, CURES["head"])
 
 
 def _failures(failures: Sequence[FailureView], errors: Sequence[ErrorView]) -> Iterator[Finding]:
@@ -272,13 +248,6 @@ def _attempts(number: int, last: str) -> Iterator[Finding]:
     if number:
         text = f"{_of(number, 'attempt')} at batches came to nothing, and the batches ran again"
         yield Finding(f"{text}; the last one: {last}" if last else text, CURES["attempts"])
-
-
-def _head(txid: int, failures: int, reason: str) -> Iterator[Finding]:
-    if failures:
-        times = "once" if failures == 1 else f"{count(failures)} times"
-        text = f"transaction {txid} has failed {times}, and holds up all behind it: {reason}"
-        yield Finding(text, CURES["head"])
 
 
 def _of(number: int, noun: str) -> str:
