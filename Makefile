@@ -56,7 +56,7 @@ lint: setup ## linters, types and layers only
 .PHONY: classes
 classes: setup ## make every start of Spark faster: takes a minute, once
 	@$(BIN)/python -m fulmen.engine.spark.class_training || echo "Spark will start more slowly."
-	@PYTHONPATH=tests $(BIN)/python -m support.kafka_classes || echo "Kafka will start more slowly."
+	@PYTHONPATH=tests $(BIN)/python -m support.servers.kafka_classes || echo "Kafka will start more slowly."
 
 # Of each run of pytest: .ci/run makes a table of them.
 results_in = $(if $(FULMEN_RESULTS),--junitxml=$(FULMEN_RESULTS)/$(1).xml)
@@ -98,7 +98,7 @@ SOAK_SECONDS ?=
 .PHONY: soak
 soak: classes ## an hour of random kills on this machine, which ends with its figures
 ifeq ($(SOAK_ROUNDS)$(SOAK_SECONDS),)
-	@PYTHONPATH=tests $(BIN)/python -m support.soak $(SOAK_ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m support.soaks.soak $(SOAK_ARGS)
 else
 	@FULMEN_ROUNDS=$(SOAK_ROUNDS) FULMEN_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/cluster/test_chaos.py -m cluster -s $(PYTEST_ARGS)
 endif

@@ -128,8 +128,8 @@ class Servers:
 def servers(messages: int, address: str = "127.0.0.1") -> Iterator[Servers]:
     """Both on an address of this machine's, until the end."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from support.kafka_server import running_kafka
-    from support.postgres import running_postgres
+    from support.servers.kafka_server import running_kafka
+    from support.servers.postgres import running_postgres
 
     try:
         with running_kafka(address) as kafka, running_postgres(address) as postgres:

@@ -53,8 +53,8 @@ class PlainMap(StoredMap):
 def stores() -> Iterator[dict[str, Make]]:
     """What makes a map, by the name of the store."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from support.postgres import running_postgres
-    from support.redis_server import running_redis
+    from support.servers.postgres import running_postgres
+    from support.servers.redis_server import running_redis
 
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())

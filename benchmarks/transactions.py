@@ -67,7 +67,7 @@ def transactions(arguments: argparse.Namespace) -> list[Result]:
 def committers(arguments: argparse.Namespace) -> list[Result]:
     """Words of each transaction added to a table of SQLite or PostgreSQL, with two active."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from support.postgres import running_postgres
+    from support.servers.postgres import running_postgres
 
     results = []
     with tempfile.TemporaryDirectory() as folder, running_postgres() as postgres:

@@ -1,7 +1,7 @@
 """Where the time of `.ci/run` went: `python3 scripts/ci_table.py artifacts/ci` prints a table.
 
 Reads what its parts have left there: NAME.seconds of each part, JUnit's NAME.xml of each run of
-pytest, `bare` of benchmarks, started.json of tests/support/started.py. Needs no package.
+pytest, `bare` of benchmarks, started.json of tests/support/suite/started.py. Needs no package.
 """
 
 import json

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import core
 
-from support import changed_files, draws, reach
+from support.suite import changed_files, draws, reach
 
 TESTS = Path(__file__).parent
 MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # in the order they run

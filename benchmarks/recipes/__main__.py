@@ -148,12 +148,12 @@ def grown(sample: Path, out: Path, rows: int, *, unique: bool) -> None:
 @contextmanager
 def servers(wanted: set[str]) -> Iterator[dict[str, Any]]:
     """Those servers, which end with this; the environment says where they are."""
-    from support.kafka_server import running_kafka
-    from support.postgres import running_postgres
-    from support.rabbitmq_server import running_rabbitmq
-    from support.redis_server import running_redis
-    from support.registry_server import running_registry
-    from support.s3 import running_s3
+    from support.servers.kafka_server import running_kafka
+    from support.servers.postgres import running_postgres
+    from support.servers.rabbitmq_server import running_rabbitmq
+    from support.servers.redis_server import running_redis
+    from support.servers.registry_server import running_registry
+    from support.servers.s3 import running_s3
 
     make: dict[str, tuple[Callable[[], Any], Callable[[Any], dict[str, str]]]] = {
         "kafka": (running_kafka, lambda server: {"KAFKA": server.address}),
@@ -175,7 +175,7 @@ def servers(wanted: set[str]) -> Iterator[dict[str, Any]]:
 
 def prepare(job: Job, folder: Path, found: dict[str, Any], rows: int) -> None:
     """Lay a recipe's files and data into a folder, and load them."""
-    from support import recipes
+    from support.docs import recipes
 
     recipes.lay(job.page, folder, "airlines.csv", "sections.csv")
     if job.data:

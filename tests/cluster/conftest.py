@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from support import operators
-from support.kafka_server import running_kafka
-from support.kube import Kube
-from support.long_first import long_first
-from support.metrics_api import running_metrics_api
-from support.postgres import running_postgres
-from support.reasons import Seen
-from support.requests import logged
-from support.s3 import running_s3
+from support.cluster import operators
+from support.cluster.kube import Kube
+from support.cluster.metrics_api import running_metrics_api
+from support.cluster.reasons import Seen
+from support.cluster.requests import logged
+from support.servers.kafka_server import running_kafka
+from support.servers.postgres import running_postgres
+from support.servers.s3 import running_s3
+from support.suite.long_first import long_first
 
 NEEDED = {
     "api_server": "API_SERVER_PID_FILE",

@@ -1,7 +1,7 @@
 """What all other tests together have caused. Runs last, and only if all of them were selected."""
 
 from fulmen_operator.manifests.rights import driver_role
-from support.reasons import explained
+from support.cluster.reasons import explained
 
 SHORT = {"Rebalancing", "EarlierTopologyEnds"}
 """May be over before the driver's next report, or before the operator looks."""

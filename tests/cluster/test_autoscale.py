@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support import api_reads
-from support.kube import eventually, is_ready
-from support.numbered import START_SECONDS, fulmen, manifest
+from support.cluster import api_reads
+from support.cluster.kube import eventually, is_ready
+from support.cluster.numbered import START_SECONDS, fulmen, manifest
 
 NAME = "working"
 FILE = Path(__file__).parent / "topologies" / "working.yaml"

@@ -1,6 +1,6 @@
 """Pods and processes are killed at random, several at once, under a topology that repeats nothing.
 
-What it emits is os.urandom (support/unrepeatable.py); what was emitted and received is in its
+What it emits is os.urandom (worlds/unrepeatable.py); what was emitted and received is in its
 committed state, and must agree after each round and at last. Its four workers are in one pod, in
 two, and in four. Each of these loses a process, a JVM and a pod at least. A seed decides the rest;
 it is another one each time, and printed. FULMEN_SEED repeats one, FULMEN_ROUNDS or FULMEN_SECONDS
@@ -18,13 +18,14 @@ from pathlib import Path
 import pytest
 
 from fulmen.topology.reading.documents import to_document
-from support import kills, unrepeatable
-from support.growth import left_behind
-from support.kube import eventually, is_ready
-from support.numbered import START_SECONDS, report_in
-from support.soak_length import most_seconds, rounds
-from support.spark_topologies import NOTHING_PENDING, Committed
-from support.unrepeatable import chaotic, check_commit
+from support.cluster import kills
+from support.cluster.kube import eventually, is_ready
+from support.cluster.numbered import START_SECONDS, report_in
+from support.runs.spark_topologies import NOTHING_PENDING, Committed
+from support.soaks.growth import left_behind
+from support.soaks.soak_length import most_seconds, rounds
+from support.worlds import unrepeatable
+from support.worlds.unrepeatable import chaotic, check_commit
 
 WORKERS = 4
 SECRET = "bucket"

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.kube import condition, eventually, is_ready
-from support.numbered import (
+from support.cli.wheels import make_wheel
+from support.cluster.kube import condition, eventually, is_ready
+from support.cluster.numbered import (
     FILE,
     FULMEN,
     NAME,
@@ -27,8 +28,7 @@ from support.numbered import (
     manifest,
     report_in,
 )
-from support.s3 import BUCKET, SECRET_KEY
-from support.wheels import make_wheel
+from support.servers.s3 import BUCKET, SECRET_KEY
 
 SENTENCES = 2_500
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")

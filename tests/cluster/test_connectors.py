@@ -18,10 +18,10 @@ import orjson
 import pytest
 import yaml
 
-from support import kills
-from support.kube import eventually, is_ready, total
-from support.numbered import START_SECONDS
-from support.postgres import PASSWORD
+from support.cluster import kills
+from support.cluster.kube import eventually, is_ready, total
+from support.cluster.numbered import START_SECONDS
+from support.servers.postgres import PASSWORD
 
 NAME = "events"
 FILE = Path(__file__).parent / "topologies" / "events.yaml"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from support import cluster_images
-from support.kube import Kube
-from support.operators import HELM, SYSTEM
+from support.cluster import cluster_images
+from support.cluster.kube import Kube
+from support.cluster.operators import HELM, SYSTEM
 
 pytestmark = pytest.mark.timeout(420)
 NAME = "fulmen-test"

@@ -6,10 +6,10 @@ import time
 import pytest
 
 from fulmen.kube.contract import MANAGER
-from support import api_reads
-from support.kube import condition, eventually, is_ready
-from support.others import CONTENT, left, theirs
-from support.troubles import apply, told, wait_for, wait_for_pod
+from support.cluster import api_reads
+from support.cluster.kube import condition, eventually, is_ready
+from support.cluster.others import CONTENT, left, theirs
+from support.cluster.troubles import apply, told, wait_for, wait_for_pod
 
 pytestmark = pytest.mark.timeout(600)
 

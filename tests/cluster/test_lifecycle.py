@@ -7,9 +7,9 @@ import shutil
 import pytest
 import yaml
 
-from support import cluster_images, operators
-from support.kube import condition, eventually, is_ready, total
-from support.numbered import (
+from support.cluster import cluster_images, operators
+from support.cluster.kube import condition, eventually, is_ready, total
+from support.cluster.numbered import (
     FILE,
     NAME,
     PODS,
@@ -25,7 +25,7 @@ from support.numbered import (
     report_in,
     wait_for_state,
 )
-from support.spark_topologies import NOTHING_PENDING, Committed
+from support.runs.spark_topologies import NOTHING_PENDING, Committed
 
 READER = "reader"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.kube import eventually, is_ready
-from support.numbered import FILE, START_SECONDS, manifest, state
+from support.cluster.kube import eventually, is_ready
+from support.cluster.numbered import FILE, START_SECONDS, manifest, state
 
 NAME = "hungry"
 NUMBERS = 100

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from support.kube import eventually, is_ready
-from support.troubles import apply, wait_for
+from support.cluster.kube import eventually, is_ready
+from support.cluster.troubles import apply, wait_for
 
 pytestmark = pytest.mark.timeout(600)
 

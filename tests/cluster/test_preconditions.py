@@ -20,9 +20,9 @@ from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.model import Apply, Delete, Observed
-from support.documents import word_count
-from support.kube import eventually
-from support.others import CONTENT, left, theirs
+from support.cli.documents import word_count
+from support.cluster.kube import eventually
+from support.cluster.others import CONTENT, left, theirs
 
 APPLIED = [kind for kind in CONTENT if kind not in ("Pod", "Secret")]
 """What the operator changes by applying it: pods and secrets are made once."""

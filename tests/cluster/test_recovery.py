@@ -7,9 +7,9 @@ from urllib.request import urlopen
 import pytest
 
 from fulmen.kube.contract import ATTEMPT_LABEL, METRICS_PORT
-from support import cluster_images, kills, operators
-from support.kube import condition, eventually, is_ready, samples, total
-from support.numbered import (
+from support.cluster import cluster_images, kills, operators
+from support.cluster.kube import condition, eventually, is_ready, samples, total
+from support.cluster.numbered import (
     NAME,
     PODS,
     SINGLE_POD,
@@ -21,7 +21,7 @@ from support.numbered import (
     goes_on,
     report_in,
 )
-from support.troubles import TOLD_SECONDS, seconds_between, told, unscheduled, wait_for
+from support.cluster.troubles import TOLD_SECONDS, seconds_between, told, unscheduled, wait_for
 
 OWN = f"fulmen.dev/topology={NAME}"
 SENTENCES = 40_000

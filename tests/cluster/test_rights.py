@@ -24,10 +24,10 @@ from fulmen_operator.controller.watching import WATCHED, refresh
 from fulmen_operator.manifests.rights import driver_role
 from fulmen_operator.model import APPLIED_ANNOTATION, Key
 from fulmen_operator.settings import Settings
-from support import operators
-from support.charts import template
-from support.kube import eventually
-from support.ports import free_port
+from support.cluster import operators
+from support.cluster.kube import eventually
+from support.operator.charts import template
+from support.servers.ports import free_port
 
 WATCHED_ONLY = {(KINDS[kind].plural, "watch") for kind in WATCHED} - {
     ("pods", "watch"),

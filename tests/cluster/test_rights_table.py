@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from support.kube import Kube, eventually
-from support.operators import SYSTEM
-from support.scripts import script
+from support.cluster.kube import Kube, eventually
+from support.cluster.operators import SYSTEM
+from support.docs.scripts import script
 
 TABLE = script("rights_table")
 OF_EVERYBODY = {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}

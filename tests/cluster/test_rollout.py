@@ -5,8 +5,8 @@ Who replaces what is the operator's to decide, however many pods there are: it i
 
 import pytest
 
-from support.kube import condition
-from support.numbered import (
+from support.cluster.kube import condition
+from support.cluster.numbered import (
     FILE,
     NAME,
     SINGLE_POD,

@@ -5,8 +5,8 @@ from itertools import chain
 
 import pytest
 
-from support.documents import ABSENT, word_count
-from support.scripts import script
+from support.cli.documents import ABSENT, word_count
+from support.docs.scripts import script
 
 RULES = script("crd_schema").RULES
 CODE = {"spec.code": {"files": {"wordcount.py": ""}}}

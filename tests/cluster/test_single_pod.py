@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.kube import is_ready
-from support.numbered import (
+from support.cluster.kube import is_ready
+from support.cluster.numbered import (
     FILE,
     NAME,
     SINGLE_POD,

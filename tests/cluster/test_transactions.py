@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from fulmen.kube.contract import METRICS_PORT
-from support import api_reads, kills
-from support.kube import condition, eventually, is_ready, total
-from support.numbered import START_SECONDS, fulmen, manifest, report_in
-from support.postgres import PASSWORD, USER
+from support.cluster import api_reads, kills
+from support.cluster.kube import condition, eventually, is_ready, total
+from support.cluster.numbered import START_SECONDS, fulmen, manifest, report_in
+from support.servers.postgres import PASSWORD, USER
 
 NAME = "changing"
 FILE = Path(__file__).parent / "topologies" / "changing.yaml"

@@ -6,10 +6,10 @@ import re
 import pytest
 import yaml
 
-from support.cluster_images import RUNTIME
-from support.kube import condition, eventually, is_ready, total
-from support.numbered import FILE, SINGLE_POD, manifest
-from support.troubles import (
+from support.cluster.cluster_images import RUNTIME
+from support.cluster.kube import condition, eventually, is_ready, total
+from support.cluster.numbered import FILE, SINGLE_POD, manifest
+from support.cluster.troubles import (
     TOLD_SECONDS,
     apply,
     seconds_between,

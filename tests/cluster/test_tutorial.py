@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.pages import blocks, commands, write_files
+from support.docs.pages import blocks, commands, write_files
 
 PAGE = "docs/tutorial.md"
 SECONDS = 600

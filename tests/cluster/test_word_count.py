@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fulmen.kube.contract import DRIVER, REPORT_ANNOTATION, WORKER_LABEL
-from support.cluster_images import ROOT
-from support.kube import condition, eventually, is_ready, total
+from support.cluster.cluster_images import ROOT
+from support.cluster.kube import condition, eventually, is_ready, total
 
 EXAMPLE = ROOT / "examples" / "word-count" / "topology.yaml"
 NAME = "word-count"

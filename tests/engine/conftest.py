@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from fulmen.transactional.stores.pools import close_all
-from support.avro_topics import AvroTopic
-from support.kafka_server import running_kafka
-from support.long_first import long_first
-from support.postgres import running_postgres
-from support.rabbitmq_server import running_rabbitmq
-from support.redis_server import running_redis
-from support.registry_server import running_registry
-from support.s3 import running_s3
+from support.connectors.avro_topics import AvroTopic
+from support.servers.kafka_server import running_kafka
+from support.servers.postgres import running_postgres
+from support.servers.rabbitmq_server import running_rabbitmq
+from support.servers.redis_server import running_redis
+from support.servers.registry_server import running_registry
+from support.servers.s3 import running_s3
+from support.suite.long_first import long_first
 
 # Spark's JVMs live for seconds here: compiling with C1 alone spares a third of their CPU time.
 # Those of `make run` and of benchmarks compile as everybody's do.

@@ -10,7 +10,7 @@ import yaml
 
 from fulmen.checkpoint import Store
 from fulmen.engine.state.committed_state import read_state
-from support.spark_topologies import Committed
+from support.runs.spark_topologies import Committed
 
 SHAPES = """
 from dataclasses import dataclass

@@ -14,8 +14,8 @@ from fulmen.checkpoint.record import INLINE_BYTES
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, FulmenError, NotFound
 from fulmen.kube.container.fetching import fetched
 from fulmen.topology.code.packing import pack
-from support.checkpoint import race, saved, stored
-from support.s3 import BUCKET, lossy_proxy
+from support.servers.s3 import BUCKET, lossy_proxy
+from support.stores.checkpoint import race, saved, stored
 
 BIG = b"b" * INLINE_BYTES
 

@@ -7,7 +7,7 @@ import pytest
 from fulmen.engine.jvm.class_archive import FIRST_WITHOUT, ClassArchive, spark_jars
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.spark import session
-from support.spark_runs import Runs
+from support.runs.spark_runs import Runs
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 
 from fulmen.checkpoint import Store
 from fulmen.engine.state.committed_state import read_state
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 # The first terminal that the leader of a session opens becomes the session's.
 TAKE_TERMINAL = """

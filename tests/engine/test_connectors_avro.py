@@ -8,7 +8,7 @@ from decimal import Decimal
 from confluent_kafka.schema_registry import SchemaReference
 
 from fulmen.connectors.formats.avro import registry as registry_module
-from support.avro_topics import (
+from support.connectors.avro_topics import (
     AMOUNT,
     CUSTOMER,
     JSON_SCHEMA,

@@ -18,20 +18,20 @@ from fulmen.connectors.kafka import (
     TransactionalKafkaSpout,
 )
 from fulmen.connectors.rabbitmq import RabbitSink, RabbitSpout
-from support.avro_topics import (
+from support.connectors.avro_topics import (
     FIELDS,
     NOTED,
     ORDER,
     rows,
 )
-from support.cut_proxy import cut_proxy
-from support.example_lives import ExampleLife
-from support.ports import free_port
-from support.rabbitmq_server import PASSWORD, USER
-from support.sink_lives import prepared
-from support.source_life import SourceLife
-from support.spark_runs import wait_until
-from support.transactional_lives import TransactionalLife
+from support.lives.example_lives import ExampleLife
+from support.lives.sink_lives import prepared
+from support.lives.source_life import SourceLife
+from support.runs.spark_runs import wait_until
+from support.servers.cut_proxy import cut_proxy
+from support.servers.ports import free_port
+from support.servers.rabbitmq_server import PASSWORD, USER
+from support.transactions.lives import TransactionalLife
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink
-from support.avro_topics import (
+from support.connectors.avro_topics import (
     AMOUNT,
     CUSTOMER,
     FIELDS,
@@ -16,7 +16,7 @@ from support.avro_topics import (
     ORDER,
     record,
 )
-from support.sink_lives import prepared
+from support.lives.sink_lives import prepared
 
 
 def test_rows_are_written_as_confluents_clients_read_them(avro):

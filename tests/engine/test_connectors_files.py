@@ -17,11 +17,11 @@ from fulmen.api import ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
 from fulmen.connectors.files import FileSink, FileSpout, ParquetSpout, RollingFileSink
 from fulmen.connectors.files.places.local import BadPlace
-from support.file_sinks import FIELDS, RollingLives, made, mark, write
-from support.file_soak import soak
-from support.file_spouts import SpoutLives
-from support.s3 import SECRET_KEY, killable_s3, lossy_proxy
-from support.seeds import FIRST
+from support.connectors.file_sinks import FIELDS, RollingLives, made, mark, write
+from support.connectors.file_spouts import SpoutLives
+from support.servers.s3 import SECRET_KEY, killable_s3, lossy_proxy
+from support.soaks.file_soak import soak
+from support.suite.seeds import FIRST
 
 JSON = {"type": "json"}
 

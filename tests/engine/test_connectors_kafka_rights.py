@@ -12,10 +12,10 @@ from fulmen.connectors.kafka import (
     KafkaSpoutOptions,
     TransactionalKafkaSpout,
 )
-from support.kafka_server import OTHER_USERS, PASSWORD
-from support.sink_lives import SinkLife
-from support.spout_lives import SpoutLife
-from support.transactional_lives import TransactionalLife
+from support.lives.sink_lives import SinkLife
+from support.lives.spout_lives import SpoutLife
+from support.servers.kafka_server import OTHER_USERS, PASSWORD
+from support.transactions.lives import TransactionalLife
 
 USERS = iter(OTHER_USERS)
 

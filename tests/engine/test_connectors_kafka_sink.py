@@ -12,8 +12,8 @@ from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
 from fulmen.connectors.kafka.writing import producing
 from fulmen.connectors.kafka.writing.producing import RowDelivery
-from support.seeds import generator, several
-from support.sink_lives import SinkLife, prepared
+from support.lives.sink_lives import SinkLife, prepared
+from support.suite.seeds import generator, several
 
 N = {"type": "json", "fields": ["n"]}
 TOO_LARGE = "the message is larger than `message.max.bytes`"

@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions, KafkaSpout, KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.topic import first_positions
-from support.kafka_server import PASSWORD, USER
-from support.seeds import generator, several
-from support.sink_lives import SinkLife
-from support.spout_lives import SpoutLife
+from support.lives.sink_lives import SinkLife
+from support.lives.spout_lives import SpoutLife
+from support.servers.kafka_server import PASSWORD, USER
+from support.suite.seeds import generator, several
 
 LOGIN = {
     "security.protocol": "SASL_PLAINTEXT",

@@ -13,9 +13,9 @@ from fulmen import FailedException
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.kafka import OpaqueTransactionalKafkaSpout, TransactionalKafkaSpout
 from fulmen.connectors.kafka.reading.parts import MessagesGone
-from support.seeds import generator, several
-from support.spark_runs import wait_until
-from support.transactional_lives import TransactionalLife
+from support.runs.spark_runs import wait_until
+from support.suite.seeds import generator, several
+from support.transactions.lives import TransactionalLife
 
 KINDS = {"transactional": TransactionalKafkaSpout, "opaque": OpaqueTransactionalKafkaSpout}
 both = pytest.mark.parametrize("kind", KINDS)

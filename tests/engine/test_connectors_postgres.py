@@ -18,14 +18,14 @@ from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
 from fulmen.transactional.stores.pools import close_all
-from support import sql_sinks
-from support.cut_proxy import cut_proxy
-from support.engine_runs import make_driver
-from support.postgres import PASSWORD, USER
-from support.postgres_target import Target
-from support.seeds import generator, several
-from support.spark_runs import wait_until
-from support.sql_sinks import AT_LEAST, EXACTLY, all_rows, mark, prepared, written
+from support.connectors import sql_sinks
+from support.connectors.sql_sinks import AT_LEAST, EXACTLY, all_rows, mark, prepared, written
+from support.runs.engine_runs import make_driver
+from support.runs.spark_runs import wait_until
+from support.servers.cut_proxy import cut_proxy
+from support.servers.postgres import PASSWORD, USER
+from support.servers.postgres_target import Target
+from support.suite.seeds import generator, several
 
 SECRETS = (PASSWORD, "s3cret%2Fword")
 

@@ -13,13 +13,13 @@ from fulmen.connectors.formats import JsonOptions
 from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, PostgresSink
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.pools import close_all
-from support import sql_topologies
-from support.postgres import USER, running_postgres
-from support.postgres_target import Target
-from support.seeds import generator, several
-from support.spark_runs import wait_until
-from support.sql_sinks import context, prepared, written
-from support.sql_sources import Task
+from support.connectors import sql_topologies
+from support.connectors.sql_sinks import context, prepared, written
+from support.connectors.sql_sources import Task
+from support.runs.spark_runs import wait_until
+from support.servers.postgres import USER, running_postgres
+from support.servers.postgres_target import Target
+from support.suite.seeds import generator, several
 
 
 @pytest.fixture

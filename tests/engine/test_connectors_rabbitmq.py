@@ -15,11 +15,11 @@ from fulmen.api.declarer import Stream
 from fulmen.connectors.rabbitmq import RabbitSink, RabbitSpout
 from fulmen.errors import FulmenError
 from fulmen.testing import ListSpout, run
-from support.cut_proxy import cut_proxy
-from support.rabbitmq_server import PASSWORD, USER
-from support.seeds import generator, several
-from support.source_life import SourceLife, chaos
-from support.spark_runs import wait_until
+from support.lives.source_life import SourceLife, chaos
+from support.runs.spark_runs import wait_until
+from support.servers.cut_proxy import cut_proxy
+from support.servers.rabbitmq_server import PASSWORD, USER
+from support.suite.seeds import generator, several
 
 pytestmark = pytest.mark.timeout(240)  # on a busy machine a killed broker is back after a minute
 

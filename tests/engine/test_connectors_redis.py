@@ -11,11 +11,11 @@ from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.sinks import Mark
 from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
 from fulmen.errors import FulmenError
-from support.cut_proxy import cut_proxy
-from support.redis_server import PASSWORD, running_redis
-from support.seeds import generator, several
-from support.source_life import SourceLife, chaos
-from support.spark_runs import wait_until
+from support.lives.source_life import SourceLife, chaos
+from support.runs.spark_runs import wait_until
+from support.servers.cut_proxy import cut_proxy
+from support.servers.redis_server import PASSWORD, running_redis
+from support.suite.seeds import generator, several
 
 BATCHES = 150
 LABEL = "test/sink/0"

@@ -7,10 +7,10 @@ from collections import Counter
 import psycopg
 import pytest
 
-from support.example_lives import ExampleLife
-from support.processes import DRIVER, PYTHON
-from support.s3 import BUCKET
-from support.seeds import FIRST
+from support.lives.example_lives import ExampleLife
+from support.lives.processes import DRIVER, PYTHON
+from support.servers.s3 import BUCKET
+from support.suite.seeds import FIRST
 
 PARTITIONS = 4
 PAGES = ["/cart", "/checkout", "/search"]

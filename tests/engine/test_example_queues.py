@@ -7,9 +7,9 @@ from collections import Counter
 import pika
 import pytest
 
-from support.example_lives import ExampleLife
-from support.processes import DRIVER, PYTHON
-from support.seeds import FIRST
+from support.lives.example_lives import ExampleLife
+from support.lives.processes import DRIVER, PYTHON
+from support.suite.seeds import FIRST
 
 ACCOUNTS = ["ann", "bob", "eve"]
 

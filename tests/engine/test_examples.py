@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.examples import EXAMPLES, NAMES, script
+from support.docs.examples import EXAMPLES, NAMES, script
 
 SECONDS = 240
 

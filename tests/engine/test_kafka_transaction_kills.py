@@ -10,12 +10,12 @@ from contextlib import suppress
 import pytest
 
 from fulmen.connectors.kafka import OpaqueTransactionalKafkaSpout, TransactionalKafkaSpout
-from support import seeds
-from support.audited_stores import AuditedSqlite
-from support.kafka_soak import KafkaRun, KafkaTransactions, running
-from support.processes import descendants, send
-from support.transaction_run import Difference
-from support.transaction_soak import Figures
+from support.lives.processes import descendants, send
+from support.soaks.kafka_soak import KafkaRun, KafkaTransactions, running
+from support.soaks.transaction_run import Difference
+from support.soaks.transaction_soak import Figures
+from support.stores.audited_stores import AuditedSqlite
+from support.suite import seeds
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 

@@ -10,7 +10,7 @@ import pytest
 from fulmen.cli.local.prepared_run import prepare
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.spark.jobs import LocalSparkJobs
-from support.spark_runs import wait_until
+from support.runs.spark_runs import wait_until
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -9,10 +9,10 @@ from fulmen.engine.totals.waits import Wait, WaitKind
 from fulmen.metrics import MetricsServer
 from fulmen.metrics.page import Page
 from fulmen.topology.resource.tap import Tap
-from support.browser import SECONDS, see
-from support.engine_runs import make_driver
-from support.metered import WORDS, metered, run_metered
-from support.waiting import HELD, REASON, SERVICE, run_waiting
+from support.metrics.browser import SECONDS, see
+from support.runs.engine_runs import make_driver
+from support.runs.metered import WORDS, metered, run_metered
+from support.runs.waiting import HELD, REASON, SERVICE, run_waiting
 
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from support.browser import SECONDS, see
-from support.page_data import LONG, served
+from support.metrics.browser import SECONDS, see
+from support.metrics.page_data import LONG, served
 
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 

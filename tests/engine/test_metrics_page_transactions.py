@@ -5,9 +5,9 @@ import json
 import pytest
 
 from fulmen.metrics import MetricsServer
-from support.browser import SECONDS, see
-from support.page_data import served
-from support.transacted import run_transacted
+from support.metrics.browser import SECONDS, see
+from support.metrics.page_data import served
+from support.transactions.transacted import run_transacted
 
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 

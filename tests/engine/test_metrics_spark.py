@@ -11,10 +11,10 @@ from fulmen.cli.local.prepared_run import prepare
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.metrics import MetricsServer
-from support.browser import see
-from support.cli_runs import write_letters
-from support.scrapes import Scrape, check_consistent
-from support.spark_runs import wait_until
+from support.cli.cli_runs import write_letters
+from support.metrics.browser import see
+from support.metrics.scrapes import Scrape, check_consistent
+from support.runs.spark_runs import wait_until
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -13,7 +13,8 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.kube import contract
 from fulmen.metrics import MetricsServer
 from fulmen.testing import ManualClock
-from support.dashboards import (
+from support.docs.pages import blocks
+from support.metrics.dashboards import (
     ALERTS,
     TARGET_LABELS,
     alerts,
@@ -21,15 +22,14 @@ from support.dashboards import (
     names_in,
     panel_queries,
 )
-from support.engine_runs import Numbers, Steady, make_driver, new_store
-from support.metered import WORDS, metered_driver, run_metered
-from support.pages import blocks
-from support.prometheus import promtool, running_prometheus
-from support.result_parts import AtBatchEnds, RandomSink
-from support.scrapes import PAGE, documented
-from support.spark_runs import wait_until
-from support.transacted import TROUBLE, transacted_driver
-from support.waiting import run_waiting
+from support.metrics.scrapes import PAGE, documented
+from support.parts.result_parts import AtBatchEnds, RandomSink
+from support.runs.engine_runs import Numbers, Steady, make_driver, new_store
+from support.runs.metered import WORDS, metered_driver, run_metered
+from support.runs.spark_runs import wait_until
+from support.runs.waiting import run_waiting
+from support.servers.prometheus import promtool, running_prometheus
+from support.transactions.transacted import TROUBLE, transacted_driver
 
 pytestmark = pytest.mark.timeout(180)
 

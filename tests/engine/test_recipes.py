@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support import recipes
-from support.s3 import BUCKET
+from support.docs import recipes
+from support.servers.s3 import BUCKET
 
 TOWNS = ["Malmo", "M\u00e4rsta"]
 

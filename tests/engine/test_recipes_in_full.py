@@ -21,16 +21,16 @@ import duckdb
 import psycopg
 import pytest
 
-from support import recipes
-from support.kafka_server import running_kafka
-from support.postgres import running_postgres
-from support.rabbitmq_server import running_rabbitmq
-from support.redis_server import running_redis
-from support.registry_server import running_registry
-from support.s3 import BUCKET, running_s3
-from support.seeds import generator, several
-from support.shown_commands import output_of
-from support.spark_runs import wait_until
+from support.docs import recipes
+from support.docs.shown_commands import output_of
+from support.runs.spark_runs import wait_until
+from support.servers.kafka_server import running_kafka
+from support.servers.postgres import running_postgres
+from support.servers.rabbitmq_server import running_rabbitmq
+from support.servers.redis_server import running_redis
+from support.servers.registry_server import running_registry
+from support.servers.s3 import BUCKET, running_s3
+from support.suite.seeds import generator, several
 
 KILLS = 8
 FEW = ("--set", "spec.maxSpoutPending=300")

@@ -9,7 +9,7 @@ import pytest
 
 from fulmen.checkpoint import Store
 from fulmen.engine.state.committed_state import read_state
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 FULMEN = str(Path(sys.executable).with_name("fulmen"))
 SECONDS = 240  # a busy machine takes its time to start a JVM

@@ -10,9 +10,8 @@ from functools import cache
 
 import pytest
 
-from support import seeds
-from support.processes import send, stop_tree
-from support.sink_soak import (
+from support.lives.processes import send, stop_tree
+from support.soaks.sink_soak import (
     EXACT,
     KINDS,
     KilledSinks,
@@ -21,7 +20,8 @@ from support.sink_soak import (
     maker,
     soak,
 )
-from support.transaction_soak import Figures
+from support.soaks.transaction_soak import Figures
+from support.suite import seeds
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 

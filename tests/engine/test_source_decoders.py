@@ -19,12 +19,12 @@ from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout
 from fulmen.connectors.rabbitmq import RabbitSpout
 from fulmen.connectors.redis import RedisListSpout, RedisStreamSpout
 from fulmen.transactional.stores.pools import close_all
-from support.postgres_target import Target
-from support.raising_decoders import RAISED, is_marked, marked, raising
-from support.source_life import SourceLife
-from support.spout_lives import SpoutLife
-from support.sql_sources import Task
-from support.transactional_lives import TransactionalLife
+from support.connectors.sql_sources import Task
+from support.lives.source_life import SourceLife
+from support.lives.spout_lives import SpoutLife
+from support.parts.raising_decoders import RAISED, is_marked, marked, raising
+from support.servers.postgres_target import Target
+from support.transactions.lives import TransactionalLife
 
 
 @pytest.fixture

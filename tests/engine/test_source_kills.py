@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from support import seeds
-from support.sink_soak import faults
-from support.source_soak import KINDS, KilledSources, maker, soak
-from support.transaction_soak import Figures
+from support.soaks.sink_soak import faults
+from support.soaks.source_soak import KINDS, KilledSources, maker, soak
+from support.soaks.transaction_soak import Figures
+from support.suite import seeds
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.errors import FulmenError, JobFailed, SparkLost
-from support.spark_runs import (
+from support.runs.spark_runs import (
     Runs,
     environment,
     is_alive,
@@ -21,7 +21,7 @@ from support.spark_runs import (
     started,
     wait_until,
 )
-from support.toy_stages import Toy, parent_of
+from support.runs.toy_stages import Toy, parent_of
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -30,7 +30,7 @@ TOLD = "what is told of a start that fails"
 PROGRAM = """
 import sys
 from pathlib import Path
-from support.spark_runs import Runs
+from support.runs.spark_runs import Runs
 
 runs = Runs(workers=int(sys.argv[1]), stages=2, folder=Path(sys.argv[2]))
 places, failures = runs.until_it_counts(say="hello", fault=[1, 0, "kill"])

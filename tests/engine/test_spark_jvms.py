@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from fulmen.errors import JobFailed
-from support.spark_runs import (
+from support.runs.spark_runs import (
     DEADLINE_SECONDS,
     Failure,
     Runs,

@@ -9,8 +9,8 @@ import pytest
 
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.errors import JobFailed, JobTimedOut
-from support.spark_runs import Failure, Runs, is_alive, wait_until
-from support.toy_stages import misroute
+from support.runs.spark_runs import Failure, Runs, is_alive, wait_until
+from support.runs.toy_stages import misroute
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -8,8 +8,8 @@ import pytest
 
 from fulmen.engine.spark import chains
 from fulmen.errors import JobFailed, JobTimedOut
-from support.spark_runs import Failure, Runs, is_alive, is_partitioned, wait_until
-from support.toy_stages import parent_of
+from support.runs.spark_runs import Failure, Runs, is_alive, is_partitioned, wait_until
+from support.runs.toy_stages import parent_of
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cli_runs import write_letters
-from support.processes import descendants, is_jvm
-from support.spark_runs import is_alive, wait_until
+from support.cli.cli_runs import write_letters
+from support.lives.processes import descendants, is_jvm
+from support.runs.spark_runs import is_alive, wait_until
 
 FULMEN = str(Path(sys.executable).with_name("fulmen"))
 SECONDS = 240  # a busy machine takes its time

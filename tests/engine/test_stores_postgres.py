@@ -10,10 +10,10 @@ import pytest
 from fulmen.transactional import PostgresMap, StaleAttempt, StoreRefused, StoreUnavailable, plus
 from fulmen.transactional.conformance import CASES, at, context_of
 from fulmen.transactional.stores import postgres_connection
-from support.committers import Committing, Paused, Writing
-from support.postgres import PASSWORD, USER
-from support.seeds import generator, several
-from support.spark_runs import wait_until
+from support.runs.spark_runs import wait_until
+from support.servers.postgres import PASSWORD, USER
+from support.stores.committers import Committing, Paused, Writing
+from support.suite.seeds import generator, several
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import redis
 
 from fulmen.transactional import RedisMap, StaleAttempt, StoreRefused, StoreUnavailable, plus
 from fulmen.transactional.conformance import CASES, at, context_of
-from support.committers import Committing
-from support.redis_server import PASSWORD
-from support.seeds import generator, several
-from support.spark_runs import wait_until
+from support.runs.spark_runs import wait_until
+from support.servers.redis_server import PASSWORD
+from support.stores.committers import Committing
+from support.suite.seeds import generator, several
 
 
 @pytest.fixture

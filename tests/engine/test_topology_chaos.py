@@ -1,6 +1,6 @@
 """What is random happens exactly once, whatever is killed, and whenever.
 
-The topology (support/unrepeatable.py) can't repeat anything: what it emits is os.urandom. What it
+The topology (worlds/unrepeatable.py) can't repeat anything: what it emits is os.urandom. What it
 has emitted and received is in its committed state, which must agree after each crash and at last.
 Seeds decide about what is killed and when; the moments are those of real processes, so that each
 run meets other ones.
@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from support.driver_lives import ChaoticRun
+from support.lives.driver_lives import ChaoticRun
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 

@@ -10,18 +10,18 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
-from support.deadly_calls import check, deadly
-from support.engine_runs import Numbers
-from support.poison import PinnedMessages, bomb, poisonous
-from support.result_parts import AtBatchEnds, DeadLetters, RandomSink, check_results
-from support.spark_topologies import (
+from support.parts.deadly_calls import check, deadly
+from support.parts.poison import PinnedMessages, bomb, poisonous
+from support.parts.result_parts import AtBatchEnds, DeadLetters, RandomSink, check_results
+from support.runs.engine_runs import Numbers
+from support.runs.spark_topologies import (
     NOTHING_PENDING,
     Committed,
     RecordingObserver,
     SharedSpark,
     make_driver,
 )
-from support.unrepeatable import chaotic, check_commit
+from support.worlds.unrepeatable import chaotic, check_commit
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 

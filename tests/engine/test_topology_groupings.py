@@ -6,14 +6,14 @@ import pytest
 
 from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
-from support.spark_topologies import (
+from support.parts.wide import chosen, key_of, number_of, received, wide
+from support.runs.spark_topologies import (
     NOTHING_PENDING,
     Committed,
     RecordingObserver,
     SharedSpark,
     make_driver,
 )
-from support.wide import chosen, key_of, number_of, received, wide
 
 pytestmark = [
     pytest.mark.timeout(600),

@@ -8,14 +8,14 @@ import pytest
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.errors import TopologyFailed
-from support.spark_topologies import (
+from support.parts.stuck_parts import beside, loading
+from support.runs.spark_topologies import (
     Committed,
     Interrupts,
     RecordingObserver,
     SharedSpark,
     make_driver,
 )
-from support.stuck_parts import beside, loading
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 

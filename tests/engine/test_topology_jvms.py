@@ -10,9 +10,10 @@ from fulmen.engine.protocol.callbacks.told_calls import FOLDER
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.errors import TopologyFailed
 from fulmen.plan.model import DRIVER
-from support.poison import unlucky
-from support.spark_runs import add_jvms, remove_jvm, several_jvms
-from support.spark_topologies import (
+from support.parts.poison import unlucky
+from support.parts.stuck_parts import beside
+from support.runs.spark_runs import add_jvms, remove_jvm, several_jvms
+from support.runs.spark_topologies import (
     NOTHING_PENDING,
     Committed,
     Interrupts,
@@ -20,8 +21,7 @@ from support.spark_topologies import (
     SharedSpark,
     make_driver,
 )
-from support.stuck_parts import beside
-from support.unrepeatable import chaotic, check_commit
+from support.worlds.unrepeatable import chaotic, check_commit
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 

@@ -1,12 +1,13 @@
-"""A short soak (support/soak.py): random kills under `fulmen run`, another seed each time in CI."""
+"""A short soak (soaks/soak.py): random kills under `fulmen run`, another seed each time in CI."""
 
 import random
 
 import pytest
 
-from support import seeds, unrepeatable
-from support import unrepeatable_windows as windows
-from support.soak import Soak
+from support.soaks.soak import Soak
+from support.suite import seeds
+from support.worlds import unrepeatable
+from support.worlds import unrepeatable_windows as windows
 
 ROUNDS = 4
 

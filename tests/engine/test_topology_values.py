@@ -8,10 +8,10 @@ import pytest
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.tasks.spout_task import SLICE_BYTES
-from support.heavy import TUPLE_BYTES, heavy
-from support.hostile import CASES, hostile
-from support.object_ids import object_ids
-from support.spark_topologies import (
+from support.parts.heavy import TUPLE_BYTES, heavy
+from support.parts.hostile import CASES, hostile
+from support.parts.object_ids import object_ids
+from support.runs.spark_topologies import (
     NOTHING_PENDING,
     Committed,
     RecordingObserver,

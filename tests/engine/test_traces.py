@@ -19,8 +19,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from support.kafka_server import folder_of_servers
-from support.ports import free_port
+from support.servers.kafka_server import folder_of_servers
+from support.servers.ports import free_port
 
 VERSION = "0.161.0"
 START_SECONDS, END_SECONDS = 20, 20

@@ -10,12 +10,12 @@ import zlib
 
 import pytest
 
-from support import committing_parts as parts
-from support import seeds
-from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
-from support.processes import send, stop_tree
-from support.transaction_run import TransactionRun
-from support.transaction_soak import Figures, KilledTransactions, running_servers
+from support.lives.processes import send, stop_tree
+from support.parts import committing_parts as parts
+from support.soaks.transaction_run import TransactionRun
+from support.soaks.transaction_soak import Figures, KilledTransactions, running_servers
+from support.stores.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
+from support.suite import seeds
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 

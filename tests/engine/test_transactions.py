@@ -6,10 +6,10 @@ import pytest
 
 from fulmen import TransactionalTopologyBuilder
 from fulmen.engine.driver.driver import Stop
-from support.outside_stores import SqliteStore
-from support.spark_topologies import RecordingObserver, SharedSpark, make_driver
-from support.transactional_sources import ChangingRows
-from support.transactional_words import (
+from support.runs.spark_topologies import RecordingObserver, SharedSpark, make_driver
+from support.stores.outside_stores import SqliteStore
+from support.transactions.sources import ChangingRows
+from support.transactions.words import (
     Collect,
     collected,
     counted_words,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.examples import SETTING
-from support.pages import blocks, commands
+from support.docs.examples import SETTING
+from support.docs.pages import blocks, commands
 
 PAGE = "docs/tutorial.md"
 SECONDS = 900

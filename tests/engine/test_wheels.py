@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from support.pages import ROOT, blocks, write_files
+from support.docs.pages import ROOT, blocks, write_files
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 

@@ -1,9 +1,9 @@
-"""What the audit of a store finds (support/audited_stores.py), and how Redis's log is read."""
+"""What the audit of a store finds (stores/audited_stores.py), and how Redis's log is read."""
 
 import pytest
 
-from support.audited_stores import check_audit
-from support.redis_server import parsed
+from support.servers.redis_server import parsed
+from support.stores.audited_stores import check_audit
 
 IN_ORDER = [("a", 0, 1, 7), ("a", 1, 1, 7), ("a", 1, 2, 8), ("a", 1, 2, 9), ("a", 0, 2, 9)]
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.changed_files import changed_files, texts
+from support.suite.changed_files import changed_files, texts
 
 
 def git(folder, *arguments):

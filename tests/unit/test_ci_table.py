@@ -1,6 +1,6 @@
 """The table that CI ends with."""
 
-from support.scripts import script
+from support.docs.scripts import script
 
 TABLE = script("ci_table")
 

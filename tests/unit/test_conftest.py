@@ -12,7 +12,10 @@ import pytest
 pytestmark = pytest.mark.slow  # pytest starts once for each set
 
 TESTS = Path(__file__).parents[1]
-NEEDED = ("conftest.py", *(f"support/{name}.py" for name in ("changed_files", "draws", "reach")))
+NEEDED = (
+    "conftest.py",
+    *(f"support/suite/{name}.py" for name in ("changed_files", "draws", "reach")),
+)
 PASSES = "def test_it(): pass\n"
 SKIPS = "import pytest\ndef test_it(): pytest.skip('no server')\n"
 SKIPS_AS_A_FILE = "import pytest\npytest.skip('no library', allow_module_level=True)\n"
@@ -46,7 +49,7 @@ def run_pytest(folder, files, *arguments, ci=""):
         file = folder / "tests" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(code)
-    (folder / "tests" / "support").mkdir(exist_ok=True)
+    (folder / "tests" / "support" / "suite").mkdir(parents=True, exist_ok=True)
     for name in NEEDED:
         shutil.copy(TESTS / name, folder / "tests" / name)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]

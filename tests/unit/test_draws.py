@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.draws import drawn
+from support.suite.draws import drawn
 
 CELLS = ("sqlite", "postgres", "redis", "kafka", "kafka-at-least-once", "rabbitmq")
 RUNS = 10

@@ -19,7 +19,7 @@ from fulmen.kube.driver.api import ApiError
 from fulmen.testing.running import NotDrained
 from fulmen.topology.problems import Problem
 from fulmen.transactional import StaleAttempt, StoreError, StoreRefused, StoreUnavailable
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 RUNTIME = ROOT / "runtime" / "fulmen"
 S3 = "s3://bucket/shop"

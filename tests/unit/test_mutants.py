@@ -4,7 +4,7 @@ import runpy
 
 import pytest
 
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 GROUPS = runpy.run_path(str(ROOT / "scripts" / "mutants.py"))["GROUPS"]
 

@@ -6,7 +6,7 @@ import sys
 import tomllib
 
 from fulmen.cli.main import ENGINES
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 PLACES = ["docs", "examples", "runtime", "operator", "charts"]
 WARNED = "would install somebody else's"

@@ -3,9 +3,9 @@
 import grimp
 import pytest
 
-from support import reach
-from support.changed_files import texts
-from support.pages import ROOT
+from support.docs.pages import ROOT
+from support.suite import reach
+from support.suite.changed_files import texts
 
 TEST = "tests/unit/test_it.py"
 FILES = {
@@ -126,7 +126,13 @@ def test_what_it_neither_imports_nor_names_does_not_reach_it(code, changed):
 
 @pytest.mark.parametrize(
     "changed",
-    ["pyproject.toml", "Makefile", "tests/support/reach.py", ".gitattributes", "scripts/none.sh"],
+    [
+        "pyproject.toml",
+        "Makefile",
+        "tests/support/suite/reach.py",
+        ".gitattributes",
+        "scripts/none.sh",
+    ],
 )
 def test_what_concerns_all_or_is_named_by_nobody_reaches_every_test(changed):
     assert reach.reached_tests({changed, "docs/index.md"}, FILES) is None

@@ -11,8 +11,8 @@ import pytest
 from fulmen import TopologyBuilder, TransactionalTopologyBuilder, secrets
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
-from support import told_parts
-from support.secret_parts import Away, Keeper, Opener, Teller
+from support.parts import told_parts
+from support.parts.secret_parts import Away, Keeper, Opener, Teller
 
 DSN = "postgresql://me:hunter%2F2@db-of-mine/shop"
 PASSWORDS = ("hunter/2", "hunter%2F2")

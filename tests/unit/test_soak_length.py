@@ -1,6 +1,6 @@
-"""How many rounds a soak has, as tests/support/soak_length.py counts them."""
+"""How many rounds a soak has, as tests/support/soaks/soak_length.py counts them."""
 
-from support.soak_length import rounds
+from support.soaks.soak_length import rounds
 
 
 def test_rounds_are_counted_unless_seconds_are_given():

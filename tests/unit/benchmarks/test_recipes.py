@@ -6,9 +6,9 @@ from benchmarks.recipes.__main__ import JOBS, SAMPLES, Work, grown, line
 from benchmarks.recipes.dataflows import BYTEWAX
 from benchmarks.recipes.loops import LOOPS
 
-from support import recipes
-from support.driven import Driven, collecting
-from support.transactional_sources import Rows, RowsCoordinator
+from support.docs import recipes
+from support.transactions.driven import Driven, collecting
+from support.transactions.sources import Rows, RowsCoordinator
 
 
 class Endless(Rows):

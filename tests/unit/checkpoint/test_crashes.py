@@ -5,7 +5,7 @@ import pytest
 from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LogLimits
 from fulmen.checkpoint.record import INLINE_BYTES
-from support.checkpoint import Died, FakeClock, Model, memory_store, mortal, saved, stored
+from support.stores.checkpoint import Died, FakeClock, Model, memory_store, mortal, saved, stored
 
 BIG = b"b" * INLINE_BYTES
 

@@ -13,7 +13,7 @@ import pytest
 
 from fulmen.checkpoint import Store
 from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable
-from support.checkpoint import race
+from support.stores.checkpoint import race
 
 HOUR = 3600
 NOBODY = 65534

@@ -9,7 +9,7 @@ from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, LIMITS, SWEEP_EVERY, L
 from fulmen.checkpoint.payloads import load_many
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, state_file_name
 from fulmen.errors import Unreachable
-from support.checkpoint import FakeClock, Model, memory_store, saved, stored
+from support.stores.checkpoint import FakeClock, Model, memory_store, saved, stored
 
 BIG = b"b" * INLINE_BYTES
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind, as tests/support/growth.py measures it, and without a collector."""
+"""What a run leaves behind, as soaks/growth.py measures it, and without a collector."""
 
 import os
 from unittest import mock
@@ -9,15 +9,15 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.garbage import Garbage
 from fulmen.engine.driver.committer import CommitWriter
-from support.engine_runs import make_driver
-from support.growth import (
+from support.parts.hooks import HookBasicBolt, HookSpout, hooks
+from support.runs.engine_runs import make_driver
+from support.soaks.growth import (
     SETTLED_COMMITS,
     check_cleared,
     check_growth,
     check_shuffles,
     left_behind,
 )
-from support.hooks import HookBasicBolt, HookSpout, hooks
 
 COMMITS = 250
 

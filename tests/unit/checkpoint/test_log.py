@@ -22,7 +22,7 @@ from fulmen.checkpoint.log import new_tag, uptime
 from fulmen.checkpoint.payloads import newest_number
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
-from support.checkpoint import FakeClock, Model, memory_store, saved, stored
+from support.stores.checkpoint import FakeClock, Model, memory_store, saved, stored
 
 
 @pytest.fixture

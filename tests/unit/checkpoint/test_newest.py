@@ -7,7 +7,7 @@ import pytest
 from fulmen.checkpoint import CommitLog, Store, read_newest
 from fulmen.checkpoint.record import COMMITS, commit_key
 from fulmen.errors import CheckpointError
-from support.checkpoint import memory_store
+from support.stores.checkpoint import memory_store
 
 
 class Moving:

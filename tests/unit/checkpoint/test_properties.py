@@ -10,7 +10,7 @@ from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LogLimits
 from fulmen.checkpoint.record import INLINE_BYTES
 from fulmen.errors import Fenced
-from support.checkpoint import FakeClock, Model, memory_store, saved, stored
+from support.stores.checkpoint import FakeClock, Model, memory_store, saved, stored
 
 DRIVERS = st.sampled_from(["one", "two", "three"])
 TASKS = st.sampled_from(["a/0", "a/1", "b/0"])

@@ -8,7 +8,7 @@ from obstore.store import S3Store
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.remote import CREDENTIALS_SECONDS, LONGEST_PAUSE_SECONDS, RemoteBackend
 from fulmen.errors import AlreadyExists, CheckpointError, NotFound, Unreachable
-from support.checkpoint import FakeS3
+from support.stores.checkpoint import FakeS3
 
 LOST = None  # instead of a status: the connection is closed
 OURS, THEIRS = b"ours", b"theirs"

@@ -5,8 +5,8 @@ import yaml
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
-from support.documents import word_count
-from support.fake_kubectl import FakeKubectl
+from support.cli.documents import word_count
+from support.cli.fake_kubectl import FakeKubectl
 
 
 @pytest.fixture

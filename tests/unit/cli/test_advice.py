@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 COMPONENTS = """
 

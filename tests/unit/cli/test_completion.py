@@ -14,8 +14,8 @@ from click.shell_completion import ShellComplete
 from fulmen.cli import main as main_module
 from fulmen.cli.commands.completion import SHELLS
 from fulmen.cli.main import MODULES, main
-from support.fake_kubectl import Fails, topology
-from support.pages import ROOT
+from support.cli.fake_kubectl import Fails, topology
+from support.docs.pages import ROOT
 
 
 def complete(*words):

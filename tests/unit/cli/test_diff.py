@@ -6,9 +6,9 @@ from copy import deepcopy
 import pytest
 
 from fulmen.cli.commands.cluster.diff import difference
-from support.documents import ABSENT, word_count
-from support.fake_kubectl import Fails, not_found
-from support.pages import blocks
+from support.cli.documents import ABSENT, word_count
+from support.cli.fake_kubectl import Fails, not_found
+from support.docs.pages import blocks
 
 STATUS = {
     "epoch": 1,

@@ -14,7 +14,7 @@ from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import ListSpout, ManualClock
-from support.engine_runs import Steady, make_driver, new_store
+from support.runs.engine_runs import Steady, make_driver, new_store
 
 
 class Window(Bolt):

@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
-from support.cli_runs import CODE, DOCUMENT
+from support.cli.cli_runs import CODE, DOCUMENT
 
 
 @pytest.fixture

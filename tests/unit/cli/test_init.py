@@ -14,7 +14,7 @@ import yaml
 
 from fulmen.cli.commands.init import EXTRAS, SINKS, SOURCES
 from fulmen.connectors.options import SinkOptions
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 COMBINATIONS = list(itertools.product(SOURCES, SINKS))
 WITHOUT_SERVER = [pair for pair in COMBINATIONS if not EXTRAS & set(pair)]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.fake_kubectl import not_found, topology
+from support.cli.fake_kubectl import not_found, topology
 
 
 def test_a_name_is_never_an_option_nor_the_shells(fulmen, kubectl):

@@ -8,7 +8,7 @@ import pytest
 
 from fulmen.cli.commands.cluster import lifecycle
 from fulmen.cli.commands.cluster.lifecycle import epitaph
-from support.fake_kubectl import not_found, topology
+from support.cli.fake_kubectl import not_found, topology
 
 RESOURCE = "topologies.fulmen.dev/word-count"
 PATH = "/apis/fulmen.dev/v1alpha1/namespaces/blue/topologies/word-count"

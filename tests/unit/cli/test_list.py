@@ -1,8 +1,8 @@
 """`fulmen list`."""
 
 from fulmen.cli.display.topologies import Speed, TableColumns, topologies_table
-from support.fake_kubectl import Fails, topology
-from support.tables import lines_of
+from support.cli.fake_kubectl import Fails, topology
+from support.cli.tables import lines_of
 
 MADE = "2026-11-20T12:00:00Z"
 AT = 1795176000.0  # 2026-11-20T12:00:00Z

@@ -9,7 +9,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Kubectl, Replaced
 from fulmen.cli.commands.cluster import logs
 from fulmen.cli.display.log_lines import Container, WantedLogs, containers, hosts_of, merged
-from support.fake_kubectl import Fails, not_found, topology
+from support.cli.fake_kubectl import Fails, not_found, topology
 
 STATUS = {
     "driverPod": "word-count-driver-1",

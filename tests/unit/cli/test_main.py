@@ -8,7 +8,7 @@ import pytest
 
 from fulmen.cli.main import ENGINES, MODULES, main
 from fulmen.errors import CodeError, FulmenError
-from support.examples import EXAMPLES
+from support.docs.examples import EXAMPLES
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from fulmen.cli.main import main
 from fulmen.topology.code.packing import unpack, unpacked
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
-from support.cli_runs import CODE
+from support.cli.cli_runs import CODE
 
 DOCUMENT = """
 apiVersion: fulmen.dev/v1alpha1

@@ -9,7 +9,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.totals.totals import Totals
 from fulmen.plan import make_plan
 from fulmen.testing import ManualClock
-from support.topologies import topology
+from support.cli.topologies import topology
 
 
 @pytest.fixture

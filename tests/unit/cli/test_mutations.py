@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from support import seeds
-from support.documents import word_count
+from support.cli.documents import word_count
+from support.suite import seeds
 
 FULL = word_count(
     {
@@ -59,7 +59,8 @@ PIECES = [
     *("../x.py", "a/b.py", "/etc/passwd", "spark.x", "file:///x?y", "s3://", "file://"),
     "file:///%00",
     *("files: {}", "folder: .", 'folder: "\\0"', "configMap: a", "kind: Topology", "kind: Bolt"),
-    *("__x", "custom", "direct", "fields", "support.components", "support.components.Count.x"),
+    *("__x", "custom", "direct", "fields"),
+    *("support.parts.components", "support.parts.components.Count.x"),
     *("os.path.join", "sys.exit", "builtins.object", "builtins.type", "typing.Any"),
     *("abc.ABC", "enum.Enum", "fulmen.Spout", "fulmen.Bolt", "fulmen.CustomStreamGrouping"),
     *("gANjYnVpbHRpbnMKZXhpdApxAC4=", "1Ki", "1e3", "-1Gi", "10000000000000000000E", "0.0000001m"),

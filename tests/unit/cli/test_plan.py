@@ -91,7 +91,7 @@ def test_a_grouping_that_would_save_a_stage(fulmen, write):
 
 
 def test_table_with_pinned_spouts(fulmen, write):
-    pinned = {"spec.spouts.0.class": "support.components.PinnedSentences"}
+    pinned = {"spec.spouts.0.class": "support.parts.components.PinnedSentences"}
     result = fulmen("plan", write(pinned), "--workers", "1")
     assert lines(result.stdout) == lines(PINNED)
 
@@ -117,7 +117,7 @@ def test_json(fulmen, write, tmp_path):
 def test_mermaid(fulmen, write):
     changes = {
         "spec.ackers": 0,
-        "spec.spouts.0.class": "support.components.PinnedSentences",
+        "spec.spouts.0.class": "support.parts.components.PinnedSentences",
         "spec.bolts.1.inputs.0": {
             "from": "split",
             "stream": "errors",

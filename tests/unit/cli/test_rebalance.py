@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.cli.commands.cluster.rebalance import WantedNumbers, make_rebalance
 from fulmen.errors import ValidationFailed
-from support.fake_kubectl import topology
+from support.cli.fake_kubectl import topology
 
 CHANGED = "The request is invalid: the server rejected our request due to an error in our request"
 

@@ -10,7 +10,7 @@ from fulmen import TopologyBuilder
 from fulmen.cli.commands import run as run_module
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.testing import ABORT, CollectBolt, ListSpout
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 TEMPORARY = "checkpoint: a temporary folder, removed at the end; to keep it, --checkpoint\n"
 STARTED = f"{TEMPORARY}letters: starting\n"

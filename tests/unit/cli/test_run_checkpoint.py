@@ -6,7 +6,7 @@ from fulmen.checkpoint import CommitLog, Store
 from fulmen.cli.commands import run as run_module
 from fulmen.engine.state.committed_state import read_state
 from fulmen.engine.worker.in_process import InProcessJobs
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 
 @pytest.fixture

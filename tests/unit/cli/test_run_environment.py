@@ -6,7 +6,7 @@ import time
 import pytest
 
 from fulmen.cli.local.environment import environment_of
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 READS = """
 

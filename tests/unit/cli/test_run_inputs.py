@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 
 @pytest.fixture

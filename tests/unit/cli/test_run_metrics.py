@@ -10,8 +10,8 @@ import pytest
 from fulmen.cli.commands import run as run_module
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.metrics import MetricsServer
-from support.cli_runs import write_letters
-from support.scrapes import Scrape, check_consistent
+from support.cli.cli_runs import write_letters
+from support.metrics.scrapes import Scrape, check_consistent
 
 
 @pytest.fixture

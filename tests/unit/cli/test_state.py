@@ -11,8 +11,8 @@ from fulmen.engine.driver.stop import Stop
 from fulmen.errors import JobFailed
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate
-from support.cli_runs import write_letters
-from support.engine_runs import Losing, Numbers, make_driver
+from support.cli.cli_runs import write_letters
+from support.runs.engine_runs import Losing, Numbers, make_driver
 
 
 def keep(file, value, more=""):

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from support.fake_kubectl import topology
+from support.cli.fake_kubectl import topology
 
 LINE = {"time": 1.5, "batch": 7, "component": "split", "values": {"word": "é"}}
 

@@ -19,9 +19,9 @@ from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table
 from fulmen.errors import FulmenError
 from fulmen.metrics import AccessRules, MetricsServer
-from support.fake_kubectl import not_found, topology
-from support.metered import run_metered
-from support.tables import lines_of
+from support.cli.fake_kubectl import not_found, topology
+from support.cli.tables import lines_of
+from support.runs.metered import run_metered
 
 EXECUTORS = {"silent": "1/1", "keep": "2/3", "large": "1/1"}
 """And tasks, of those components that have other numbers than two and two."""

@@ -21,7 +21,7 @@ from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.engine.driver.driver import Silent
 from fulmen.metrics import MetricsServer
 from fulmen.testing import ManualClock
-from support.transacted import PLAIN, run_transacted, transacted, transacted_driver
+from support.transactions.transacted import PLAIN, run_transacted, transacted, transacted_driver
 
 TRANSACTIONS = TransactionFigures(
     committed_txid=1234,

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.cli.commands.cluster import ui
-from support.fake_kubectl import Fails, not_found, topology
+from support.cli.fake_kubectl import Fails, not_found, topology
 
 FORWARDING = "Forwarding from 127.0.0.1:40001 -> 9464\nHandling connection for 40001\n"
 

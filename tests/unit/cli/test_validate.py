@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fulmen.topology.code.streamparse import import_cure
-from support.cli_runs import write_letters
+from support.cli.cli_runs import write_letters
 
 BROKEN = {"spec.workers": 0, "spec.bolts.1.inputs.0.grouping.fields": ["wrod"]}
 MESSAGE = """\
@@ -130,7 +130,9 @@ def test_json_of_python_that_can_not_be_imported(fulmen, tmp_path):
 
 def test_code_beside_the_file(fulmen, write, tmp_path):
     """A folder is relative to the file, and what its modules print is no part of the output."""
-    (tmp_path / "counting.py").write_text("from support.components import Count\nprint('hello')\n")
+    (tmp_path / "counting.py").write_text(
+        "from support.parts.components import Count\nprint('hello')\n"
+    )
     write({"spec.code": {"folder": "."}, "spec.bolts.1.class": "counting.Count"})
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "topology.yaml").rename(tmp_path / "elsewhere" / "topology.yaml")
@@ -168,7 +170,7 @@ def test_text_that_is_not_utf_8_in_an_option_is_told_in_json(fulmen, write):
 def test_a_topology_in_python_is_imported_once(fulmen, tmp_path):
     (tmp_path / "counting.py").write_text(
         "from fulmen import TopologyBuilder\n"
-        "from support.components import Sentences\n"
+        "from support.parts.components import Sentences\n"
         "class Mine(Sentences):\n    pass\n"
         "print('imported')\n"
         "topology = TopologyBuilder(name='a')\n"
@@ -179,7 +181,9 @@ def test_a_topology_in_python_is_imported_once(fulmen, tmp_path):
 
 
 def test_the_module_of_a_class_is_imported_once_by_a_command(fulmen, write, tmp_path):
-    (tmp_path / "counting.py").write_text("from support.components import Count\nprint('hello')\n")
+    (tmp_path / "counting.py").write_text(
+        "from support.parts.components import Count\nprint('hello')\n"
+    )
     write({"spec.code": {"folder": "."}, "spec.bolts.1.class": "counting.Count"})
     for _ in range(2):  # and again by the next one, which may be another topology's
         result = fulmen("run", "topology.yaml", "--in-process", "--for", "0")

@@ -7,7 +7,7 @@ import pytest
 
 from fulmen.cli.cluster.topology import Rollout, outcome_of
 from fulmen.cli.commands.cluster import wait
-from support.fake_kubectl import not_found, topology
+from support.cli.fake_kubectl import not_found, topology
 
 DONE = {"Ready": "True", "Reconciling": "False", "Stalled": "False", "SpecAccepted": "True"}
 

@@ -19,8 +19,8 @@ from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
-from support.engine_runs import make_driver
-from support.waiting import HELD, REASON, SERVICE, run_waiting
+from support.runs.engine_runs import make_driver
+from support.runs.waiting import HELD, REASON, SERVICE, run_waiting
 
 AWAY = f"'writer' waits for {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
 REST = f"spouts rest, because 'buffer' holds them: {HELD}"

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from fulmen.cli.main import main
 from fulmen.topology.code.packages import image_packages
 from fulmen.topology.code.packing import unpacked
-from support.cli_runs import CODE, DOCUMENT
-from support.wheels import make_wheel
+from support.cli.cli_runs import CODE, DOCUMENT
+from support.cli.wheels import make_wheel
 
 NUMPY = image_packages()["numpy"]
 ALONE = "--find-links ./wheels\n"

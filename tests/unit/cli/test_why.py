@@ -26,9 +26,9 @@ from fulmen.cli.display.why.run import (
     wait_findings,
 )
 from fulmen.metrics import MetricsServer
-from support.fake_kubectl import Fails, topology
-from support.metered import run_metered
-from support.pages import anchors, blocks
+from support.cli.fake_kubectl import Fails, topology
+from support.docs.pages import anchors, blocks
+from support.runs.metered import run_metered
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC).timestamp()
 DONE = {"Ready": "True", "Reconciling": "False", "Stalled": "False", "SpecAccepted": "True"}

@@ -18,9 +18,9 @@ from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.spec import API_VERSION, KIND
 from fulmen.topology.validation.check import validate
-from support.charts import CHART, HELM, helm
-from support.pages import ROOT, blocks, indented_commands, pages, write_files
-from support.transacted import run_transacted
+from support.docs.pages import ROOT, blocks, indented_commands, pages, write_files
+from support.operator.charts import CHART, HELM, helm
+from support.transactions.transacted import run_transacted
 
 PAGES = ["README.md", *pages("docs"), *pages("examples")]
 LANGUAGES = {

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
-from support.pages import blocks, write_files
+from support.docs.pages import blocks, write_files
 
 
 @pytest.mark.parametrize("block", blocks("docs/connectors", "yaml"), ids=str)

@@ -29,8 +29,7 @@ from fulmen.topology.resource.base import spelling
 from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.spec import Topology, TopologySpec
 from fulmen.topology.validation.check import validate
-from support.config_parts import WriterOptions
-from support.pages import (
+from support.docs.pages import (
     ROOT,
     anchors,
     blocks,
@@ -40,7 +39,8 @@ from support.pages import (
     without_blocks,
     write_files,
 )
-from support.scripts import script
+from support.docs.scripts import script
+from support.parts.config_parts import WriterOptions
 
 PAGES = ["README.md", *pages("docs")]
 WITH_CODE = [

@@ -3,7 +3,7 @@
 import lupa
 import pytest
 
-from support.pages import blocks
+from support.docs.pages import blocks
 
 [HEALTH] = blocks("docs/conditions.md", "lua")
 

@@ -3,7 +3,7 @@
 import re
 
 from fulmen.connectors.kafka import KafkaSinkOptions, TransactionalKafkaSpoutOptions
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 PAGE = "docs/connectors/kafka.md"
 

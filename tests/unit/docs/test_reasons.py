@@ -1,8 +1,8 @@
 """The table of reasons in docs/conditions.md is what `fulmen why` says of them."""
 
 from fulmen.topology.resource.autoscale import LIMITED, ScalingReason
-from support.pages import ROOT
-from support.scripts import script
+from support.docs.pages import ROOT
+from support.docs.scripts import script
 
 TABLE = script("reason_table")
 

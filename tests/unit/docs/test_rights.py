@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.charts import HELM
-from support.scripts import script
+from support.docs.scripts import script
+from support.operator.charts import HELM
 
 TABLE = script("rights_table")
 

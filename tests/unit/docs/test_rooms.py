@@ -6,7 +6,7 @@ import re
 import grimp
 import pytest
 
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 GRAPH = grimp.build_graph("fulmen", "fulmen_operator")
 SAID = re.compile(r"\b(uses|used by)\b((?:(?!\bused by\b)(?:`[^`]*`|[^`.;:]))*)", re.IGNORECASE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.pages import ROOT, pages
+from support.docs.pages import ROOT, pages
 
 
 def build(folder, config=ROOT / "mkdocs.yml"):

@@ -11,7 +11,7 @@ from fulmen.connectors import postgres, sqlite
 from fulmen.testing import run
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
-from support.pages import ROOT, blocks
+from support.docs.pages import ROOT, blocks
 
 PAGES = {
     "docs/connectors/sqlite.md": [sqlite.SqliteSinkOptions, sqlite.SqliteQueryOptions],

@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 import grimp
 import pytest
 
-from support.pages import ROOT, blocks
+from support.docs.pages import ROOT, blocks
 
 PAGE = "docs/development.md"
 SUBGRAPH = re.compile(r'subgraph (\w+)(?:\["(.*?)"\])?')

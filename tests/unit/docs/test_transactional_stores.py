@@ -13,7 +13,7 @@ from fulmen.transactional.conformance import at, context_of
 from fulmen.transactional.stores.pools import close_all
 from fulmen.transactional.stores.sqlite import TYPES
 from fulmen.transactional.stores.tables import POSTGRES_TYPES, columns_of
-from support.pages import ROOT, blocks, write_files
+from support.docs.pages import ROOT, blocks, write_files
 
 PAGE = "docs/transactional-stores.md"
 

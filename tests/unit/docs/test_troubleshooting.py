@@ -15,8 +15,8 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.spark.failures import explain, is_incomplete, jvm_end
 from fulmen.errors import FulmenError, SparkLost
 from fulmen.testing import CollectBolt, run
-from support.engine_runs import make_driver
-from support.pages import blocks, write_files
+from support.docs.pages import blocks, write_files
+from support.runs.engine_runs import make_driver
 
 PAGE = "docs/troubleshooting.md"
 MISTAKES = """\

@@ -9,8 +9,8 @@ import pytest
 
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.validation.check import validate
-from support.pages import blocks, commands, write_files
-from support.shown_commands import output_of
+from support.docs.pages import blocks, commands, write_files
+from support.docs.shown_commands import output_of
 
 PAGE = "docs/tutorial.md"
 KILLED = re.compile(r" &$|^while |^kill ")

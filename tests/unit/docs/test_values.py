@@ -35,7 +35,7 @@ from fulmen.connectors.formats.types import Type, converter
 from fulmen.connectors.postgres.loading import _KINDS
 from fulmen.connectors.sqlite.values import value_of
 from fulmen.transactional.columns import DoesNotFit
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 TEXT = (ROOT / "docs/connectors/values.md").read_text(encoding="utf-8")
 TEXT_OF_AVRO = (ROOT / "docs/connectors/avro.md").read_text(encoding="utf-8")

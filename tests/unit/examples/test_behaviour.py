@@ -14,7 +14,7 @@ from fulmen.testing import BoltHarness, run
 from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
-from support.examples import EXAMPLES, commands
+from support.docs.examples import EXAMPLES, commands
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from support.examples import EXAMPLES, NAMES, commands, linked_examples
-from support.pages import ROOT, links
-from support.shown_commands import output_of
+from support.docs.examples import EXAMPLES, NAMES, commands, linked_examples
+from support.docs.pages import ROOT, links
+from support.docs.shown_commands import output_of
 
 BY_ITSELF = [name for name in NAMES if name != "http-lookup"]
 

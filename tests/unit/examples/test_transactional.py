@@ -14,7 +14,7 @@ from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.transactional import SqliteMap
-from support.examples import EXAMPLES
+from support.docs.examples import EXAMPLES
 
 TABLES = {
     "global-count": ["counts"],

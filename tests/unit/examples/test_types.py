@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 
 def test_examples_are_typed(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from fulmen.kube.contract import Directive, DriverPhase, ExitCode, Revision
 from fulmen.kube.driver.instructions import Instructions
-from support.documents import word_count
+from support.cli.documents import word_count
 
 FIRST = Revision(generation=1, topology=word_count(), input_hash="a")
 

@@ -11,7 +11,7 @@ from fulmen.kube.driver.load_meter import LEAST_SECONDS, WINDOW_SECONDS, LoadMet
 from fulmen.kube.load import Load
 from fulmen.plan.model import DRIVER
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
-from support.engine_runs import make_driver
+from support.runs.engine_runs import make_driver
 
 
 def built(workers=2):

@@ -23,7 +23,7 @@ from fulmen.kube.container.preparation import code_folder, known_tasks, prepare,
 from fulmen.kube.contract import DRIVER, WORKER, Candidate, Revision
 from fulmen.kube.preflight import preflight
 from fulmen.topology.reading.field_problems import parse
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 CODE = """
 from fulmen import Spout

@@ -25,8 +25,8 @@ from fulmen.kube.driver.reporting import (
     report_of,
 )
 from fulmen.testing import CollectBolt, ListSpout
-from support.engine_runs import make_driver
-from support.transacted import PLAIN, transacted_driver
+from support.runs.engine_runs import make_driver
+from support.transactions.transacted import PLAIN, transacted_driver
 
 ANNOTATIONS_BYTES = 256 * 1024
 """As much as Kubernetes takes of all annotations of an object."""

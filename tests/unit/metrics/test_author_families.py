@@ -7,8 +7,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from fulmen.api.signals import Family, Sample
 from fulmen.metrics.families.topology import TopologyCollector
-from support.scrapes import Scrape, documented
-from support.waiting import SERVICE, run_waiting
+from support.metrics.scrapes import Scrape, documented
+from support.runs.waiting import SERVICE, run_waiting
 
 
 @pytest.fixture(scope="module")

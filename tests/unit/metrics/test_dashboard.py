@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.dashboards import (
+from support.metrics.dashboards import (
     TARGET_LABELS,
     alerts,
     check_names,
@@ -13,7 +13,7 @@ from support.dashboards import (
     panel_queries,
     panels,
 )
-from support.scrapes import PAGE, documented
+from support.metrics.scrapes import PAGE, documented
 
 QUERIES = panel_queries()
 ALERTS = alerts()

@@ -22,9 +22,9 @@ from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.families.topology import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
-from support.engine_runs import make_driver
-from support.metered import WORDS, Keeper, run_metered
-from support.scrapes import Scrape, check_consistent, documented
+from support.metrics.scrapes import Scrape, check_consistent, documented
+from support.runs.engine_runs import make_driver
+from support.runs.metered import WORDS, Keeper, run_metered
 
 TEXTS = [" ".join(WORDS)] * 20 + ["fail once", "raise", "report", "lost", "kill"]
 

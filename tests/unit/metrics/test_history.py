@@ -8,7 +8,7 @@ from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
-from support.engine_runs import make_driver
+from support.runs.engine_runs import make_driver
 
 
 @pytest.fixture

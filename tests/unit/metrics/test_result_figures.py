@@ -7,8 +7,8 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout
-from support.engine_runs import make_driver
-from support.scrapes import Scrape, check_consistent, documented
+from support.metrics.scrapes import Scrape, check_consistent, documented
+from support.runs.engine_runs import make_driver
 
 
 class Doubles(BasicBolt):

@@ -16,8 +16,8 @@ from fulmen.errors import FulmenError
 from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.metrics.access import is_from_here
 from fulmen.metrics.page import Page
-from support.metered import run_metered
-from support.scrapes import Scrape, check_consistent
+from support.metrics.scrapes import Scrape, check_consistent
+from support.runs.metered import run_metered
 
 PAGE = Page.read().html.decode()
 

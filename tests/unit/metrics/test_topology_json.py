@@ -14,10 +14,10 @@ from fulmen.metrics.as_json import topology as as_json
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout
-from support.engine_runs import make_driver
-from support.metered import run_metered
-from support.page_data import topology_json as fake_json
-from support.waiting import run_waiting
+from support.metrics.page_data import topology_json as fake_json
+from support.runs.engine_runs import make_driver
+from support.runs.metered import run_metered
+from support.runs.waiting import run_waiting
 
 WORDS = ["cow"] * 60 + ["moon"] * 30 + ["sun"] * 10
 

@@ -10,10 +10,10 @@ from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
-from support.metered import run_metered
-from support.page_data import transactions
-from support.scrapes import Scrape, check_consistent, documented
-from support.transacted import PLAIN, TROUBLE, run_transacted, transacted_driver
+from support.metrics.page_data import transactions
+from support.metrics.scrapes import Scrape, check_consistent, documented
+from support.runs.metered import run_metered
+from support.transactions.transacted import PLAIN, TROUBLE, run_transacted, transacted_driver
 
 COMMITTED = len(TROUBLE) - 1
 """All but the one that is given up."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.fake_cluster import FakeCluster
-from support.operated import CODE
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE
 
 
 @pytest.fixture(scope="module")

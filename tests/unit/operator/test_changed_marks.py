@@ -4,8 +4,8 @@ import pytest
 
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.watching import WATCHED, take_in
-from support.fake_cluster import KEY, FakeCluster
-from support.operated import CODE, summary
+from support.operator.fake_cluster import KEY, FakeCluster
+from support.operator.operated import CODE, summary
 
 RESTRICTED = {**CODE, "spec.networkPolicy": "Restrict"}
 OTHERS = "somebody-else"

@@ -16,9 +16,9 @@ from fulmen_operator.acceptance.pod_security import (
 )
 from fulmen_operator.check_installation import TIMEOUT_ENV, TOPOLOGY_ENV
 from fulmen_operator.settings import NetworkPolicies, Settings
-from support.charts import CHART, HELM, helm, template
-from support.dashboards import ALERTS, dashboard
-from support.pages import ROOT
+from support.docs.pages import ROOT
+from support.metrics.dashboards import ALERTS, dashboard
+from support.operator.charts import CHART, HELM, helm, template
 
 pytestmark = pytest.mark.skipif(HELM is None, reason="needs helm")
 

@@ -13,7 +13,7 @@ from fulmen.metrics.families.topology import TopologyCollector
 from fulmen_operator import check_installation
 from fulmen_operator.check_installation import Check, CheckFailed, acked_in
 from fulmen_operator.cluster.api import KINDS, CallFailed
-from support.metered import run_metered
+from support.runs.metered import run_metered
 
 LABELS = {"app.kubernetes.io/name": "fulmen-test"}
 NAME = {"name": "fulmen-test", "namespace": "tools", "labels": LABELS}

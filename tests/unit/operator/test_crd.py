@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from fulmen.topology.resource.status import TopologyStatus
-from support.scripts import script
+from support.docs.scripts import script
 
 CRD, CRD_DOCS = script("crd"), script("crd_docs")
 VERSION = CRD.definition()["spec"]["versions"][0]

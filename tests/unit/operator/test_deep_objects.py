@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 DEEP = """
 import json
 from fulmen.topology.reading.yaml_limits import DEEPEST_OBJECT, allow_deep_objects
-from support.fake_cluster import FakeCluster
+from support.operator.fake_cluster import FakeCluster
 
 allow_deep_objects()
 for begin, end in ("[", "]"), ('{"a":', "}"):

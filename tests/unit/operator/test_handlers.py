@@ -15,9 +15,9 @@ from fulmen_operator.controller.watching import PAGE, WATCHED
 from fulmen_operator.handlers import must_be_served
 from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
-from support import virtual_time
-from support.fake_cluster import KEY, FakeCluster
-from support.fake_lease import NAME, NAMESPACE, Connection, LeaseServer
+from support.operator import virtual_time
+from support.operator.fake_cluster import KEY, FakeCluster
+from support.operator.fake_lease import NAME, NAMESPACE, Connection, LeaseServer
 
 
 class Server:

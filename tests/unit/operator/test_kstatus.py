@@ -4,9 +4,9 @@ import yaml
 
 from fulmen.kube.contract import GROUP, PLURAL
 from fulmen.topology.resource.status import TopologyStatus
-from support.cluster_images import ROOT
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, OTHER_CODE
+from support.cluster.cluster_images import ROOT
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, OTHER_CODE
 
 
 def kstatus(resource):

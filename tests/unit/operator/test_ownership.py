@@ -8,8 +8,8 @@ import pytest
 from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.model import Delete
 from fulmen_operator.reconcile.decide import decide
-from support.fake_cluster import KEY, FakeCluster
-from support.operated import CODE, OTHER_CODE, summary
+from support.operator.fake_cluster import KEY, FakeCluster
+from support.operator.operated import CODE, OTHER_CODE, summary
 
 CLAIM = "PersistentVolumeClaim"
 OURS = {"app.kubernetes.io/managed-by": "fulmen-operator", "fulmen.dev/topology": KEY.name}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.plan import is_placed_like, make_plan
-from support.topologies import blue_green_yellow, topology
+from support.cli.topologies import blue_green_yellow, topology
 
 
 def integer_divided(total, pieces):

@@ -7,8 +7,8 @@ import pytest
 from fulmen import TransactionalTopologyBuilder
 from fulmen.plan import make_plan
 from fulmen.topology.validation.check import check
-from support.transactional_sources import Rows
-from support.transactional_words import Noting, NotingCommitter
+from support.transactions.sources import Rows
+from support.transactions.words import Noting, NotingCommitter
 
 SIZES = [sizes for sizes in itertools.product((1, 2, 3), repeat=3) if sum(sizes) < 8]
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from fulmen.plan import Executor, Plan, make_plan
-from support.topologies import blue_green_yellow
+from support.cli.topologies import blue_green_yellow
 
 
 @pytest.fixture

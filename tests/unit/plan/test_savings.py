@@ -2,7 +2,7 @@
 
 from fulmen.plan import make_plan
 from fulmen.plan.savings import Saving, stage_costs
-from support.topologies import topology
+from support.cli.topologies import topology
 
 
 def costs(spec, **how):

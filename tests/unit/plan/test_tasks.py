@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fulmen.plan.model import Executor
 from fulmen.plan.tasks import divide, executors_of, integer_divided, number_tasks
-from support.topologies import topology
+from support.cli.topologies import topology
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from contextlib import closing
 import pyarrow.parquet as pq
 import pytest
 
-from support import recipes
+from support.docs import recipes
 
 
 @pytest.fixture

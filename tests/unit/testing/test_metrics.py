@@ -17,8 +17,8 @@ from fulmen import (
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import BoltHarness, ListSpout, run
-from support.seeds import FIRST, generator, several
-from support.transactional_sources import Rows
+from support.suite.seeds import FIRST, generator, several
+from support.transactions.sources import Rows
 
 NUMBERS = 300
 

@@ -24,8 +24,8 @@ from fulmen.testing import (
     NotDrained,
     run,
 )
-from support.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
-from support.pages import write_files
+from support.docs.pages import write_files
+from support.parts.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
 
 
 def topology(items, *, tasks=1, fields=("value",), bolt=None, **options):

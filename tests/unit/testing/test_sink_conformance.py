@@ -5,8 +5,8 @@ import pytest
 from fulmen import Rows, Sink
 from fulmen.api import StoreMismatch
 from fulmen.testing.sinks import CASES, SinkHarness, Subject
-from support import sink_parts
-from support.sink_parts import Memory, MemorySink
+from support.parts import sink_parts
+from support.parts.sink_parts import Memory, MemorySink
 
 EXACTLY = {"guarantee": "exactly-once"}
 

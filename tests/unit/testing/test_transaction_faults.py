@@ -3,8 +3,8 @@
 import pytest
 
 from fulmen.testing import TransactionFault, run
-from support.outside_stores import STORES, fresh_store
-from support.transactional_words import Split, four_phases, global_count
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.words import Split, four_phases, global_count
 
 ROWS = [[f"row {i}" for i in range(6)], [f"row {i}" for i in range(3)]]
 

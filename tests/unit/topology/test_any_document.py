@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fulmen.topology.reading.documents import parse_yaml, to_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.validation.check import check
-from support.documents import WORD_COUNT
+from support.cli.documents import WORD_COUNT
 
 FULL = deepcopy(WORD_COUNT)
 FULL["spec"] |= {

@@ -6,7 +6,7 @@ from fulmen.plan import make_plan
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.scaling import executors_on, scaled
 from fulmen.topology.validation.check import validate
-from support.documents import word_count
+from support.cli.documents import word_count
 
 
 def problems(changes):

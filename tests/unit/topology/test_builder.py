@@ -13,7 +13,7 @@ from fulmen.topology.code.loading import create
 from fulmen.topology.reading.documents import load, parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.validation.check import validate
-from support.components import ByWeight, Count, Limited, Outer, Sentences, Split
+from support.parts.components import ByWeight, Count, Limited, Outer, Sentences, Split
 
 PATH = Path(fulmen.__file__).parents[1], Path(__file__).parents[2]
 
@@ -33,7 +33,7 @@ spec:
   maxSpoutPending: 100
   spouts:
   - name: sentences
-    class: support.components.Sentences
+    class: support.parts.components.Sentences
     parallelism: 2
     config:
       path: /x
@@ -42,7 +42,7 @@ spec:
       - b
   bolts:
   - name: split
-    class: support.components.Split
+    class: support.parts.components.Split
     numTasks: 4
     tickSeconds: 5.0
     trackResults: false
@@ -55,7 +55,7 @@ spec:
       grouping:
         type: all
   - name: count
-    class: support.components.Count
+    class: support.parts.components.Count
     blocking: true
     inputs:
     - from: split
@@ -74,7 +74,7 @@ spec:
       grouping:
         type: direct
   - name: rest
-    class: support.components.Outer.Inner
+    class: support.parts.components.Outer.Inner
     inputs:
     - from: count
       grouping:
@@ -89,7 +89,7 @@ spec:
       stream: errors
       grouping:
         type: custom
-        class: support.components.ByWeight
+        class: support.parts.components.ByWeight
         config:
           a: 1
 """

@@ -15,8 +15,8 @@ from fulmen import (
 )
 from fulmen.testing import run
 from fulmen.topology.validation.check import validate
-from support.components import ByWeight, Count, Sentences
-from support.documents import word_count
+from support.cli.documents import word_count
+from support.parts.components import ByWeight, Count, Sentences
 
 ME = f"{__name__}."
 SPOUT, BOLT = "spec.spouts.0.class", "spec.bolts.1.class"

@@ -17,9 +17,9 @@ from fulmen.topology.resource.changes import (
     strongest,
 )
 from fulmen.topology.validation.check import with_checkpoint_tasks
-from support.documents import ABSENT, word_count
-from support.pages import ROOT
-from support.scripts import script
+from support.cli.documents import ABSENT, word_count
+from support.docs.pages import ROOT
+from support.docs.scripts import script
 
 CRD, CRD_DOCS = script("crd"), script("crd_docs")
 SPEC = CRD.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -27,7 +27,7 @@ SPEC = CRD.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["pro
 
 TRANSACTIONAL = {
     "spec.spouts": [],
-    "spec.transactional": [{"name": "sentences", "class": "support.transactional_words.Rows"}],
+    "spec.transactional": [{"name": "sentences", "class": "support.transactions.words.Rows"}],
 }
 
 
@@ -232,7 +232,7 @@ def test_a_number_of_tasks_that_is_written_down_later_changes_nothing():
 
 
 def test_the_digest_is_the_same_in_every_version():
-    assert hash_of() == "8d3fb07dfcda"
+    assert hash_of() == "1a4752b5efb1"
 
 
 def changes_to(changes, of=""):

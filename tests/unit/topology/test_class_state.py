@@ -9,7 +9,7 @@ import pytest
 from fulmen import BasicBolt
 from fulmen.topology.code.class_state import kept_in_class
 from fulmen.topology.validation.check import validate
-from support.documents import word_count
+from support.cli.documents import word_count
 
 ME = f"{__name__}."
 

@@ -11,7 +11,7 @@ from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder, create, create_grouping, load_class, streams_of
 from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import BoltSpec, Grouping, SpoutSpec
-from support import components
+from support.parts import components
 
 MODULE = "class Count:\n    class Inner:\n        pass\n"
 
@@ -94,11 +94,14 @@ def test_a_missing_part_of_a_package(folder):
 
 
 def test_an_instance_is_made_without_arguments():
-    assert type(create(BoltSpec(name="b", class_="support.components.Count"))) is components.Count
+    assert (
+        type(create(BoltSpec(name="b", class_="support.parts.components.Count")))
+        is components.Count
+    )
 
 
 def test_a_custom_grouping_finds_its_config():
-    grouping = Grouping(type="custom", class_="support.components.ByWeight", config={"a": 1})
+    grouping = Grouping(type="custom", class_="support.parts.components.ByWeight", config={"a": 1})
     made = create_grouping(grouping)
     assert (type(made), made.config) == (components.ByWeight, {"a": 1})
 
@@ -110,8 +113,8 @@ def test_a_grouping_that_is_not_custom_has_no_class():
 
 
 def test_only_spouts_have_dead_letters():
-    spout = SpoutSpec(name="s", class_="support.components.Sentences")
-    bolt = BoltSpec(name="b", class_="support.components.Sink")
+    spout = SpoutSpec(name="s", class_="support.parts.components.Sentences")
+    bolt = BoltSpec(name="b", class_="support.parts.components.Sink")
     dead = Stream(("stream", "values", "msg_id", "failures", "reason"))
     assert streams_of(spout, components.Sentences) == {
         "default": Stream(("sentence",)),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fulmen.errors import ValidationFailed
 from fulmen.topology.reading.documents import load, parse_yaml, to_yaml
 from fulmen.topology.reading.field_problems import parse
-from support.documents import word_count
+from support.cli.documents import word_count
 
 WORD_COUNT = """\
 apiVersion: fulmen.dev/v1alpha1
@@ -57,7 +57,7 @@ def test_defaults_are_not_written():
     document["spec"]["bolts"] = []
     assert to_yaml(parse(document)) == (
         "apiVersion: fulmen.dev/v1alpha1\nkind: Topology\nmetadata:\n  name: word-count\n"
-        "spec:\n  spouts:\n  - name: sentences\n    class: support.components.Sentences\n"
+        "spec:\n  spouts:\n  - name: sentences\n    class: support.parts.components.Sentences\n"
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from fulmen import BasicBolt, Sink, Stream
 from fulmen.connectors.console import StdinSpout
 from fulmen.topology.validation.check import validate
-from support.documents import word_count
+from support.cli.documents import word_count
 
 HERE = __name__
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.topology.validation.check import validate
-from support.documents import word_count
+from support.cli.documents import word_count
 
 
 def found(changes, **options):

@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.validation.check import check
-from support.documents import ABSENT, word_count
+from support.cli.documents import ABSENT, word_count
 
 FLUX = """\
 name: word-count
@@ -61,7 +61,7 @@ def test_a_resource_of_another_kind_is_not_read_as_a_topology():
 
 
 def test_classes_beside_a_file_that_names_no_folder(tmp_path):
-    (tmp_path / "counting_beside.py").write_text("from support.components import Count\n")
+    (tmp_path / "counting_beside.py").write_text("from support.parts.components import Count\n")
     wrong = word_count({f"spec.bolts.{n}.class": "counting_beside.Count" for n in (0, 1)})
     assert texts(wrong, tmp_path) == [
         "spec.bolts[0].class: bolt 'split': there is no module 'counting_beside' among the "

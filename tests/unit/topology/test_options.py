@@ -6,15 +6,18 @@ from fulmen import TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
 from fulmen.topology.validation.check import check, validate
-from support.config_parts import Numbered, Writer
-from support.documents import word_count
+from support.cli.documents import word_count
+from support.parts.config_parts import Numbered, Writer
 
 PATH = "spec.bolts[1].config"
 WHO = "bolt 'count'"
 
 
 def document(config, name="Writer", **more):
-    changes = {"spec.bolts.1.class": f"support.config_parts.{name}", "spec.bolts.1.config": config}
+    changes = {
+        "spec.bolts.1.class": f"support.parts.config_parts.{name}",
+        "spec.bolts.1.config": config,
+    }
     return word_count({**changes, **more})
 
 

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from fulmen.topology.code.packages import image_packages, normalized
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 HASHED = (
     r"^([^\s=#]+)==(\S+) \\\n"

@@ -5,7 +5,7 @@ import pytest
 
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.spec import BoltSpec, SpoutSpec, Topology
-from support.documents import word_count
+from support.cli.documents import word_count
 
 
 def test_defaults():

@@ -6,12 +6,12 @@ from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.validation.check import check, validate
-from support.components import Count, Sink, Split
-from support.transactional_sources import Rows
-from support.transactional_words import BatchCount, UpdateGlobalCount, global_count
+from support.parts.components import Count, Sink, Split
+from support.transactions.sources import Rows
+from support.transactions.words import BatchCount, UpdateGlobalCount, global_count
 
-WORDS = "support.transactional_words"
-COMPONENTS = "support.components"
+WORDS = "support.transactions.words"
+COMPONENTS = "support.parts.components"
 
 
 class Basic(BasicBolt):
@@ -107,10 +107,10 @@ PROBLEMS = {
          " happens.",
          "spec.bolts[0].inputs[0].from: bolt 'partial-count', input from 'spout': there is no"
          " component 'spout'. There are: sum.",
-         "spec.bolts[0].class: bolt 'partial-count': support.transactional_words.BatchCount is a"
+         "spec.bolts[0].class: bolt 'partial-count': support.transactions.words.BatchCount is a"
          " BatchBolt, which only a transactional topology has. Give the source"
          " under spec.transactional, not under spouts.",
-         "spec.bolts[1].class: bolt 'sum': support.transactional_words.UpdateGlobalCount is a"
+         "spec.bolts[1].class: bolt 'sum': support.transactions.words.UpdateGlobalCount is a"
          " BatchBolt, which only a transactional topology has. Give the source"
          " under spec.transactional, not under spouts."],
     ),
@@ -131,25 +131,26 @@ PROBLEMS = {
     ),
     "a Bolt": (
         {"bolts__0": bolt(f"{COMPONENTS}.Count"), "bolts__1__inputs__0__from": "x"},
-        ["spec.bolts[0].class: bolt 'x': support.components.Count is a bolt that a"
+        ["spec.bolts[0].class: bolt 'x': support.parts.components.Count is a bolt that a"
          " transactional topology can't have. Derive it from fulmen.BatchBolt or fulmen.BasicBolt:"
          " there are no acks to make."],
     ),
     "an ArrowBolt": (
         {"bolts__0": bolt(f"{COMPONENTS}.Sink"), "bolts__1__inputs__0__from": "x"},
-        ["spec.bolts[0].class: bolt 'x': support.components.Sink is a bolt that a"
+        ["spec.bolts[0].class: bolt 'x': support.parts.components.Sink is a bolt that a"
          " transactional topology can't have. Derive it from fulmen.BatchBolt or fulmen.BasicBolt:"
          " there are no acks to make."],
     ),
     "a spout as a bolt": (
         {"bolts__0__class": f"{COMPONENTS}.Sentences"},
-        ["spec.bolts[0].class: bolt 'partial-count': support.components.Sentences is a spout, but"
-         " is listed under bolts. Move it to spouts."],
+        ["spec.bolts[0].class: bolt 'partial-count': support.parts.components.Sentences is a"
+         " spout, but is listed under bolts. Move it to spouts."],
     ),
     "a spout as the source": (
         {"transactional": [{"name": "spout", "class": f"{COMPONENTS}.Sentences"}]},
-        ["spec.transactional[0].class: transactional spout 'spout': support.components.Sentences is"
-         " a spout, but is listed under transactional. Move it to spouts."],
+        ["spec.transactional[0].class: transactional spout 'spout':"
+         " support.parts.components.Sentences is a spout, but"
+         " is listed under transactional. Move it to spouts."],
     ),
     "a sink that can't be exact": (
         {"bolts__0": bolt("fulmen.connectors.console.StdoutSink"),
@@ -287,7 +288,7 @@ def test_a_committer_without_transactions():
 
 def test_a_batch_bolt_without_transactions():
     assert texts(word_count(**{"class": f"{WORDS}.BatchCount"})) == [
-        "spec.bolts[0].class: bolt 'count': support.transactional_words.BatchCount is a BatchBolt,"
+        "spec.bolts[0].class: bolt 'count': support.transactions.words.BatchCount is a BatchBolt,"
         " which only a transactional topology has. Give the source under spec.transactional,"
         " not under spouts."
     ]
@@ -297,7 +298,7 @@ def test_a_transactional_source_under_spouts():
     made = word_count()
     made["spec"]["spouts"][0]["class"] = f"{WORDS}.Rows"
     assert texts(made) == [
-        "spec.spouts[0].class: spout 'lines': support.transactional_words.Rows is a transactional"
+        "spec.spouts[0].class: spout 'lines': support.transactions.words.Rows is a transactional"
         " spout, but is listed under spouts. Move it to transactional."
     ]
 

@@ -9,20 +9,20 @@ from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.validation.check import check, validate, with_checkpoint_tasks
-from support.documents import ABSENT, word_count
+from support.cli.documents import ABSENT, word_count
 
 BROKEN = {
     "apiVersion": "fulmen.dev/v2",
     "metadata.name": "Word_Count",
     "spec.wrokers": 1,
     "spec.ackers": -1,
-    "spec.spouts.0.class": "support.components.Count",
-    "spec.spouts.1": {"name": "sentences", "class": "support.components.Sentences"},
+    "spec.spouts.0.class": "support.parts.components.Count",
+    "spec.spouts.1": {"name": "sentences", "class": "support.parts.components.Sentences"},
     "spec.bolts.0.parallelism": "two",
     "spec.bolts.1.class": ABSENT,
     "spec.bolts.1.inputs.0.grouping.fields": ["wrod"],
     "spec.bolts.1.inputs.1": {"from": "spilt", "grouping": "shuffle"},
-    "spec.bolts.2": {"name": "sink", "class": "support.components.Sink"},
+    "spec.bolts.2": {"name": "sink", "class": "support.parts.components.Sink"},
 }
 
 ALL_OF_IT = """\
@@ -33,8 +33,8 @@ ALL_OF_IT = """\
 with a letter and not end with '-'.
   3. spec.ackers: ackers is -1, but must be at least 0.
   4. spec.wrokers: there is no field 'wrokers'. Did you mean 'workers'?
-  5. spec.spouts[0].class: spout 'sentences': support.components.Count is a bolt, but is listed \
-under spouts. Move it to bolts.
+  5. spec.spouts[0].class: spout 'sentences': support.parts.components.Count is a bolt, but is \
+listed under spouts. Move it to bolts.
   6. spec.spouts[1].name: spout 'sentences': the name is taken by spec.spouts[0], a spout. Choose \
 another: spouts and bolts share one namespace.
   7. spec.bolts[0].parallelism: bolt 'split': parallelism is 'two', but must be a whole number.
@@ -125,7 +125,7 @@ def test_direct_grouping_on_a_direct_stream():
 
 
 def test_custom_grouping():
-    grouping = {"type": "custom", "class": "support.components.ByWeight", "config": {"a": 1}}
+    grouping = {"type": "custom", "class": "support.parts.components.ByWeight", "config": {"a": 1}}
     assert validate(word_count({"spec.bolts.0.inputs.0.grouping": grouping})) == []
 
 
@@ -175,7 +175,7 @@ def test_numbers_of_tasks_come_from_the_checkpoint():
 
 # ---- where the code is --------------------------------------------------------------------------
 
-MODULE = "from support.components import Count as Base\n\nclass Count(Base):\n    pass\n"
+MODULE = "from support.parts.components import Count as Base\n\nclass Count(Base):\n    pass\n"
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_a_topology_is_checked_like_its_document():
 
 
 def test_streams_and_pinned_spouts_are_found_out():
-    checked = check(word_count({"spec.spouts.0.class": "support.components.PinnedSentences"}))
+    checked = check(word_count({"spec.spouts.0.class": "support.parts.components.PinnedSentences"}))
     assert checked.pinned == ("sentences",)
     assert {name: list(streams) for name, streams in checked.streams.items()} == {
         "sentences": ["default", "__dead_letters"],

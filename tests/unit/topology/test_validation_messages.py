@@ -3,9 +3,9 @@
 import pytest
 
 from fulmen.topology.validation.check import validate
-from support.documents import ABSENT, WORD_COUNT, word_count
+from support.cli.documents import ABSENT, WORD_COUNT, word_count
 
-COMPONENTS = "support.components"
+COMPONENTS = "support.parts.components"
 COUNT = {"name": "x", "class": f"{COMPONENTS}.Count"}
 SHUFFLE = {"type": "shuffle"}
 
@@ -708,12 +708,12 @@ STREAMS = {
     "custom-of-the-wrong-kind": (
         {"spec.bolts.1.inputs.0": from_split(type="custom", **{"class": f"{COMPONENTS}.Count"})},
         "spec.bolts[1].inputs[0].grouping.class: bolt 'count', input from 'split': "
-        "support.components.Count is not derived from fulmen.CustomStreamGrouping.",
+        "support.parts.components.Count is not derived from fulmen.CustomStreamGrouping.",
     ),
     "custom-not-found": (
         {"spec.bolts.1.inputs.0": from_split(type="custom", **{"class": f"{COMPONENTS}.Weight"})},
         "spec.bolts[1].inputs[0].grouping.class: bolt 'count', input from 'split': "
-        "'support.components' has no class 'Weight'. Did you mean 'ByWeight'?",
+        "'support.parts.components' has no class 'Weight'. Did you mean 'ByWeight'?",
     ),
 }  # fmt: skip
 
@@ -726,15 +726,16 @@ COUNT_CLASS = "spec.bolts[1].class: bolt 'count': "
 CLASSES = {
     "not-found-in-its-module": (
         of_class("Cuont"),
-        f"{COUNT_CLASS}'support.components' has no class 'Cuont'. Did you mean 'Count'?",
+        f"{COUNT_CLASS}'support.parts.components' has no class 'Cuont'. Did you mean 'Count'?",
     ),
     "not-found-in-its-class": (
         of_class("Outer.Other"),
-        f"{COUNT_CLASS}'support.components.Outer' has no class 'Other'.",
+        f"{COUNT_CLASS}'support.parts.components.Outer' has no class 'Other'.",
     ),
     "not-a-class": (
         of_class("a_function"),
-        f"{COUNT_CLASS}'support.components.a_function' is not a class but of the type function.",
+        f"{COUNT_CLASS}'support.parts.components.a_function' is not a class but of the "
+        "type function.",
     ),
     "module-not-found": (
         {"spec.bolts.1.class": "no_such_module.Count"},
@@ -742,37 +743,38 @@ CLASSES = {
     ),
     "spout-under-bolts": (
         of_class("Sentences"),
-        f"{COUNT_CLASS}support.components.Sentences is a spout, but is listed under bolts. "
+        f"{COUNT_CLASS}support.parts.components.Sentences is a spout, but is listed under bolts. "
         "Move it to spouts.",
     ),
     "bolt-under-spouts": (
         {"spec.spouts.0.class": f"{COMPONENTS}.Count"},
-        "spec.spouts[0].class: spout 'sentences': support.components.Count is a bolt, but is "
+        "spec.spouts[0].class: spout 'sentences': support.parts.components.Count is a bolt, but is "
         "listed under spouts. Move it to bolts.",
     ),
     "neither": (
         of_class("NotAComponent"),
-        f"{COUNT_CLASS}support.components.NotAComponent is not derived from fulmen.Bolt, "
+        f"{COUNT_CLASS}support.parts.components.NotAComponent is not derived from fulmen.Bolt, "
         "fulmen.BasicBolt, fulmen.ArrowBolt or fulmen.Sink.",
     ),
     "no-spout": (
         {"spec.spouts.0.class": f"{COMPONENTS}.NotAComponent"},
-        "spec.spouts[0].class: spout 'sentences': support.components.NotAComponent is not "
+        "spec.spouts[0].class: spout 'sentences': support.parts.components.NotAComponent is not "
         "derived from fulmen.Spout.",
     ),
     "abstract": (
         of_class("Unfinished"),
-        f"{COUNT_CLASS}support.components.Unfinished is abstract: it does not define execute.",
+        f"{COUNT_CLASS}support.parts.components.Unfinished is abstract: it does not define "
+        "execute.",
     ),
     "abstract-twice": (
         of_class("UnfinishedBase"),
-        f"{COUNT_CLASS}support.components.UnfinishedBase is abstract: "
+        f"{COUNT_CLASS}support.parts.components.UnfinishedBase is abstract: "
         "it does not define check and parse.",
     ),
     "needs-arguments": (
         of_class("NeedsArguments"),
-        f"{COUNT_CLASS}support.components.NeedsArguments.__init__ needs path and limit, but an "
-        "instance is made without arguments. Take such values from the configuration in open or "
+        f"{COUNT_CLASS}support.parts.components.NeedsArguments.__init__ needs path and limit, but "
+        "an instance is made without arguments. Take such values from the configuration in open or "
         "prepare, or give them defaults.",
     ),
     "field-declared-twice": (

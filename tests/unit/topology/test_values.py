@@ -6,7 +6,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
-from support.documents import ABSENT, word_count
+from support.cli.documents import ABSENT, word_count
 
 
 def value_at(document, *path):

@@ -24,8 +24,8 @@ from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.validation.check import check
 from fulmen.tracing.export import OtlpTracer
 from fulmen.tracing.settings import TraceSettings
-from support.engine_runs import new_store
-from support.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
+from support.parts.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
+from support.runs.engine_runs import new_store
 
 ALL = TraceSettings(1.0, True, "words")
 

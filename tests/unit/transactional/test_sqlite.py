@@ -16,8 +16,8 @@ from fulmen.transactional import SqliteMap, StaleAttempt, StoreRefused, StoreUna
 from fulmen.transactional.conformance import CASES, at, context_of
 from fulmen.transactional.stores import sqlite
 from fulmen.transactional.stores.pools import close_all, pool_of
-from support.committers import Paused, Writing
-from support.seeds import generator, several
+from support.stores.committers import Paused, Writing
+from support.suite.seeds import generator, several
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Aggregation
 from fulmen.windows.options import AggregateOptions
-from support.aggregates import (
+from support.windows.aggregates import (
     COUNT,
     EVENTS,
     EXAMPLES,

@@ -14,8 +14,8 @@ from fulmen.api.tuples import Held, Tuple
 from fulmen.testing import BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Deduplicate
 from fulmen.windows.columns import array_of, keys_in
-from support.aggregates import TUMBLING
-from support.aggregates import plain as plain_time
+from support.windows.aggregates import TUMBLING
+from support.windows.aggregates import plain as plain_time
 
 FIELDS = ("user", "place", "amount", "at")
 SOURCE = Held("source", "default", FIELDS, 1)

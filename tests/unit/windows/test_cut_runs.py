@@ -15,12 +15,12 @@ from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import PAUSE, CollectBolt, Message, run
 from fulmen.windows import Aggregate
-from support.aggregates import EXAMPLES, plain
-from support.chaos import Chaos, DriverDied
-from support.engine_runs import new_store
-from support.parted_sources import SOURCES, SPRING, YEAR, Files, Partitions, set_sources
-from support.sql_events import by_sql
-from support.windowed_worlds import kind_of, query_of, worlds
+from support.lives.chaos import Chaos, DriverDied
+from support.runs.engine_runs import new_store
+from support.windows.aggregates import EXAMPLES, plain
+from support.windows.parted_sources import SOURCES, SPRING, YEAR, Files, Partitions, set_sources
+from support.windows.sql_events import by_sql
+from support.worlds.windowed_worlds import kind_of, query_of, worlds
 
 GIVEN = {}
 """Name of a part -> how often each row was written."""

@@ -8,8 +8,8 @@ from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate
-from support.aggregates import within
-from support.sql_events import by_sql
+from support.windows.aggregates import within
+from support.windows.sql_events import by_sql
 
 FIELDS = ["order", "n", "at"]
 FIRST = {"id": ["order"], "fields": ["order", "n"], "horizon": "10ms", "time": "at", "unit": "ms"}

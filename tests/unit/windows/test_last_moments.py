@@ -10,7 +10,7 @@ from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, WindowJoin
 from fulmen.windows.columns import times_in
 from fulmen.windows.inputs import LastMoments
-from support.aggregates import plain
+from support.windows.aggregates import plain
 
 MINUTE = 60_000
 TIMES = [MINUTE * at for at in (0, 1, 3, 4, 5, 9)]

@@ -11,7 +11,7 @@ from fulmen.api.tuples import Held, Tuple
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, run
 from fulmen.windows import Aggregate, Aggregation
-from support.aggregates import (
+from support.windows.aggregates import (
     COUNT,
     EVENTS,
     EXAMPLES,

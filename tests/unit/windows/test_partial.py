@@ -11,7 +11,7 @@ from fulmen.testing import PAUSE, run
 from fulmen.windows import Aggregate, Aggregation
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.options import AggregateOptions
-from support.aggregates import (
+from support.windows.aggregates import (
     SESSION,
     TUMBLING,
     results,

@@ -9,7 +9,7 @@ import pytest
 
 from fulmen.testing import BoltHarness
 from fulmen.windows import Aggregate
-from support.aggregates import FIELDS, plain
+from support.windows.aggregates import FIELDS, plain
 
 TUMBLING = {"type": "tumbling", "size": "10ms"}
 SLIDING = {"type": "sliding", "size": "10ms", "every": "5ms"}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.windows.spans import Calendar, Sliding, datetime_of
-from support.sql_events import by_sql
+from support.windows.sql_events import by_sql
 
 HOUR = 3_600_000
 

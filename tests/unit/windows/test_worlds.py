@@ -10,10 +10,18 @@ from hypothesis import strategies as st
 from fulmen import TopologyBuilder
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.windows import Aggregate, WindowJoin
-from support.aggregates import EXAMPLES, SUMS, TUMBLING, plain
-from support.parted_sources import FIELDS, SOURCES, SPRING, YEAR, Files, Partitions, set_sources
-from support.sql_events import by_sql
-from support.windowed_worlds import kind_of, query_of, worlds
+from support.windows.aggregates import EXAMPLES, SUMS, TUMBLING, plain
+from support.windows.parted_sources import (
+    FIELDS,
+    SOURCES,
+    SPRING,
+    YEAR,
+    Files,
+    Partitions,
+    set_sources,
+)
+from support.windows.sql_events import by_sql
+from support.worlds.windowed_worlds import kind_of, query_of, worlds
 
 MARKS = [(), (), (), (PAUSE,), (PAUSE,), (PAUSE,) * 4, (ABORT,)]
 """What may come behind an event: a batch ends, all is silent, a worker dies."""

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from fulmen.connectors.console import ClockSpout, GeneratorSpout
 from fulmen.connectors.console.generated import GeneratorOptions
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 FIELDS = {
     "id": {"type": "sequence", "start": 100},

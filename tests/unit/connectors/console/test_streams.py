@@ -10,7 +10,7 @@ from fulmen.api import Rows, TopologyContext
 from fulmen.cli.main import main
 from fulmen.connectors.console import StdinSpout, StdoutSink, TableSink
 from fulmen.connectors.console.stdin import Lines
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 
 @pytest.fixture

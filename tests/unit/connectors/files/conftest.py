@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 
 @pytest.fixture(autouse=True)

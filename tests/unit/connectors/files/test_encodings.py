@@ -8,9 +8,9 @@ import pytest
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.formats import CsvOptions, JsonOptions, TextOptions
 from fulmen.topology.validation.check import validate
-from support.documents import word_count
-from support.file_sinks import made, mark, write
-from support.file_spouts import SpoutLives
+from support.cli.documents import word_count
+from support.connectors.file_sinks import made, mark, write
+from support.connectors.file_spouts import SpoutLives
 
 NAMES = ["latin-1", "cp1252", "cp1251", "shift_jis", "gb18030", "euc_jp"]
 TEXTS = {"cp1251": "Москва", "shift_jis": "表 ソ", "gb18030": "深圳\U0001f600", "euc_jp": "東京"}

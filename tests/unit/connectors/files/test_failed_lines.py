@@ -7,7 +7,7 @@ import pytest
 
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.places import local
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 
 class Counted(io.FileIO):

@@ -15,7 +15,7 @@ import pytest
 
 from fulmen.connectors.files import FileSpout, ParquetSpout
 from fulmen.connectors.files.places.local import family
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 LATER = 1e10
 """By this clock no file was written to just now."""

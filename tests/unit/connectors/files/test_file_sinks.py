@@ -20,8 +20,8 @@ from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOpti
 from fulmen.connectors.files.places.local import BadPlace, LocalFolder
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import ManualClock
-from support.engine_runs import Numbers, Steady, make_driver, new_store
-from support.file_sinks import RollingLives, made, mark, write, written
+from support.connectors.file_sinks import RollingLives, made, mark, write, written
+from support.runs.engine_runs import Numbers, Steady, make_driver, new_store
 
 JSON = {"type": "json"}
 

@@ -14,7 +14,7 @@ from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.files.places.local import BadPlace
 from fulmen.connectors.files.positions import REST_SECONDS
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 CSV = {"type": "csv", "fields": ["b", "a"]}
 

@@ -10,7 +10,7 @@ import pytest
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.connectors.files import FileSpout, ParquetSpout
 from fulmen.testing import run
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 TIMES = [60_000 * minute for minute in range(120)]
 

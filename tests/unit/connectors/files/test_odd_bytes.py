@@ -11,7 +11,7 @@ from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.csv_format import CsvFormat
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 BOM = b"\xef\xbb\xbf"
 JSON = {"type": "json", "fields": ["id", "v"]}

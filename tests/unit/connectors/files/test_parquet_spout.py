@@ -9,7 +9,7 @@ import pytest
 from fulmen.api import Stream
 from fulmen.connectors.files import ParquetSpout
 from fulmen.connectors.formats import ERRORS
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 
 def write(path, numbers, row_group_size=10):

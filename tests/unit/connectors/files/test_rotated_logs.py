@@ -5,8 +5,8 @@ import random
 import pytest
 
 from fulmen.connectors.files import FileSpout, ParquetSpout
-from support.file_spouts import SpoutLives
-from support.rotated_logs import PATTERNS, Logs, line_of
+from support.connectors.file_spouts import SpoutLives
+from support.worlds.rotated_logs import PATTERNS, Logs, line_of
 
 STEPS = 60
 

@@ -9,7 +9,7 @@ import pytest
 from fulmen.connectors.files import ParquetSpout
 from fulmen.connectors.files.reading import parquet_spout, row_groups
 from fulmen.connectors.files.reading.row_groups import PageHeader, RowGroups
-from support.file_spouts import Emits, SpoutLives
+from support.connectors.file_spouts import Emits, SpoutLives
 
 ROWS = 64
 LIMIT = 1 << 18

@@ -11,7 +11,7 @@ import pytest
 from fulmen.connectors.files import FileSpout, ParquetSpout
 from fulmen.connectors.files.places.patterns import files_of
 from fulmen.connectors.files.reading.troubles import LONGEST_PAUSE, Troubles
-from support.file_spouts import SpoutLives
+from support.connectors.file_spouts import SpoutLives
 
 
 def lives(path, **config):

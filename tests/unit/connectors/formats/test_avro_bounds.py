@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fulmen.connectors.formats import AvroKeyOptions, Malformed
 from fulmen.connectors.formats.avro.bounds import BoundedSchema
 from fulmen.connectors.formats.avro.schemas import parsed
-from support.avro_forms import ID, form, record, types
+from support.connectors.avro_forms import ID, form, record, types
 
 HEAD = b"\0" + ID.to_bytes(4, "big")
 LIST = record("List", n="int", next=["null", "List"])

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.connectors.formats import AvroKeyOptions, Malformed
-from support.avro_forms import EPOCH, ID, form, record, types
+from support.connectors.avro_forms import EPOCH, ID, form, record, types
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
 from fulmen.interruptions import Interruption
-from support.raising_decoders import RAISED, is_marked, marked, raising
+from support.parts.raising_decoders import RAISED, is_marked, marked, raising
 
 
 def dumped(value):

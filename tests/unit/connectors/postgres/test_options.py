@@ -4,7 +4,7 @@ import pytest
 
 from fulmen.connectors.postgres import PostgresSink, PostgresSinkOptions
 from fulmen.transactional.errors import StoreRefused
-from support.sql_sinks import prepared
+from support.connectors.sql_sinks import prepared
 
 SECRET = "s3cret/word"
 

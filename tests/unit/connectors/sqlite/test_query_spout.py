@@ -14,8 +14,8 @@ from fulmen.api import Stream
 from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout, query_spout
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.pools import close_all
-from support.seeds import generator, several
-from support.sql_sources import Task
+from support.connectors.sql_sources import Task
+from support.suite.seeds import generator, several
 
 
 @pytest.fixture

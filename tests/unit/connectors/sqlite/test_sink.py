@@ -14,9 +14,9 @@ from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import sqlite
 from fulmen.transactional.stores.pools import close_all
-from support import sql_sinks
-from support.seeds import generator, several
-from support.sql_sinks import EXACTLY, all_rows, mark, prepared, written
+from support.connectors import sql_sinks
+from support.connectors.sql_sinks import EXACTLY, all_rows, mark, prepared, written
+from support.suite.seeds import generator, several
 
 
 class Target:

@@ -8,9 +8,9 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.connectors.sqlite import SqliteQuerySpout, SqliteSink
 from fulmen.transactional.stores.pools import close_all
-from support import sql_topologies
-from support.engine_runs import make_driver
-from support.seeds import several
+from support.connectors import sql_topologies
+from support.runs.engine_runs import make_driver
+from support.suite.seeds import several
 
 
 class Target:

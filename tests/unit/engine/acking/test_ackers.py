@@ -11,7 +11,7 @@ from fulmen.engine.acking.acker_task import AckerTask, restore
 from fulmen.engine.acking.messages import Messages, acker_index, combine
 from fulmen.engine.acking.root_ids import root_ids, sequence_ranges, with_sequences
 from fulmen.engine.acking.trees import TIMED_OUT, Trees, step
-from support.engine_runs import Records
+from support.runs.engine_runs import Records
 
 IDS = st.integers(0, 2**64 - 1)
 ROOTS = st.one_of(

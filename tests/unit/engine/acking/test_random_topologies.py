@@ -11,10 +11,10 @@ from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.testing import ManualClock
 from fulmen.topology.resource.spec import GroupingType
-from support import seeds
-from support.chaos import Chaos, DriverDied
-from support.engine_runs import Steady, make_driver, new_store
-from support.random_parts import (
+from support.lives.chaos import Chaos, DriverDied
+from support.runs.engine_runs import Steady, make_driver, new_store
+from support.suite import seeds
+from support.worlds.random_parts import (
     LOG,
     RandomArrowBolt,
     RandomArrowSpout,
@@ -24,7 +24,7 @@ from support.random_parts import (
     RandomSpout,
     begin,
 )
-from support.reference import Reference, check_copies
+from support.worlds.reference import Reference, check_copies
 
 SPOUTS = (RandomSpout, RandomSpout, RandomArrowSpout)
 BOLTS = (RandomBolt, RandomBolt, RandomBolt, RandomBasicBolt, RandomArrowBolt)

@@ -7,7 +7,7 @@ from fulmen.engine.batches.failures.left_out import PAUSE_SECONDS
 from fulmen.engine.batches.size.permits import FIRST_PERMIT
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.time.event_times import WHOLE_TASK
-from support.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, placed, ranges
 
 
 @pytest.fixture

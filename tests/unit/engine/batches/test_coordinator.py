@@ -14,7 +14,7 @@ from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.summary import ErrorReport, PendingTimers, Resting, Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
-from support.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, placed, ranges
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.time.watermarks import WatermarkRule, Watermarks
 from fulmen.topology.resource.event_time import EventTime
-from support.coordinators import placed
+from support.runs.coordinators import placed
 
 PLACED = placed(is_timed=True)
 FIRST, SECOND = PLACED.plan.tasks("source")

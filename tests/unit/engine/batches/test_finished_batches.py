@@ -14,7 +14,7 @@ from fulmen.engine.batches.size.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.protocol.summary import PendingTimers, Resting, Summary
-from support.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, placed, ranges
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from fulmen.engine.batches.size.permits import (
 )
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
 from fulmen.engine.protocol.summary import Summary
-from support.coordinators import Checked
-from support.seeds import generator, several
+from support.runs.coordinators import Checked
+from support.suite.seeds import generator, several
 
 TARGET = 0.25
 

@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.engine.batches.summaries import holds_after
 from fulmen.engine.protocol.summary import Summary
-from support.coordinators import Checked
+from support.runs.coordinators import Checked
 
 PLAN = SimpleNamespace(
     stages=(("source",), ("a", "b"), ("c",)),

@@ -8,7 +8,7 @@ from fulmen.engine.batches.failures.own_calls import OwnCalls
 from fulmen.engine.protocol.callbacks.call_names import name_of
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.summary import Summary
-from support.coordinators import Checked
+from support.runs.coordinators import Checked
 
 TASK = 3
 DIES = "ends its process"

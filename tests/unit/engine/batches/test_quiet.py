@@ -6,7 +6,7 @@ from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.summary import Resting, Summary
-from support.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, placed, ranges
 
 SPOUT, OTHER_SPOUT, BOLT = 4, 5, 3
 MESSAGE_THAT_COMES_AGAIN = {SPOUT: Resting(messages=1, due=999.0, failures=1, reason="no")}

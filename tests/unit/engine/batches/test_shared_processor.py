@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from support.coordinators import Checked
-from support.seeds import generator
+from support.runs.coordinators import Checked
+from support.suite.seeds import generator
 
 PERIOD = 0.1
 """So often a container with a limit may run again, in seconds."""

@@ -9,7 +9,7 @@ from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from support.coordinators import placed
+from support.runs.coordinators import placed
 
 HEADER = Header(8, "tag", "base", clock=101.0, previous_clock=100.0, default_permit=64)
 WHOLE, WITHOUT_ACKERS, SPOUTS_FIRST = (3,), (2, 3), (1, 2, 3)

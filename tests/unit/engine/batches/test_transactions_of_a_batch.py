@@ -9,7 +9,7 @@ from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.batches.transactions import FIRST_PAUSE, Ledger, Phase, Transactions
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.topology.resource.spec import TransactionalSpoutSpec
-from support.coordinators import Checked, placed
+from support.runs.coordinators import Checked, placed
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from fulmen import Spout, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
-from support.engine_runs import Steady, make_driver, new_store
+from support.runs.engine_runs import Steady, make_driver, new_store
 
 PAUSE = 60.0
 

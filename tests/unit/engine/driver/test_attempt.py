@@ -8,7 +8,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import ManualClock
-from support.engine_runs import Steady, make_driver, state_of
+from support.runs.engine_runs import Steady, make_driver, state_of
 
 ACKERS = 2  # the number of the last stage
 

@@ -18,13 +18,13 @@ from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.testing import ListSpout, ManualClock
 from fulmen.transactional.errors import StoreRefused
-from support.engine_runs import Steady, make_driver, new_store
-from support.outside_stores import STORES, fresh_store
-from support.raising_parts import ALL, raising, script
-from support.transacted import PAST, Count
-from support.transactional_sources import Rows, RowsCoordinator
-from support.transactional_words import collected
-from support.waiting import REASON, SERVICE, Reaches, run_waiting, waiting_driver
+from support.parts.raising_parts import ALL, raising, script
+from support.runs.engine_runs import Steady, make_driver, new_store
+from support.runs.waiting import REASON, SERVICE, Reaches, run_waiting, waiting_driver
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.sources import Rows, RowsCoordinator
+from support.transactions.transacted import PAST, Count
+from support.transactions.words import collected
 
 
 class Bare(OSError):

@@ -7,8 +7,8 @@ import pytest
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import ListSpout
-from support.engine_runs import make_driver, state_of
-from support.hooks import HookBasicBolt, hooks
+from support.parts.hooks import HookBasicBolt, hooks
+from support.runs.engine_runs import make_driver, state_of
 
 NUMBERS = [i % 10 for i in range(2000)]
 

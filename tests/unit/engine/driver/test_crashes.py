@@ -22,9 +22,9 @@ from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.errors import Fenced, Unreachable
 from fulmen.testing import ManualClock
-from support import seeds
-from support.chaos import Chaos, DriverDied, chaotic
-from support.engine_runs import Steady, make_driver, new_store
+from support.lives.chaos import Chaos, DriverDied, chaotic
+from support.runs.engine_runs import Steady, make_driver, new_store
+from support.suite import seeds
 
 CHANCE = random.Random()
 HEARD = []

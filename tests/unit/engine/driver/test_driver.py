@@ -14,8 +14,8 @@ from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import CheckpointError, Fenced, TopologyFailed, Unreachable
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
-from support.engine_runs import Steady, make_driver, new_store, state_of
-from support.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
+from support.parts.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
+from support.runs.engine_runs import Steady, make_driver, new_store, state_of
 
 
 def count(bolt, tup, collector):

@@ -6,9 +6,9 @@ from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder, TransactionalTopolog
 from fulmen.engine.driver.driver import Stop
 from fulmen.errors import JobFailed
 from fulmen.testing import ManualClock, NotDrained, run
-from support.engine_runs import Steady, make_driver, new_store
-from support.transacted import PAST, Count
-from support.transactional_sources import Rows
+from support.runs.engine_runs import Steady, make_driver, new_store
+from support.transactions.sources import Rows
+from support.transactions.transacted import PAST, Count
 
 ROOM = 50
 

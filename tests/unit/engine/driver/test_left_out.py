@@ -17,7 +17,7 @@ from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.testing.components import Killed
-from support.engine_runs import make_driver, new_store
+from support.runs.engine_runs import make_driver, new_store
 
 
 class Bad(Spout):

@@ -27,7 +27,7 @@ from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout
 from fulmen.transactional import MemoryTransactionalSpout
-from support.engine_runs import make_driver, new_store
+from support.runs.engine_runs import make_driver, new_store
 
 
 class ElsewhereJobs(InProcessJobs):

@@ -12,7 +12,7 @@ from fulmen.api.sinks import Sink
 from fulmen.connectors.sqlite import SqliteSink
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate, ExpiringState, IntervalJoin, WindowedBolt
-from support.aggregates import plain
+from support.windows.aggregates import plain
 
 FIELDS = ["user", "at"]
 WRITTEN = Counter()

@@ -11,8 +11,8 @@ from fulmen.engine.protocol.jobs import Cause, read_rows
 from fulmen.engine.state.committed_state import read_dropped
 from fulmen.engine.worker.worker import Worker
 from fulmen.errors import JobFailed
-from support.engine_runs import Losing, Numbers, make_driver, new_store, state_of
-from support.hooks import HookBasicBolt, hooks
+from support.parts.hooks import HookBasicBolt, hooks
+from support.runs.engine_runs import Losing, Numbers, make_driver, new_store, state_of
 
 NUMBERS = 5
 LOSSES_THAT_DROP = 4

@@ -6,8 +6,8 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint.record import MANIFEST_EVERY
 from fulmen.errors import CheckpointError, Fenced
 from fulmen.testing import ListSpout
-from support.engine_runs import make_driver, new_store, state_of
-from support.hooks import HookBasicBolt, hooks
+from support.parts.hooks import HookBasicBolt, hooks
+from support.runs.engine_runs import make_driver, new_store, state_of
 
 FEW, MANY = 10, 12_000
 AT_ONCE = 1000

@@ -34,9 +34,9 @@ from fulmen.engine.tasks.root_task import WAS_GONE
 from fulmen.errors import CheckpointError, CheckpointMismatch
 from fulmen.plan import make_plan
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
-from support.components import Count, Sentences
-from support.engine_runs import make_driver, new_store
-from support.hooks import HookBolt, hooks
+from support.parts.components import Count, Sentences
+from support.parts.hooks import HookBolt, hooks
+from support.runs.engine_runs import make_driver, new_store
 
 
 def topology(spouts=("source",), **spec):

@@ -16,8 +16,8 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.errors import CheckpointError, Denied, Unreachable
 from fulmen.testing import ListSpout, ManualClock
-from support.engine_runs import Steady, make_driver, new_store, state_of
-from support.hooks import HookBasicBolt, HookBolt, hooks
+from support.parts.hooks import HookBasicBolt, HookBolt, hooks
+from support.runs.engine_runs import Steady, make_driver, new_store, state_of
 
 OUTAGE_SECONDS = 60.0
 

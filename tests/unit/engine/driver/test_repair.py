@@ -32,8 +32,8 @@ from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
 from fulmen.engine.state.values.unreadable import left_of, loads
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout
-from support.engine_runs import Kept, make_driver, new_store
-from support.hooks import HookBasicBolt, hooks
+from support.parts.hooks import HookBasicBolt, hooks
+from support.runs.engine_runs import Kept, make_driver, new_store
 
 GONE = "classes_that_are_gone"
 

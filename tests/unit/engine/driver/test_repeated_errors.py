@@ -10,8 +10,8 @@ from fulmen.engine.driver.observer import Silent
 from fulmen.engine.totals.errors import REPEAT_SECONDS
 from fulmen.kube.driver.reporting import errors_of
 from fulmen.testing import ListSpout, ManualClock
-from support.engine_runs import make_driver
-from support.hooks import HookBolt, hooks, with_bolt
+from support.parts.hooks import HookBolt, hooks, with_bolt
+from support.runs.engine_runs import make_driver
 
 
 class Heard(Silent):

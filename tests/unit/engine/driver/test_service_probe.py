@@ -5,7 +5,7 @@ import pytest
 from fulmen import BasicBolt, ServiceUnavailable, Sink, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import ManualClock
-from support.engine_runs import Numbers, Steady, make_driver, new_store
+from support.runs.engine_runs import Numbers, Steady, make_driver, new_store
 
 ROWS = 6
 

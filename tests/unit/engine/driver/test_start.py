@@ -10,7 +10,7 @@ from fulmen.engine.spark import jobs
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
 from fulmen.testing import ListSpout, ManualClock
-from support.engine_runs import Steady, make_driver, new_store
+from support.runs.engine_runs import Steady, make_driver, new_store
 
 CLOCK = ManualClock()
 

@@ -12,8 +12,8 @@ from fulmen.engine.totals.transaction_totals import (
     AttemptOutcome,
     TransactionTotals,
 )
-from support.transacted import PLAIN, run_transacted, transacted_driver
-from support.transactional_sources import Countdown
+from support.transactions.sources import Countdown
+from support.transactions.transacted import PLAIN, run_transacted, transacted_driver
 
 
 class Course:

@@ -7,7 +7,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
-from support.engine_runs import make_driver
+from support.runs.engine_runs import make_driver
 
 
 class BrokerAway(RuntimeError):

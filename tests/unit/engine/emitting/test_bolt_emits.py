@@ -6,8 +6,7 @@ import pytest
 
 from fulmen.errors import TopologyFailed
 from fulmen.testing import PAUSE, CollectBolt
-from support.bolt_runs import OUTSIDE, WHO, fail_always, keep_two
-from support.hooks import (
+from support.parts.hooks import (
     HookBasicBolt,
     HookBolt,
     HookSpout,
@@ -16,6 +15,7 @@ from support.hooks import (
     messages,
     with_bolt,
 )
+from support.runs.bolt_runs import OUTSIDE, WHO, fail_always, keep_two
 
 
 def test_an_unanchored_tuple_is_not_tracked():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.hooks import messages
-from support.spout_runs import WHO, recording, with_spout
+from support.parts.hooks import messages
+from support.runs.spout_runs import WHO, recording, with_spout
 
 
 def once(emit):

@@ -11,7 +11,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.plan import make_plan
-from support.aggregates import FIELDS, TUMBLING, topology
+from support.windows.aggregates import FIELDS, TUMBLING, topology
 
 
 def test_arrow_does_not_overtake_tuples_that_are_combined():

@@ -16,7 +16,7 @@ from fulmen.engine.grouping.partial_key import two_choices
 from fulmen.errors import GroupingError
 from fulmen.topology.builder import BoltDeclarer
 from fulmen.topology.resource.spec import GroupingType
-from support.pages import ROOT
+from support.docs.pages import ROOT
 
 TARGETS = [9, 4, 7, 5]
 SIZES = st.lists(st.integers(0, 40) | st.sampled_from([1, 64, 65, 1000, 3000]), max_size=8)

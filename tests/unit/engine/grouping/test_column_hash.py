@@ -28,7 +28,7 @@ from fulmen.engine.grouping.column_hash import (
 from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomial, polynomials, power
 from fulmen.engine.grouping.value_hash import _Strings, string_hashes
 from fulmen.errors import GroupingError
-from support.java_source import run_java
+from support.runs.java_source import run_java
 
 # value, hash of the list of it, and its index among 2, 3, 4, 6, 12 tasks: what Java says
 STORM = [

@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.engine.protocol.callbacks.calls import Calls
 from fulmen.engine.protocol.callbacks.told_calls import FOLDER, LOOK_SECONDS, CallTeller, ToldCalls
-from support.engine_runs import new_store
+from support.runs.engine_runs import new_store
 
 
 class Clock:

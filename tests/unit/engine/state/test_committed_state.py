@@ -22,7 +22,7 @@ from fulmen.engine.state.entries.measures import (
     stable_hash,
 )
 from fulmen.errors import CheckpointError
-from support.engine_runs import new_store
+from support.runs.engine_runs import new_store
 
 
 class Colour(StrEnum):

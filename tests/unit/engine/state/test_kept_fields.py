@@ -5,12 +5,17 @@ import threading
 import pytest
 
 from fulmen import Bolt, TopologyBuilder
-from fulmen.connectors.console.generated import GeneratorOptions, GeneratorSpout
 from fulmen.errors import TopologyFailed
 from fulmen.testing import EOF, BoltHarness, ListSpout, run
-from support.bolt_runs import WHO
-from support.hooks import HookArrowBolt, HookBasicBolt, HookBolt, Topology, messages, with_bolt
-from support.spout_lives import SpoutLife
+from support.parts.hooks import (
+    HookArrowBolt,
+    HookBasicBolt,
+    HookBolt,
+    Topology,
+    messages,
+    with_bolt,
+)
+from support.runs.bolt_runs import WHO
 
 LOCK = "cannot pickle '_thread.lock' object"
 
@@ -132,31 +137,6 @@ def test_a_transient_field_may_hold_anything():
 
     result = with_bolt(execute, kind=Transient, prepare=prepare)
     assert (messages(result), result.acked("source")) == ([], [0])
-
-
-class Counting(GeneratorSpout):
-    """Has a field beside those of the spout that it derives from."""
-
-    calls = 0
-
-    def next_tuple(self):
-        self.calls += 1
-        return super().next_tuple()
-
-
-@pytest.mark.parametrize("kind", [GeneratorSpout, Counting])
-def test_of_a_connector_only_declared_fields_are_kept_and_those_of_an_author(kind):
-    options = {"fields": {"x": {"type": "sequence"}}, "rate": None, "count": 3}
-    life = SpoutLife(kind, GeneratorOptions(**options))
-    assert life.turn() == 3
-    before = vars(life.spout)
-    life.commit()
-    life.start()
-    assert life.turn() == 0  # all were emitted
-    assert before["_sent"] == 3  # of the process alone
-    assert (life.spout._sent, life.spout.made) == (0, 3)
-    if kind is Counting:
-        assert life.spout.calls == before["calls"] + 1 == 5
 
 
 @pytest.mark.parametrize("value", [None, 0, "new"])

@@ -20,8 +20,8 @@ from fulmen.engine.state.entries import segments as segments_module
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.fields import Fields
 from fulmen.errors import StateError
-from support.engine_runs import Kept
-from support.hostile import nested
+from support.parts.hostile import nested
+from support.runs.engine_runs import Kept
 
 # ---- keyed state -----------------------------------------------------------------------------
 

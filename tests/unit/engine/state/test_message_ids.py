@@ -11,7 +11,7 @@ from fulmen.engine.state.fields import fields_of
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
-from support.object_ids import Answers, Job, Jobs, object_ids
+from support.parts.object_ids import Answers, Job, Jobs, object_ids
 
 
 class Slotted:

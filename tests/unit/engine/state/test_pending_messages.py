@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fulmen.checkpoint import rewriting
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.messages.result_rows import ResultRows
-from support.engine_runs import Records
+from support.runs.engine_runs import Records
 
 
 def ranges(*pairs):

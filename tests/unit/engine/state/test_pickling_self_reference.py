@@ -13,7 +13,7 @@ from fulmen import BasicBolt, Bolt, TopologyBuilder
 from fulmen.engine.state.pickling import Elsewhere, digest
 from fulmen.errors import TopologyFailed
 from fulmen.testing import ABORT, EOF, PAUSE, BoltHarness, ListSpout, run
-from support.bolt_runs import WHO
+from support.runs.bolt_runs import WHO
 
 NUMBERS = [1, 2, PAUSE, 3, ABORT, 4, PAUSE, 5, EOF, 6, 7]
 

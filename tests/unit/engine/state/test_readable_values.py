@@ -12,7 +12,7 @@ from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.errors import StateError, TopologyFailed
 from fulmen.testing import ListSpout, run
-from support.engine_runs import Kept
+from support.runs.engine_runs import Kept
 
 
 class Refused(Exception):

@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen.testing import Message
-from support.bolt_runs import OUTSIDE, WHO, fail_always
-from support.hooks import (
+from support.parts.hooks import (
     HookArrowBolt,
     HookBasicBolt,
     Topology,
@@ -13,6 +12,7 @@ from support.hooks import (
     messages,
     with_bolt,
 )
+from support.runs.bolt_runs import OUTSIDE, WHO, fail_always
 
 
 def test_rows_of_a_batch_are_acked_but_those_that_fail():

@@ -6,8 +6,7 @@ from fulmen import FailedException, ReportedFailedException
 from fulmen.engine.emitting.collectors import EXPLICIT
 from fulmen.errors import TopologyFailed
 from fulmen.testing import EOF, CollectBolt, run
-from support.bolt_runs import WHO, raises_at
-from support.hooks import (
+from support.parts.hooks import (
     Fragile,
     HookArrowBolt,
     HookBasicBolt,
@@ -16,6 +15,7 @@ from support.hooks import (
     messages,
     with_bolt,
 )
+from support.runs.bolt_runs import WHO, raises_at
 
 
 @pytest.mark.parametrize("kind", [HookBolt, HookBasicBolt])
@@ -138,7 +138,7 @@ def test_an_exception_in_a_grouping_that_is_made_stops_the_topology():
     topology = Topology(HookBolt, [1])
     topology.builder._bolts.pop("sink")
     sink = topology.builder.set_bolt("sink", CollectBolt)
-    sink.custom_grouping("bolt", "support.hooks.BrokenGrouping")
+    sink.custom_grouping("bolt", "support.parts.hooks.BrokenGrouping")
     with pytest.raises(TopologyFailed) as failure:
         topology.run(functions={})
     assert failure.value.reason == f"{WHO}: making its groupings: OSError: no table"

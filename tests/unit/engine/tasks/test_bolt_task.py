@@ -5,14 +5,14 @@ import threading
 import pytest
 
 from fulmen.testing import PAUSE, run
-from support.bolt_runs import keep_two, raises_at
-from support.hooks import (
+from support.parts.hooks import (
     HookBasicBolt,
     HookBolt,
     Topology,
     messages,
     with_bolt,
 )
+from support.runs.bolt_runs import keep_two, raises_at
 
 # ---- acks and fails -------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
-from support.deadly_calls import BASE, DEADLY, MESSAGES, RESULTS, check, deadly
+from support.parts.deadly_calls import BASE, DEADLY, MESSAGES, RESULTS, check, deadly
 
 
 def test_all_tuples_and_all_other_calls_are_processed_where_some_calls_end_their_process():

@@ -5,9 +5,9 @@ import pytest
 
 from fulmen.engine.tasks.empty_calls import MOST_CALLS, MOST_SECONDS, EmptyCalls
 from fulmen.engine.tasks.turn_time import TurnTime
-from support.engine_runs import make_driver
-from support.hooks import hooks
-from support.spout_runs import topology, with_spout
+from support.parts.hooks import hooks
+from support.runs.engine_runs import make_driver
+from support.runs.spout_runs import topology, with_spout
 
 
 class Turn:

@@ -8,9 +8,9 @@ import pytest
 from fulmen import BasicBolt, Bolt, FailedException, Spout, TopologyBuilder
 from fulmen.errors import error_text, repr_of, text_of
 from fulmen.testing import run
-from support.engine_runs import make_driver
-from support.hooks import HookBasicBolt, HookSpout, hooks
-from support.hostile import Hostile, HostileList, Unsayable, nested
+from support.parts.hooks import HookBasicBolt, HookSpout, hooks
+from support.parts.hostile import Hostile, HostileList, Unsayable, nested
+from support.runs.engine_runs import make_driver
 
 TUPLES, BAD = 6, 3
 

@@ -7,8 +7,8 @@ from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
-from support.engine_runs import make_driver
-from support.hooks import HookArrowBolt, HookBasicBolt, HookBolt, HookSpout, hooks
+from support.parts.hooks import HookArrowBolt, HookBasicBolt, HookBolt, HookSpout, hooks
+from support.runs.engine_runs import make_driver
 
 NO_HASH = {"a": 1}  # a dict has no hash that is the same in every process
 

@@ -12,10 +12,8 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.errors import Unreachable
 from fulmen.testing import ManualClock
-from support import seeds
-from support.chaos import Chaos, DriverDied, chaotic
-from support.engine_runs import Numbers, Steady, make_driver, new_store, state_of
-from support.result_parts import (
+from support.lives.chaos import Chaos, DriverDied, chaotic
+from support.parts.result_parts import (
     GATHERERS,
     WORLD,
     AtTicks,
@@ -24,6 +22,8 @@ from support.result_parts import (
     RandomSink,
     check_results,
 )
+from support.runs.engine_runs import Numbers, Steady, make_driver, new_store, state_of
+from support.suite import seeds
 
 EXAMPLES = max(20, settings.default.max_examples // 4)
 NUMBERS = 30

@@ -11,9 +11,9 @@ import pytest
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.errors import CheckpointMismatch, TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
-from support import sink_parts
-from support.pages import ROOT
-from support.sink_parts import Memory, MemorySink, Unrepeatable, emitted
+from support.docs.pages import ROOT
+from support.parts import sink_parts
+from support.parts.sink_parts import Memory, MemorySink, Unrepeatable, emitted
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def topology(source, sink, guarantee="exactly-once"):
 
 PARTS = """
 import os
-from support.sink_parts import MemorySink
+from support.parts.sink_parts import MemorySink
 
 CHILDREN = []
 

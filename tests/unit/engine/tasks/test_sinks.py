@@ -13,8 +13,8 @@ from fulmen.engine.driver.decisions import accept_store
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import CollectBolt, ListSpout, run
-from support import sink_parts
-from support.sink_parts import AtLeastOnceSink, Memory, MemorySink, Unrepeatable, emitted
+from support.parts import sink_parts
+from support.parts.sink_parts import AtLeastOnceSink, Memory, MemorySink, Unrepeatable, emitted
 
 BOTH = pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 

@@ -10,8 +10,8 @@ from fulmen.engine.state.committed_state import read_dropped
 from fulmen.errors import TopologyFailed
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.testing.components import Killed
-from support.hooks import HookArrowSpout, HookBasicBolt, HookSpout, Refuses, hooks, messages
-from support.spout_runs import WHO, emitting, recording, topology, with_spout
+from support.parts.hooks import HookArrowSpout, HookBasicBolt, HookSpout, Refuses, hooks, messages
+from support.runs.spout_runs import WHO, emitting, recording, topology, with_spout
 
 # ---- replays and dead letters ---------------------------------------------------------------
 

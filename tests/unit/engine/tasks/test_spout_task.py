@@ -9,8 +9,7 @@ import pytest
 from fulmen import FailedException, TopologyBuilder
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
-from support.engine_runs import make_driver, new_store
-from support.hooks import (
+from support.parts.hooks import (
     HookArrowSpout,
     HookBasicBolt,
     HookSpout,
@@ -18,7 +17,8 @@ from support.hooks import (
     hooks,
     messages,
 )
-from support.spout_runs import WHO, emitting, recording, topology, with_spout
+from support.runs.engine_runs import make_driver, new_store
+from support.runs.spout_runs import WHO, emitting, recording, topology, with_spout
 
 # ---- the order of calls ---------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from fulmen import (
 )
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
-from support.transactional_sources import Rows
+from support.transactions.sources import Rows
 
 TEXT = (
     "TypeError: it returned a coroutine that nobody awaits, so its work is not done. Await it in"

@@ -19,7 +19,7 @@ from fulmen.engine.time.timers import STALE_ENTRIES, TaskTimers
 from fulmen.errors import EventTimeError
 from fulmen.plan import task_key
 from fulmen.testing import ABORT, EOF, PAUSE, ListSpout, ManualClock, run
-from support.engine_runs import make_driver
+from support.runs.engine_runs import make_driver
 
 STEPS = st.lists(
     st.one_of(

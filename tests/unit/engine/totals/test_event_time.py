@@ -9,7 +9,7 @@ from fulmen.engine.protocol.summary import PendingTimers
 from fulmen.engine.time.watermarks import SourcePart, SourceTime, Watermarks
 from fulmen.engine.totals.event_time import ComponentTime, HeldBy, said, times_of
 from fulmen.testing import ListSpout
-from support.engine_runs import make_driver
+from support.runs.engine_runs import make_driver
 
 MINUTE = 60_000
 NOON = 1_714_564_800_000  # 2024-05-01 12:00:00 UTC

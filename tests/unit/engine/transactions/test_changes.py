@@ -4,10 +4,10 @@ import pytest
 
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import TransactionFault, run
-from support.driven import Driven, collecting
-from support.outside_stores import STORES, fresh_store
-from support.transactional_sources import Numbers
-from support.transactional_words import collected
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.driven import Driven, collecting
+from support.transactions.sources import Numbers
+from support.transactions.words import collected
 
 ACTIVE = 3
 

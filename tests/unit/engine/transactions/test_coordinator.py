@@ -18,7 +18,7 @@ from fulmen.engine.batches.transactions import (
     shown_metadata,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
-from support.transaction_world import SOURCE, World
+from support.worlds.transaction_world import SOURCE, World
 
 INDICES = st.lists(st.integers(0, 5), max_size=3)
 EVENTS = st.one_of(

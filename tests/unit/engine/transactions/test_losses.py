@@ -11,11 +11,11 @@ from fulmen.engine.tasks.transactional.transactional_task import FailedAttempts
 from fulmen.engine.worker.worker import void_row
 from fulmen.errors import JobFailed, TopologyFailed
 from fulmen.testing import ManualClock, TransactionFault, run
-from support.driven import Driven, collecting
-from support.engine_runs import Steady, make_driver, new_store
-from support.outside_stores import STORES, fresh_store
-from support.transactional_sources import ChangingRows, Numbers, NumbersCoordinator
-from support.transactional_words import CollectAtOnce, collected, four_phases
+from support.runs.engine_runs import Steady, make_driver, new_store
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.driven import Driven, collecting
+from support.transactions.sources import ChangingRows, Numbers, NumbersCoordinator
+from support.transactions.words import CollectAtOnce, collected, four_phases
 
 
 def test_a_worker_that_is_lost_between_batches_costs_an_attempt_and_no_transaction():

@@ -15,8 +15,8 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.migration import layout_of
 from fulmen.errors import CheckpointMismatch
 from fulmen.testing import PAUSE, CollectBolt, ListSpout
-from support import transactional_sources as sources
-from support.engine_runs import make_driver, new_store
+from support.runs.engine_runs import make_driver, new_store
+from support.transactions import sources
 
 WRITTEN = []
 

@@ -6,7 +6,7 @@ from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
 from fulmen.testing.components import Killed
-from support.transactional_sources import Numbers, NumbersEmitter, Rows, RowsEmitter
+from support.transactions.sources import Numbers, NumbersEmitter, Rows, RowsEmitter
 
 ROWS = (("a", "b", "poison", "c"), ("d", "e", "f", "g"))
 SEEN = []

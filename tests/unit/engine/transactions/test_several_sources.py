@@ -6,10 +6,10 @@ from fulmen import TransactionalTopologyBuilder
 from fulmen.engine.batches.transactions import ledger_of
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import TransactionFault, run
-from support.engine_runs import make_driver, new_store
-from support.outside_stores import STORES, fresh_store
-from support.transactional_sources import ChangingRows, Numbers, Rows, RowsEmitter
-from support.transactional_words import BatchCount, UpdateGlobalCount
+from support.runs.engine_runs import make_driver, new_store
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.sources import ChangingRows, Numbers, Rows, RowsEmitter
+from support.transactions.words import BatchCount, UpdateGlobalCount
 
 LINES = [list("abcde"), list("fg")]
 

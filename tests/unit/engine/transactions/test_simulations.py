@@ -16,11 +16,11 @@ from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.errors import Unreachable
 from fulmen.testing import ManualClock
-from support import seeds
-from support.chaos import Chaos, DriverDied, chaotic
-from support.engine_runs import Steady, make_driver, new_store
-from support.outside_stores import STORES
-from support.troubled_parts import KINDS, Trouble, kept, stored, troubled
+from support.lives.chaos import Chaos, DriverDied, chaotic
+from support.runs.engine_runs import Steady, make_driver, new_store
+from support.stores.outside_stores import STORES
+from support.suite import seeds
+from support.worlds.troubled_parts import KINDS, Trouble, kept, stored, troubled
 
 COUNTED = {"pass": 1, "partial": 1, "first": 1, "behind": 2, "last": 1}
 """Bolts that keep state, and how often they see each row."""

@@ -10,8 +10,8 @@ from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.connectors.files import FileSink
 from fulmen.connectors.sqlite import SqliteSink
 from fulmen.testing import TransactionFault, run
-from support.outside_stores import fresh_store
-from support.transactional_sources import ChangingRows, Numbers, Rows
+from support.stores.outside_stores import fresh_store
+from support.transactions.sources import ChangingRows, Numbers, Rows
 
 ROWS = tuple(range(10))
 

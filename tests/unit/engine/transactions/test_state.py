@@ -12,7 +12,7 @@ from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.tasks.transactional.uncommitted import Uncommitted
 from fulmen.errors import TopologyFailed
 from fulmen.testing import TransactionFault, run
-from support.transactional_sources import Rows
+from support.transactions.sources import Rows
 
 WORDS = list("ababaa")
 

@@ -5,7 +5,7 @@ import pytest
 from fulmen.engine.driver.driver import Stop
 from fulmen.errors import TopologyFailed, Unreachable
 from fulmen.testing import ManualClock
-from support.transacted import PLAIN, transacted_driver
+from support.transactions.transacted import PLAIN, transacted_driver
 
 TOLD = {"interrupted": True, "drain_seconds": 30.0}
 

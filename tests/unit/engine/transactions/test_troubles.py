@@ -11,10 +11,10 @@ from fulmen.engine.hosted.hosted_coordinator import LARGEST_METADATA
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
 from fulmen.transactional.errors import StoreUnavailable
-from support.outside_stores import STORES, fresh_store
-from support.raising_parts import ALL, Returned, raising, script
-from support.transactional_sources import RowsEmitter
-from support.transactional_words import collected
+from support.parts.raising_parts import ALL, Returned, raising, script
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.sources import RowsEmitter
+from support.transactions.words import collected
 
 MOST = pytest.mark.parametrize("most", [1, 3])
 COORDINATORS = [

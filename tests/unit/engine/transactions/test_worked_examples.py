@@ -9,9 +9,9 @@ from fulmen import TransactionalTopologyBuilder
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.testing import TransactionFault, run
-from support.outside_stores import STORES, fresh_store
-from support.transactional_sources import ChangingRows, Numbers
-from support.transactional_words import (
+from support.stores.outside_stores import STORES, fresh_store
+from support.transactions.sources import ChangingRows, Numbers
+from support.transactions.words import (
     Collect,
     collected,
     counted_words,

@@ -6,8 +6,8 @@ import pytest
 
 from fulmen import ArrowBolt, TopologyBuilder
 from fulmen.testing import CollectBolt, run
-from support.bolt_runs import WHO
-from support.hooks import HookArrowBolt, HookArrowSpout, hooks, messages, with_bolt
+from support.parts.hooks import HookArrowBolt, HookArrowSpout, hooks, messages, with_bolt
+from support.runs.bolt_runs import WHO
 
 
 def using(use):

@@ -5,7 +5,7 @@ import pytest
 
 from fulmen.engine.tuples.mixed_columns import fitting
 from fulmen.errors import TopologyFailed
-from support.hooks import HookArrowBolt, messages, with_bolt
+from support.parts.hooks import HookArrowBolt, messages, with_bolt
 
 ONE_TYPE = ". A batch that an ArrowBolt receives has one type for each column"
 

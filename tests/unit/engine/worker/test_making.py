@@ -6,7 +6,7 @@ from fulmen import BasicBolt, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.errors import TopologyFailed
 from fulmen.testing import ManualClock
-from support.engine_runs import Numbers, Steady, make_driver, new_store, state_of
+from support.runs.engine_runs import Numbers, Steady, make_driver, new_store, state_of
 
 
 class MakesFirst(Steady):

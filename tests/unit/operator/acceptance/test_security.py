@@ -10,8 +10,8 @@ from fulmen.topology.resource.pods import Pod
 from fulmen_operator.acceptance.pod_security import forbidden
 from fulmen_operator.manifests.pod_template import with_template
 from fulmen_operator.settings import Settings
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, summary
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, summary
 
 
 def container(**fields):

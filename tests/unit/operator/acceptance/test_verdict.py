@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
-from support.observed import observed
+from support.operator.observed import observed
 
 
 @pytest.mark.parametrize(

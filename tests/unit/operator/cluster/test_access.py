@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from support.fake_cluster import KEY, FakeCluster
-from support.operated import put_parts
+from support.operator.fake_cluster import KEY, FakeCluster
+from support.operator.operated import put_parts
 
 PARTS = ["a-1", "a-2", "a-3", "a-4"]
 SIZE = 100_000

@@ -6,7 +6,7 @@ import pytest
 
 from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.cluster.fence import FencedServer
-from support import virtual_time
+from support.operator import virtual_time
 
 
 class Server:

@@ -10,8 +10,8 @@ from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.cluster.fence import FencedServer
 from fulmen_operator.controller.election import TURN_SECONDS, Election
 from fulmen_operator.controller.lease import LEAD_SECONDS, WAIT_SECONDS
-from support import virtual_time
-from support.fake_lease import NAME, NAMESPACE, Connection, LeaseServer
+from support.operator import virtual_time
+from support.operator.fake_lease import NAME, NAMESPACE, Connection, LeaseServer
 
 
 class Operator:

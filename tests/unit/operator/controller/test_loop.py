@@ -10,8 +10,8 @@ from fulmen_operator import metrics
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import LIGHT_SECONDS, REST, Queue
 from fulmen_operator.model import DecisionRefusal, Key
-from support.cpu import burn
-from support.fake_cluster import KEY, FakeCluster
+from support.operator.cpu import burn
+from support.operator.fake_cluster import KEY, FakeCluster
 
 
 class Clock:

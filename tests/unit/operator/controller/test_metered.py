@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fulmen_operator.controller.metered import Metered
-from support.cpu import burn
+from support.operator.cpu import burn
 
 
 async def works(seconds):

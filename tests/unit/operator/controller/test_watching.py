@@ -14,8 +14,8 @@ from fulmen_operator.controller.queue import Queue
 from fulmen_operator.controller.watching import WATCHED, keep_fresh, refresh
 from fulmen_operator.handlers import Running
 from fulmen_operator.settings import Settings
-from support.fake_cluster import KEY, NAMESPACE, FakeCluster
-from support.operated import OTHER_CODE, summary
+from support.operator.fake_cluster import KEY, NAMESPACE, FakeCluster
+from support.operator.operated import OTHER_CODE, summary
 
 
 def names(store):

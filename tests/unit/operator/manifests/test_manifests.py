@@ -12,7 +12,7 @@ from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim
 from fulmen_operator.model import APPLIED_ANNOTATION
 from fulmen_operator.settings import Settings
-from support.observed import observed
+from support.operator.observed import observed
 
 SAME = contract.Images(driver="mine:1", worker="mine:1")
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}

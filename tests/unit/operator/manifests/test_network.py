@@ -11,8 +11,8 @@ from fulmen_operator.manifests.common import labels
 from fulmen_operator.manifests.network import network_policies, policy_names
 from fulmen_operator.model import Observed
 from fulmen_operator.settings import NetworkPolicies
-from support.documents import word_count
-from support.fake_cluster import FakeCluster
+from support.cli.documents import word_count
+from support.operator.fake_cluster import FakeCluster
 
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
 DRIVER, WORKER, PREFLIGHT = (

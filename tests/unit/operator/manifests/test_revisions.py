@@ -6,7 +6,7 @@ from fulmen.kube.contract import Mounts, Revision
 from fulmen_operator.acceptance.verdict import judge
 from fulmen_operator.manifests.revisions import accepted_in, hash_in, new_revision
 from fulmen_operator.settings import Settings
-from support.observed import observed
+from support.operator.observed import observed
 
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
 URI = {"spec.checkpoint": {"uri": "s3://a/b"}}

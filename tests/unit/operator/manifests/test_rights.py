@@ -7,9 +7,9 @@ from fulmen_operator.cluster.api import KINDS
 from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.model import Observed
-from support.charts import HELM, template
-from support.documents import word_count
-from support.fake_cluster import FakeCluster
+from support.cli.documents import word_count
+from support.operator.charts import HELM, template
+from support.operator.fake_cluster import FakeCluster
 
 CODE = {"spec.code": {"configMap": "code"}}
 WATCHES = {(KINDS[kind].plural, verb) for kind in WATCHED for verb in ("list", "watch")}

@@ -3,8 +3,8 @@
 import pytest
 
 from fulmen_operator.model import text_of
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, OTHER_CODE, summary
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, OTHER_CODE, summary
 
 CLAIM = "PersistentVolumeClaim"
 OWN = "word-count-checkpoint"

@@ -11,8 +11,8 @@ from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import Trial, text_of
 from fulmen_operator.reconcile.decide import decide, is_as_wanted
 from fulmen_operator.reconcile.pod_states import report_of
-from support.fake_cluster import KEY, FakeCluster
-from support.operated import CODE, OTHER_CODE, summary
+from support.operator.fake_cluster import KEY, FakeCluster
+from support.operator.operated import CODE, OTHER_CODE, summary
 
 DRIVER = "word-count-driver-1"
 

@@ -11,8 +11,8 @@ from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.cluster.fence import FencedServer
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import is_gated
-from support.fake_cluster import FakeCluster, Killed
-from support.operated import CODE, OTHER_CODE, put_parts
+from support.operator.fake_cluster import FakeCluster, Killed
+from support.operator.operated import CODE, OTHER_CODE, put_parts
 
 BAD = 2, Ended(reason="InvalidSpec", message="1 problem", errors=(Mistake(reason="bad"),))
 

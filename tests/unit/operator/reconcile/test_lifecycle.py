@@ -7,9 +7,9 @@ import pytest
 from fulmen.kube.contract import DriverPhase, Report
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import text_of
-from support.documents import ABSENT
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, summary
+from support.cli.documents import ABSENT
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, summary
 
 # ---- starting
 

@@ -5,8 +5,8 @@ import pytest
 from fulmen.kube.contract import DriverPhase, Ended, Hosted, Mistake, Outage, Report
 from fulmen_operator.controller.loop import AGAIN_SECONDS
 from fulmen_operator.model import text_of
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, OTHER_CODE, summary, waiting
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, OTHER_CODE, summary, waiting
 
 # ---- drivers that end
 

@@ -8,7 +8,7 @@ import pytest
 from fulmen.kube.contract import EndReason, OutageReason
 from fulmen.topology.resource.status import State
 from fulmen_operator.reasons import News, Reason, news_of
-from support.reasons import PAGE, explained
+from support.cluster.reasons import PAGE, explained
 
 NEVER_A_REASON = {"Drained", "Finished", "Valid", "Terminated", "Failed"}
 """Ends of a driver, and a state, that no condition gives: another reason says more."""

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from fulmen_operator.cluster.api import CallFailed
-from support.operated import OTHER_CODE, summary, waiting
+from support.operator.operated import OTHER_CODE, summary, waiting
 
 QUOTA = "pods is forbidden: exceeded quota: one, requested: pods=1, used: pods=3, limited: pods=3"
 LIMIT = 300

@@ -8,8 +8,8 @@ from fulmen.errors import CodeError
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.contract import DriverPhase, Ended, Mistake, Report
 from fulmen_operator.cluster.api import CallFailed
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, OTHER_CODE, put_parts, summary, waiting
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, OTHER_CODE, put_parts, summary, waiting
 
 
 def test_more_workers_are_for_the_driver_to_take_over(cluster):

@@ -13,7 +13,7 @@ from fulmen_operator.reconcile.conditions import Facts, conditions
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.status import new_status, read_status, written
 from fulmen_operator.reconcile.step import Overdue, Stall, Step
-from support.documents import word_count
+from support.cli.documents import word_count
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REVISION = Revision(generation=2, topology={})

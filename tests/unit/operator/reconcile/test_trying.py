@@ -3,8 +3,8 @@
 import pytest
 
 from fulmen.kube.contract import DriverPhase, Ended, Report, ReportedError
-from support.fake_cluster import FakeCluster
-from support.operated import CODE, OTHER_CODE, summary, waiting
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE, OTHER_CODE, summary, waiting
 
 THIRD_CODE = {"spec.code": {"files": {"wordcount.py": "class C: ..."}}}
 BOOM = Ended(reason="Error", message="bolt 'split', task 3: in prepare: RuntimeError: boom")

@@ -10,9 +10,9 @@ from fulmen import FailedException, TopologyBuilder
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
-from support.aggregates import within
-from support.joins import CONFIG, INTERVAL, LEFT, RIGHT, SESSIONS, WINDOW, topology
-from support.sql_events import by_sql
+from support.windows.aggregates import within
+from support.windows.joins import CONFIG, INTERVAL, LEFT, RIGHT, SESSIONS, WINDOW, topology
+from support.windows.sql_events import by_sql
 
 
 def joined(cls, items, config, **more):

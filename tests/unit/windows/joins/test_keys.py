@@ -4,8 +4,8 @@ import pytest
 
 from fulmen.testing import ABORT, PAUSE, run
 from fulmen.windows import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
-from support.joins import CONFIG, LEFT, RIGHT, topology
-from support.sql_events import by_sql
+from support.windows.joins import CONFIG, LEFT, RIGHT, topology
+from support.windows.sql_events import by_sql
 
 BY_KEY = {
     **CONFIG,

@@ -10,8 +10,8 @@ from fulmen.errors import ValidationFailed
 from fulmen.testing import TransactionFault, run
 from fulmen.transactional import MemoryTransactionalSpout
 from fulmen.windows import PersistentAggregate, TransactionAggregate, TransactionDeduplicate
-from support.seeds import several
-from support.transactional_sources import ChangingRows
+from support.suite.seeds import several
+from support.transactions.sources import ChangingRows
 
 SOLD = {}
 

@@ -8,9 +8,9 @@ from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import WindowedBolt, WindowedOptions
-from support.aggregates import within
-from support.engine_runs import make_driver
-from support.sql_events import by_sql
+from support.runs.engine_runs import make_driver
+from support.windows.aggregates import within
+from support.windows.sql_events import by_sql
 
 FIELDS = ["user", "n", "at"]
 

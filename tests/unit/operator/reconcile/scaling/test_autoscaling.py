@@ -17,7 +17,7 @@ from fulmen_operator.reconcile.scaling.autoscaling import (
     ROOM,
     ScalingReason,
 )
-from support.simulated_load import Simulation, Work
+from support.operator.simulated_load import Simulation, Work
 
 HOUR = 3600
 SCALE = {"maxWorkers": 8}

@@ -4,8 +4,8 @@ import pytest
 
 from fulmen.kube.contract import Report
 from fulmen.kube.load import ComponentLoad, Load, StageLoad
-from support.fake_cluster import FakeCluster
-from support.operated import CODE
+from support.operator.fake_cluster import FakeCluster
+from support.operator.operated import CODE
 
 SCALE = {"minWorkers": 1, "maxWorkers": 4}
 GIVEN = {

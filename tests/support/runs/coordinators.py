@@ -1,0 +1,158 @@
+"""A coordinator whose invariants are checked after each event."""
+
+import itertools
+
+import numpy as np
+
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import Update
+from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.failures.crashes import FAILURES_ALONE
+from fulmen.engine.protocol.deliveries import pack_deliveries
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
+from fulmen.engine.protocol.summary import Summary
+from fulmen.plan import make_plan
+from support.parts.components import Count, Sentences
+
+
+def placed(spouts=2, tick_seconds=None, is_timed=False, **spec):
+    """Of a topology with one spout of so many tasks; their origins are 1, 2 and so on."""
+    builder = TopologyBuilder(**spec)
+    spout = builder.set_spout("source", Sentences, spouts)
+    if is_timed:
+        spout.set_event_time("sentence", unit="ms")
+    bolt = builder.set_bolt("count", Count).shuffle_grouping("source")
+    if tick_seconds:
+        bolt.set_tick_seconds(tick_seconds)
+    topology = builder.build()
+    plan = make_plan(topology)
+    origins = {plan.key_of(task): origin for origin, task in enumerate(plan.tasks("source"), 1)}
+    return PlacedTopology("run", topology, plan, {}, origins, "memory://x", None, (0,))
+
+
+def ranges(*pairs):
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+class Checked:
+    """Passes events on to a coordinator, with a clock of its own.
+
+    Attributes:
+        now: Seconds of a steady clock.
+        counted: Seconds that belong to batches that counted, and to waiting between them.
+    """
+
+    def __init__(self, made=None, number=7, clock=100.0, deliveries=None):
+        self.now = 5000.0
+        self.counted = self.clock_before = clock
+        self.tags = set()
+        self.same = {"committed"}  # tags of states equal to that of the last commit
+        self.failed_before = None
+        names = (f"tag{i}" for i in itertools.count())
+        self.it = Coordinator(
+            CurrentTopology(made or placed()),
+            number=number,
+            base="committed",
+            clock=clock,
+            new_tag=names.__next__,
+            now=self.now,
+            deliveries=deliveries or {},
+        )
+        self.check()
+
+    def check(self):
+        it = self.it
+        assert it.base in self.same
+        assert it.size.permit >= 1
+        assert it.pending >= 0
+        assert it.idle.batches >= 0
+        assert 0.0 <= it.idle_seconds() <= 2.5
+        crashes = it.crashes
+        assert crashes.limit is None or crashes.limit >= 1
+        assert crashes.alone <= FAILURES_ALONE
+
+    def wait(self, seconds):
+        """Time passes between batches."""
+        self.now += seconds
+        if self.failed_before is None:
+            self.counted += seconds
+
+    def begin(self):
+        it, tasks = self.it, self.it.placed.task_of_origin.values()
+        header = it.begin(self.now)
+        assert header is it.attempt
+        assert header.number == it.number + 1
+        assert header.tag not in self.tags
+        assert header.base == it.base
+        assert abs(header.clock - self.counted) < 1e-6
+        assert header.previous_clock <= header.clock
+        assert all(header.permit(task) >= 0 for task in tasks)
+        assert set(header.poisoned) <= set(header.permits) <= set(tasks)
+        able = set(tasks) - set(header.left_out)
+        assert header.is_suspect == (it.crashes.limit is not None and bool(able))
+        assert set(header.permits) <= able
+        assert not (header.permits and header.default_permit)
+        if header.deliveries is not None:
+            assert header.deliveries == it.deliveries
+        else:
+            assert len(pack_deliveries(it.deliveries)) > 4096
+        if self.failed_before is not None:
+            before = self.failed_before
+            assert header.is_retry
+            assert (header.number, header.clock) == (before.number, before.clock)
+            assert (header.previous_clock, header.base) == (before.previous_clock, before.base)
+            assert header.deliveries == before.deliveries
+        else:
+            assert not header.is_retry
+            assert header.previous_clock == self.clock_before
+        self.clock_before = header.clock
+        self.tags.add(header.tag)
+        decoded = Header.decode(header.encode())
+        assert (decoded.tag, decoded.clock, decoded.permits) == (
+            header.tag,
+            header.clock,
+            header.permits,
+        )
+        self.check()
+        return header
+
+    def succeed(self, seconds=0.01, **summary):
+        """The attempt ran to its end, and is committed if there is anything to commit."""
+        header = self.it.attempt
+        made = self.summary(**summary)
+        number, due = self.it.number, bool(self.it.deliveries)
+        self.now += seconds
+        done = self.it.finish([made], seconds)
+        assert done.commits == bool(due or made.updates or done.deliveries)
+        assert done.header is header
+        self.it.committed(done)
+        self.same = {header.tag} if done.commits else {*self.same, header.tag}
+        self.counted += seconds
+        self.failed_before = None
+        assert self.it.number == number + done.commits
+        assert self.it.base == header.tag
+        assert self.it.deliveries == done.deliveries
+        assert self.it.attempt is None
+        self.check()
+        return done
+
+    def fail(self, seconds=0.01, recovery=0.0, is_outage=False):
+        """The attempt came to nothing."""
+        header, number, base = self.it.attempt, self.it.number, self.it.base
+        due = self.it.deliveries
+        self.now += seconds + recovery
+        self.it.failed(self.now, "killed", is_outage)
+        self.failed_before = header
+        assert (self.it.number, self.it.base, self.it.deliveries) == (number, base, due)
+        assert self.it.attempt is None
+        self.check()
+
+    def summary(self, emitted=0, changes=False, acked=None, failed=(), work=0.0, **more):
+        made = Summary(0, 0, emitted=emitted, seconds=work, failed=list(failed), **more)
+        made.acked = acked or {}
+        if emitted:
+            made.counts["source", "emitted", "default"] += emitted
+        if changes or emitted:
+            made.updates = {"source/0": {"fields": Update(b"x", None, 0)}}
+        return made
