@@ -68,7 +68,7 @@ class Task:
         fields, state = pickle.loads(self.checkpoint)
         vars(self.spout).update(fields)
         self.spout.state.update(state)
-        self.spout.now = lambda: self.clock.now
+        self.spout.clock = lambda: self.clock.now
         self.collector = Collector()
         self.spout.open({}, self.context, self.collector)
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import string
-import time
-from collections import deque
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, model_validator
 from typing_extensions import override
 
-from fulmen.api.collector import SpoutOutputCollector
-from fulmen.api.components import Outputs, Spout
-from fulmen.api.context import TopologyContext
+from fulmen.api.components import Outputs
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
+from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.options import Duration, Options
 
 AGES = 1000 * 365 * 24 * 3600 * 1000
@@ -33,64 +29,55 @@ class ClockOptions(Options):
     """The spout ends after so many ticks. Default: never."""
 
 
-class ClockSpout(Spout):
+class ClockSpout(MessageSource):
     """Emits its number and the time, in seconds since 1970, at regular intervals.
 
     A tick that is missed is left out. Only the first task emits.
     """
 
-    backoff = True
-    outputs: ClassVar[Any] = ("number", "time")
     config_model = ClockOptions
-    durable = ("number", "again")
-    now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (it is what is emitted)
+    options: ClockOptions
+    durable = ("number", "failed")
 
     def __init__(self) -> None:
+        super().__init__()
         self.number = 0
-        self.again: deque[tuple[int, float]] = deque()
 
     @override
-    def open(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
-    ) -> None:
-        self._options: ClockOptions = context.options
-        self._collector = collector
-        self._is_mine = context.task_index == 0
-        self.clock: Callable[[], float] = time.monotonic
+    def outputs_for(self, options: Any) -> Outputs:
+        return ("number", "time")
+
+    @override
+    def connect(self) -> None:
+        self._is_mine = self.context.task_index == 0
         self._next: float | None = None
 
     @override
-    def next_tuple(self) -> bool:
-        if self.again:
-            self._emit(self.again.popleft())
-            return True
+    def emit_next(self) -> bool:
         now = self.clock()
         if self.is_exhausted() or (self._next is not None and now < self._next):
             return False
-        interval = self._options.interval_seconds
+        interval = self.options.interval_seconds
         late = 0.0 if self._next is None else (now - self._next) % interval
         self._next = now - late + interval
         number, self.number = self.number, self.number + 1
-        self._emit((number, type(self).now()))
+        self.emit_again((number, type(self).today()))
         return True
 
     @override
-    def fail(self, msg_id: Any, reason: str) -> None:
-        self.again.append(msg_id)
+    def emit_again(self, msg_id: tuple[int, float]) -> None:
+        self.collector.emit(list(msg_id), msg_id=msg_id)
 
     @property
     @override
     def knows_its_end(self) -> bool:
-        return self._options.count is not None
+        return self.options.count is not None
 
     @override
     def is_exhausted(self) -> bool:
-        count = self._options.count
+        count = self.options.count
         is_over = count is not None and self.number >= count
-        return not self.again and (is_over or not self._is_mine)
-
-    def _emit(self, tick: tuple[int, float]) -> None:
-        self._collector.emit(list(tick), msg_id=tick)
+        return not self.failed and (is_over or not self._is_mine)
 
 
 class SequenceField(Options):
@@ -180,19 +167,19 @@ class GeneratorOptions(Options):
         return self
 
 
-class GeneratorSpout(Spout):
+class GeneratorSpout(MessageSource):
     """Emits made-up rows at a rate. A row follows from the seed and its number alone.
 
     Task i of n emits the rows i, i + n, i + 2n and so on.
     """
 
-    backoff = True
     config_model = GeneratorOptions
-    durable = ("made", "again")
+    options: GeneratorOptions
+    durable = ("made", "failed")
 
     def __init__(self) -> None:
+        super().__init__()
         self.made = 0
-        self.again: deque[int] = deque()
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
@@ -200,61 +187,49 @@ class GeneratorSpout(Spout):
         return Stream(tuple(options.fields), types=dict.fromkeys(times, "timestamp"))
 
     @override
-    def open(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
-    ) -> None:
-        self._options: GeneratorOptions = context.options
-        self._collector = collector
-        self._index = context.task_index
-        self._tasks = len(context.tasks(context.component)) or 1
-        self.clock: Callable[[], float] = time.monotonic
+    def connect(self) -> None:
+        self._index = self.context.task_index
         self._started: float | None = None
         self._sent = 0
 
     @override
-    def next_tuple(self) -> bool:
-        if self.again:
-            self._emit(self.again.popleft())
-            return True
+    def emit_next(self) -> bool:
         if self.is_exhausted() or not self._is_due():
             return False
-        self._emit(self.made * self._tasks + self._index)
+        self.emit_again(self.made * self.tasks + self._index)
         self._sent += 1
         self.made += 1
         return True
 
     @override
-    def fail(self, msg_id: Any, reason: str) -> None:
-        self.again.append(msg_id)
+    def emit_again(self, msg_id: int) -> None:
+        values = [
+            value(field, msg_id, f"{self.options.seed}/{name}/{msg_id}")
+            for name, field in self.options.fields.items()
+        ]
+        self.collector.emit(values, msg_id=msg_id)
 
     @property
     @override
     def knows_its_end(self) -> bool:
-        return self._options.count is not None
+        return self.options.count is not None
 
     @override
     def is_exhausted(self) -> bool:
-        count = self._options.count
-        is_over = count is not None and self.made * self._tasks + self._index >= count
-        return is_over and not self.again
+        count = self.options.count
+        is_over = count is not None and self.made * self.tasks + self._index >= count
+        return is_over and not self.failed
 
     def _is_due(self) -> bool:
-        if self._options.rate is None:
+        if self.options.rate is None:
             return True
-        now, rate = self.clock(), self._options.rate / self._tasks
+        now, rate = self.clock(), self.options.rate / self.tasks
         if self._started is None:
             self._started = now
         due = (now - self._started) * rate
         if due - self._sent > rate:  # more than a second behind: that is not made up for
             self._started, self._sent, due = now, 0, 0.0
         return due >= self._sent
-
-    def _emit(self, number: int) -> None:
-        values = [
-            value(field, number, f"{self._options.seed}/{name}/{number}")
-            for name, field in self._options.fields.items()
-        ]
-        self._collector.emit(values, msg_id=number)
 
 
 def value(field: AnyField, number: int, random_by: str) -> Any:

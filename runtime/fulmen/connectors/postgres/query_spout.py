@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped, qualified
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
-from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
+from fulmen.connectors.sql.source import MOST_COUNTED
 
 HAVE_PLACE = {
     psycopg.adapters.types[name].oid: condition
@@ -44,8 +44,8 @@ class PostgresQuerySpout(GrowingSpout):
 
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueryOptions
 
-    def connect(self, options: PostgresQueryOptions) -> _Query:
-        """Find the table."""
+    def find_table(self, options: PostgresQueryOptions) -> _Query:
+        """The table."""
         return _Query(options)
 
 

@@ -17,9 +17,8 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from psycopg import Error
@@ -27,18 +26,12 @@ from psycopg.errors import UndefinedColumn
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field, model_validator
 
-from fulmen.api.collector import MessageId, SpoutOutputCollector
-from fulmen.api.components import Outputs, Spout
-from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import ERRORS, unread
+from fulmen.api.collector import MessageId
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped, qualified
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
-from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
-from fulmen.connectors.sql.options import Fields, Name, stream_of
-from fulmen.connectors.sql.told import as_data
+from fulmen.connectors.sql.options import Fields, Name
+from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
 
 _CURES: Mapping[type[Error], str] = {
     UndefinedColumn: "Correct the name in key, fields or order, or add the column. A queue needs"
@@ -83,126 +76,90 @@ class PostgresQueueOptions(Options):
         return self
 
 
-class PostgresQueueSpout(Spout):
+class PostgresQueueSpout(SqlSource):
     """Takes rows out of a table. Several tasks and topologies may share one."""
 
-    backoff = True
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
     durable = ("name", "acked", "failed")
-    now: Callable[[], float] = time.monotonic
-    today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows have the time of day)
-    _options: PostgresQueueOptions
-    _queue: _Queue
-    _rows: deque[Sequence[Any]]
-    _gone: list[str]
-    _due: float
-    _renewed: float
-    _retry: float
-    _is_new: bool
-    _is_empty: bool
-    _is_named: bool
-    _label: str
-    _lag_due: float
-    _context: TopologyContext
-    _times: TimeFields
+    options: PostgresQueueOptions
 
     def __init__(self) -> None:
+        super().__init__()
         self.name = ""
         self.acked: list[str] = []
-        self.failed: list[str] = []
 
-    def outputs_for(self, options: PostgresQueueOptions) -> Outputs:
-        """The columns to emit."""
-        return {"default": stream_of(options.fields), ERRORS_STREAM: ERRORS}
-
-    def open(
-        self,
-        conf: Mapping[str, Any],  # noqa: ARG002
-        context: TopologyContext,
-        collector: SpoutOutputCollector,
-    ) -> None:
+    def connect(self) -> None:
         """Look at the table.
 
         Raises:
             ServiceUnavailable: The database is away.
             StoreRefused: A name, a type or a right is wrong: the text says which.
         """
-        self.collector, self._context = collector, context
-        self._options = context.options
-        self._queue = _Queue(context.options)
-        self._times = TimeFields(context.options.fields)
-        self._label = f"{context.topology}/{context.component}/{context.task_index}"
-        self._rows, self._gone = deque(), []
-        self._due = self._renewed = self._retry = self._lag_due = self.now()
+        options = self.options
+        self._queue = _Queue(options)
+        self._times = TimeFields(options.fields)
+        self._rows: deque[Sequence[Any]] = deque()
+        self._gone: list[str] = []
+        self._poll, self._retry = self.due(options.poll_seconds), self.due(options.poll_seconds)
+        self._renewal = self.due(options.claim_seconds / RENEWALS)
+        self._renewal.later()
         self._is_new, self._is_empty, self._is_named = True, False, bool(self.name)
 
-    def next_tuple(self) -> bool:
-        """Emit a row that has failed, or that is claimed."""
-        self.name = self.name or f"{self._label}/{secrets.token_hex(6)}"
+    def begin_turn(self) -> bool:
+        """Keep its claims."""
+        context = self.context
+        label = f"{context.topology}/{context.component}/{context.task_index}"
+        self.name = self.name or f"{label}/{secrets.token_hex(6)}"
         self._keep_claims()
-        if self.failed:
-            key = self.failed.pop(0)
-            self._emit(key)
-            return True
-        if not self._rows and self._is_named and self.now() >= self._due:
+        return True
+
+    def emit_next(self) -> bool:
+        """Emit a row that is claimed."""
+        if not self._rows and self._is_named and self._poll.take():
             self._claim()
         if not self._rows:
             return False
         key, *values = self._rows.popleft()
-        self.state[key] = self._kept(key, values)
-        self._emit(key)
+        self.state[key] = self.kept(values, f"{self.options.table}.{self.options.key}={key}")
+        self.emit_again(key)
         return True
 
-    def _kept(self, key: str, values: list[Any]) -> Sequence[Any]:
-        """A row as it is kept: as a tuple, if it is told on the stream `errors`."""
-        try:
-            self._times.check(values)
-        except BaseException as error:  # noqa: BLE001 (of any decoder)
-            reason = str(unread(error))
-            position = f"{self._options.table}.{self._options.key}={key}"
-            self.collector.report_error(f"{position}: {reason}")
-            return as_data(self._options.fields, values), reason, position
+    def emit_again(self, msg_id: str) -> None:
+        """Emit a row that is kept."""
+        self.emit_row(self.state[msg_id], msg_id)
+
+    def check(self, values: list[Any]) -> list[Any]:
+        """The same: the types of columns were compared at the start."""
+        self._times.check(values)
         return values
 
-    def _emit(self, key: str) -> None:
-        values = self.state[key]
-        stream = ERRORS_STREAM if type(values) is tuple else DEFAULT_STREAM
-        self.collector.emit(list(values), stream=stream, msg_id=key)
-
     def _claim(self) -> None:
-        options = self._options
-        self._due = self.now() + options.poll_seconds  # also if this raises
-        if self._context.task_index == 0 and self.now() >= self._lag_due:  # for all of them
-            self._lag_due = self.now() + LAG_SECONDS
-            self._tell_lag()
+        is_first = self.context.task_index == 0  # it tells the lag for all of them
+        if is_first and self.lag_due.take():
+            length, first = self._queue.waiting()
+            self.context.lag(messages=length, seconds=self.age_of(first) if length else 0.0)
         known = self._known()
         if self._is_new:
             self._rows.extend(self._queue.claimed(self.name, known))
             self._is_new = False
         if not self._rows:
             self._rows.extend(self._queue.claim(self.name, known))
-        if len(self._rows) >= options.fetch_size:
-            self._due = self.now()
+        if len(self._rows) >= self.options.fetch_size:
+            self._poll.soon()
         self._is_empty = not self._rows
-        if self._is_empty and self._context.task_index == 0:  # it may end before the next look
-            self._context.lag(messages=0, seconds=0.0)
-
-    def _tell_lag(self) -> None:
-        length, first = self._queue.waiting()
-        seconds = seconds_since(first, type(self).today()) if length else 0.0
-        self._context.lag(messages=length, seconds=seconds)
+        if self._is_empty and is_first:  # it may end before the next look
+            self.context.lag(messages=0, seconds=0.0)
 
     def _known(self) -> list[str]:
         return [*self.state, *self.acked]
 
     def _keep_claims(self) -> None:
-        if self._gone and self.now() >= self._retry:
-            self._retry = self.now() + self._options.poll_seconds
+        if self._gone and self._retry.take():
             self._queue.delete(self.name, self._gone)
-            gone, self._gone, self._retry = set(self._gone), [], self.now()
+            gone, self._gone = set(self._gone), []
+            self._retry.soon()
             self.acked = [key for key in self.acked if key not in gone]
-        if self.now() >= self._renewed + self._options.claim_seconds / RENEWALS:
-            self._renewed = self.now()
+        if self._renewal.take():
             claimed = [key for key, *_ in self._rows]
             self._queue.renew(self.name, [*self._known(), *claimed])
 
@@ -211,10 +168,10 @@ class PostgresQueueSpout(Spout):
         if self.state.pop(msg_id, None) is not None:
             self.acked.append(msg_id)  # type: ignore[arg-type]
 
-    def fail(self, msg_id: MessageId, reason: str) -> None:  # noqa: ARG002
+    def fail(self, msg_id: MessageId, reason: str) -> None:
         """Emit the row again."""
-        if msg_id in self.state and msg_id not in self.failed:
-            self.failed.append(msg_id)  # type: ignore[arg-type]
+        if msg_id in self.state:
+            super().fail(msg_id, reason)
 
     def committed(self, number: int) -> None:  # noqa: ARG002
         """Delete what was acked before the commit."""
@@ -224,20 +181,15 @@ class PostgresQueueSpout(Spout):
 
     def part_of(self, msg_id: MessageId) -> str:  # noqa: ARG002
         """The rows that this task claims: those of another one may be older or newer."""
-        return f"{self._options.table} of task {self._context.task_index}"
+        return f"{self.options.table} of task {self.context.task_index}"
 
     def unread_parts(self) -> Sequence[str]:
         """This task's part, while rows are left. A task without rows waits for nothing."""
         return [self.part_of(None)] if self._rows or self._is_new else []
 
-    @property
-    def knows_its_end(self) -> bool:
-        """Whether it ends when the queue is empty."""
-        return not self._options.follow
-
     def is_exhausted(self) -> bool:
         """Whether all rows were acked and deleted, and no more are waited for."""
-        return not self._options.follow and self._is_empty and not self.state and not self.acked
+        return not self.options.follow and self._is_empty and not self.state and not self.acked
 
 
 class _Queue:

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
 from fulmen.connectors.sql.growing import GrowingSpout, Row
-from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions, Name
+from fulmen.connectors.sql.source import MOST_COUNTED
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import SqliteDatabase, listed, quoted
 from fulmen.connectors.sqlite.values import lenient, typed_as
@@ -40,8 +40,8 @@ class SqliteQuerySpout(GrowingSpout):
 
     config_model: ClassVar[type[BaseModel] | None] = SqliteQueryOptions
 
-    def connect(self, options: SqliteQueryOptions) -> _Query:
-        """Find the table."""
+    def find_table(self, options: SqliteQueryOptions) -> _Query:
+        """The table."""
         return _Query(options)
 
 

@@ -85,7 +85,7 @@ def test_the_fields_are_declared():
 
 
 def test_the_clock_ticks_at_its_interval_and_ends_after_its_count(monkeypatch):
-    monkeypatch.setattr(ClockSpout, "now", staticmethod(lambda: 1e9))
+    monkeypatch.setattr(ClockSpout, "today", staticmethod(lambda: 1e9))
     life = SpoutLives(ClockSpout, interval_seconds=2, count=3)
     assert [values for _, values, _ in life.attempt().emitted] == [[0, 1e9]]
     life.clock.advance(1.9)
