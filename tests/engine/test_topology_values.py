@@ -7,7 +7,7 @@ import pytest
 
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.emitting.spout_emits import emit_bytes
-from fulmen.engine.tasks.spout_task import SLICE_BYTES
+from fulmen.engine.tasks.spouts.spout_task import SLICE_BYTES
 from support.parts.heavy import TUPLE_BYTES, heavy
 from support.parts.hostile import CASES, hostile
 from support.parts.object_ids import object_ids

@@ -17,8 +17,8 @@ from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.kinds import kind_of_bolt
-from fulmen.engine.tasks.spout_task import SpoutTask
-from fulmen.engine.tasks.task_base import TaskBase
+from fulmen.engine.tasks.spouts.spout_task import SpoutTask
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.errors import FulmenError, ValidationFailed
@@ -121,7 +121,7 @@ def _opened(call: Callable[[], list[ErrorReport]]) -> Iterator[tuple[ErrorReport
 def _open(placed: PlacedTopology, task: int) -> list[ErrorReport]:
     """Open a task and close it. Returns what it raised when it was closed."""
     component = placed.plan.component_of(task)
-    kind: type[TaskBase]
+    kind: type[Task]
     if component in placed.sources:
         kind = SpoutTask if component in placed.spouts else EmitterTask
     else:

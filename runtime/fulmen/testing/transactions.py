@@ -19,12 +19,10 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
+from fulmen.engine.tasks.attempts import attempts_of
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
-from fulmen.engine.tasks.transactional.transactional_task import (
-    AttemptTask,
-    TransactionalTask,
-    attempts_of,
-)
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.worker.stage_tasks import StageTasks
 from fulmen.engine.worker.worker import Worker
@@ -160,9 +158,7 @@ class Faults:
         """Whether there are any in a component."""
         return any(fault.component == component for fault in self._faults)
 
-    def make(
-        self, task: TransactionalTask, attempt: TransactionAttempt, phase: Phase, moment: Moment
-    ) -> None:
+    def make(self, task: Task, attempt: TransactionAttempt, phase: Phase, moment: Moment) -> None:
         """A task has come to a moment: make what is to go wrong there.
 
         Raises:
@@ -181,7 +177,8 @@ class Faults:
             reason = f"asked for: {fault}"
             if fault.kills:
                 raise Killed(reason, task.placed.plan.worker_of(task.task))
-            task.fail_attempt(attempt, reason)
+            assert task.attempts is not None
+            task.attempts.fail(attempt, reason)
 
 
 class FaultyStageTasks(StageTasks):
@@ -205,11 +202,9 @@ class FaultyStageTasks(StageTasks):
                 continue
             if isinstance(task, EmitterTask):
                 vars(task)["emit"] = partial(self._emit, task, task.emit)
-            elif isinstance(task, AttemptTask):
-                vars(task)["execute"] = partial(self._finish, task, task.execute)
-            elif isinstance(task, TransactionalTask):
-                execute = task.execute  # type: ignore[attr-defined]
-                vars(task)["execute"] = partial(self._execute, task, execute)
+            elif isinstance(task, BoltTask) and task.attempts is not None:
+                around = self._finish if task.ends_attempts else self._execute
+                vars(task)["execute"] = partial(around, task, task.execute)
 
     def _phase(self, attempt: TransactionAttempt) -> Phase:
         return "committing" if attempt == self._work.commits else "processing"
@@ -229,20 +224,18 @@ class FaultyStageTasks(StageTasks):
         if not work.processes:
             yield from emit(work, outbox)
 
-    def _finish(self, task: AttemptTask, execute: Callable[[Chunk], None], chunk: Chunk) -> None:
+    def _finish(self, task: BoltTask, execute: Callable[[Chunk], None], chunk: Chunk) -> None:
         if chunk.stream != FINISH_STREAM:
             execute(chunk)
             return
         self._around(task, lambda: execute(chunk), [chunk.rows[0][0]])
 
-    def _execute(
-        self, task: TransactionalTask, execute: Callable[[Chunk], None], chunk: Chunk
-    ) -> None:
+    def _execute(self, task: Task, execute: Callable[[Chunk], None], chunk: Chunk) -> None:
         self._around(task, lambda: execute(chunk), dict.fromkeys(attempts_of(chunk)))
 
     def _around(
         self,
-        task: TransactionalTask,
+        task: Task,
         call: Callable[[], None],
         attempts: Collection[TransactionAttempt],
     ) -> None:

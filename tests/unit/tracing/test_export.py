@@ -15,8 +15,8 @@ from fulmen.engine.driver.driver import Driver, Silent, Stop
 from fulmen.engine.protocol.figures.trace_notes import LONGEST_REASON, TraceNotes
 from fulmen.engine.protocol.sampling import TraceContext
 from fulmen.engine.state.messages.failed_messages import FailedMessages
-from fulmen.engine.tasks.traced_roots import Came, TracedMessages
-from fulmen.engine.tasks.traced_tuples import note_late
+from fulmen.engine.tasks.bolts.traced_tuples import note_late
+from fulmen.engine.tasks.parts.traced_roots import Came, TracedMessages
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.engine.worker.worker import Worker
 from fulmen.testing import ListSpout

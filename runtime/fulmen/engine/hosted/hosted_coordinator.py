@@ -27,7 +27,7 @@ from fulmen.engine.tasks.author.errors import (
     service_of,
     shortened,
 )
-from fulmen.engine.tasks.transactional.transactional_task import part_of, wrong_part
+from fulmen.engine.tasks.transactional.spout_parts import part_of, wrong_part
 from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.topology.code.loading import create
 

@@ -19,7 +19,7 @@ from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages import dropped_tuples
-from fulmen.engine.tasks.spout_task import SpoutTask
+from fulmen.engine.tasks.spouts.spout_task import SpoutTask
 
 
 class TaskThread:
@@ -74,11 +74,11 @@ class HostedTask:
     def committed(self) -> None:
         """The last attempt was committed."""
         if self.dropping is not None:
-            self.task.dropped, self.dropping = self.dropping, None
+            self.task.messages.dropped.entries, self.dropping = self.dropping, None
 
     def drop(self, turn: SpoutTurn, header: Header) -> Mapping[str, Update]:
         """Keep the message that an attempt drops: what the commit has to write, by journal."""
-        kept = self.task.dropped.twin()  # the attempt may come to nothing
+        kept = self.task.messages.dropped.entries.twin()  # the attempt may come to nothing
         for stream, values in turn.next_messages():
             cause, traceback = header.cause, header.traceback
             dropped_tuples.note(kept, stream, values, None, cause, traceback, self.task.now())

@@ -35,8 +35,8 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
-from fulmen.engine.tasks.spout_task import SpoutTask
-from fulmen.engine.tasks.turn_time import TurnTime
+from fulmen.engine.tasks.spouts.spout_task import SpoutTask
+from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.plan.model import DRIVER
 
 PATIENCE_SECONDS = 0.01
@@ -180,7 +180,7 @@ class PinnedSpouts:
         task.begin_batch(header)
         if header.active:
             task.set_active(outbox, active=True)
-        if delivered := task.with_orphans(deliveries or None):
+        if delivered := task.messages.with_orphans(deliveries or None):
             task.deliver(delivered, outbox)
         if not header.active:
             task.set_active(outbox, active=False)
@@ -195,13 +195,12 @@ class PinnedSpouts:
         for _, reason, _ in outbox.refused:
             task.report(reason)
         outbox.pack_messages()
-        task.describe(summary)
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
         summary.failures = list(outbox.failures)
         summary.event_times, summary.traces = outbox.event_times, outbox.traces or None
         if outbox.taps is not None:
-            summary.tapped = outbox.taps.end([task])
-        task.warn_untimed(outbox.untimed.get(task.task))
+            summary.tapped = outbox.taps.end([task.messages])
+        task.errors.warn_untimed(outbox.untimed.get(task.task))
         task.tell(summary)
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()
@@ -215,7 +214,7 @@ class PinnedSpouts:
         records: dict[str, Records] = {}
         if task in header.poisoned:
             records |= self._hosted[task].drop(turn, header)
-        pending = {task: hosted.pending.count + turn.left}
+        pending = {task: hosted.messages.pending.count + turn.left}
         if turn.is_told:
             process, exhausted, resting = summary.process, summary.exhausted, summary.resting
             summary = replace(

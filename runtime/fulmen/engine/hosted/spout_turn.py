@@ -27,7 +27,7 @@ from fulmen.engine.protocol.figures.statistics import DROPPED
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.messages import dropped_tuples
-from fulmen.engine.tasks.spout_task import CRASH_REASON
+from fulmen.engine.tasks.parts.spout_messages import CRASH_REASON
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.python_values import shown_rows
 from fulmen.plan.model import DRIVER

@@ -1,7 +1,8 @@
 """Spouts, bolts and ackers in one batch: an author's instance and everything that is around it.
 
-`author` has what calls an author's code, `bolts` the kinds of bolts, and `transactional` the tasks
-of transactional topologies.
+A task is a short list of parts: each restores, writes down and tells one thing. `task` has what all
+kinds have in common, `parts` what only some have, and `spouts`, `bolts` and `transactional` the
+kinds; `author` has what calls an author's code.
 
 Uses `emitting`, `state`, `protocol`, `acking`, `time` and `tuples`; used by `worker`, by `hosted`
 for pinned spouts, and by `driver`, which runs the ackers itself where they keep nothing. Outside of

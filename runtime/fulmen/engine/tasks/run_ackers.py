@@ -35,7 +35,7 @@ from fulmen.engine.protocol.figures.statistics import (
 )
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.spout_task import CRASH_REASON
+from fulmen.engine.tasks.parts.spout_messages import CRASH_REASON
 from fulmen.topology.resource.spec import ACKER
 
 _REASONS = {CRASHED: CRASH_REASON, TIMED_OUT: TIMED_OUT_REASON}

@@ -19,9 +19,8 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
-from fulmen.engine.tasks.spout_task import SpoutTask
-from fulmen.engine.tasks.task_base import TaskBase
-from fulmen.engine.tasks.transactional.batch_bolt_task import StatefulTask
+from fulmen.engine.tasks.spouts.spout_task import SpoutTask
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.topology.resource.spec import ACKER
 
@@ -145,7 +144,7 @@ class LiveTasks:
         return {
             task.component
             for task in self._by_task.values()
-            if isinstance(task, StatefulTask) and task.uncommitted.is_undone(work)
+            if task.uncommitted is not None and task.uncommitted.is_undone(work)
         }
 
     def _forget(self, components: Collection[str]) -> list[ErrorReport]:
@@ -157,7 +156,7 @@ class LiveTasks:
                 del self._by_task[task.task]
         return errors
 
-    def _authors_tasks(self) -> Iterator[TaskBase]:
+    def _authors_tasks(self) -> Iterator[Task]:
         yield from self._spouts.values()
         yield from self._emitters.values()
         yield from self._by_task.values()

@@ -30,9 +30,8 @@ from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.run_ackers import run_ackers
-from fulmen.engine.tasks.task_base import TaskBase
-from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
-from fulmen.engine.tasks.turn_time import TurnTime
+from fulmen.engine.tasks.spouts.turn_time import TurnTime
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
@@ -155,7 +154,7 @@ class StageTasks(LiveTasks):
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
         summary.event_times, summary.traces = outbox.event_times, outbox.traces or None
         if outbox.taps is not None:
-            summary.tapped = outbox.taps.end(self._spouts.values())
+            summary.tapped = outbox.taps.end([spout.messages for spout in self._spouts.values()])
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
 
@@ -195,12 +194,12 @@ class StageTasks(LiveTasks):
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
         for task in self._authors_tasks() if outbox.untimed else ():
-            task.warn_untimed(outbox.untimed.get(task.task))
+            task.errors.warn_untimed(outbox.untimed.get(task.task))
         fatal = self.placed.topology.spec.on_error == "crash"
         for task_id, reason, values in outbox.refused:
             task = next(task for task in self._authors_tasks() if task.task == task_id)
-            if isinstance(task, TransactionalTask):
-                task.fail_attempt(values[0], reason)
+            if task.attempts is not None:
+                task.attempts.fail(values[0], reason)
             report = task.report(reason, fatal)
             if fatal:
                 raise ComponentFailed(report)
@@ -259,9 +258,7 @@ class StageTasks(LiveTasks):
         """Tell bolts how trees of their results ended, and have due ones emitted again."""
         for bolt in self._by_task.values():
             if bolt.results is not None:
-                if (delivery := bolt.with_orphans(deliveries.get(bolt.origin))) is not None:
-                    bolt.deliver(delivery, header.clock)
-                bolt.emit_again(header, outbox)
+                bolt.results.hear(deliveries, header, outbox)
 
     def _run_spouts(
         self,
@@ -285,12 +282,13 @@ class StageTasks(LiveTasks):
             poison = header.poison(task.task)
             if header.active:  # first: it may connect there to what ack and fail need
                 task.set_active(outbox, active=True, poison=poison)
-            delivery = task.with_orphans(deliveries.get(task.origin))
+            origin = task.messages.origin
+            delivery = task.messages.with_orphans(deliveries.get(origin))
             if delivery is not None:
                 at_most = permit if header.is_suspect else None
                 later = task.deliver(delivery, outbox, at_most, poison)
                 if later is not None:
-                    summary.owed[task.origin] = later
+                    summary.owed[origin] = later
                 if header.is_suspect:  # what ack and fail emit counts as well
                     permit -= min(permit, len(delivery))
             if not header.active:
@@ -303,7 +301,6 @@ class StageTasks(LiveTasks):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield
-            task.describe(summary)
 
     def _owed_to_left_out(
         self, header: Header, deliveries: Mapping[int, Deliveries]
@@ -344,7 +341,8 @@ class StageTasks(LiveTasks):
                         run_work(self._chunks([task], outbox), outbox)
             for make in self._at_the_end(component, spec.tick_seconds, last):
                 queues = [
-                    [(t, c) for t in tasks for c in t.apart(make(t), outbox)] for tasks in executors
+                    [(t, c) for t in tasks for c in t.named_calls.apart(make(t), outbox)]
+                    for tasks in executors
                 ]
                 if waits:
                     self._threads.run(queues, outbox)
@@ -366,9 +364,9 @@ class StageTasks(LiveTasks):
         yield from self._transactions.endings(component, last)
         tasks = [task for executor in self._bolts[component] for task in executor]
         for _ in range(MOST_TIMER_ROUNDS):
-            if not any(task.has_due_timers(last) for task in tasks):
+            if not any(task.timers and task.timers.are_due(last) for task in tasks):
                 break
-            yield lambda task: task.due_timers(last)
+            yield lambda task: task.timers.due(last) if task.timers else None
         if last.drains:
             yield lambda task: task.drain()
         if not self.placed.emitters or any(task.writes_rows for task in tasks):
@@ -380,7 +378,7 @@ class StageTasks(LiveTasks):
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]
 
-    def _looking_ahead(self) -> list[TaskBase]:
+    def _looking_ahead(self) -> list[Task]:
         """The tasks that are afterwards as they were before, in a batch that looks ahead."""
         return [task for task in self._by_task.values() if not task.writes_rows]
 
@@ -392,15 +390,15 @@ class StageTasks(LiveTasks):
             one.tell_errors(summary)
             one.context.signals.take_samples()
         authors = [task for task in self._authors_tasks() if task not in forgotten]
-        tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in authors]
+        tasks: list[tuple[int, Task | AckerTask]] = [(t.task, t) for t in authors]
         tasks += self._ackers.items()
         for task_id, task in tasks:
             key = self.placed.plan.key_of(task_id)
             if updates := task.updates(header.number):
                 summary.updates[key] = self._saved(key, updates, header, summary)
-            if isinstance(task, TransactionalTask) and (of_it := task.updates_with_transaction()):
-                summary.with_transaction[key] = self._saved(key, of_it, header, summary)
-            if isinstance(task, TaskBase):
+            if isinstance(task, Task):
+                if task.uncommitted is not None and (of_it := task.uncommitted.take()):
+                    summary.with_transaction[key] = self._saved(key, of_it, header, summary)
                 summary.wants_batch |= task.wants_batch
                 task.tell(summary)
         self._unreadable.tell(summary)

@@ -7,24 +7,20 @@ knows which attempts have failed before it: nothing of those is committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from fulmen.api.marks import CommitPhase
 from fulmen.api.transactions import TransactionAttempt
+from fulmen.api.tuples import FINISH_STREAM, TICK_COMPONENT
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.tasks.attempts import FailedAttempts
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.transactional.batch_bolt_task import (
-    BatchBoltTask,
-    StatefulTask,
-)
+from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
-from fulmen.engine.tasks.transactional.transactional_task import (
-    AttemptTask,
-    FailedAttempts,
-    TransactionalTask,
-)
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.topology.resource.spec import BoltSpec
@@ -38,14 +34,13 @@ class StageTransactions:
         self._is_last = stage == len(placed.plan.stages) - 1
         self._failed = FailedAttempts()
 
-    def begin(self, header: Header, tasks: Iterable[object]) -> None:
+    def begin(self, header: Header, tasks: Iterable[Task]) -> None:
         """Tell the stage's tasks what there is to do."""
         self._failed = FailedAttempts()
         for task in tasks:
-            if isinstance(task, TransactionalTask):
-                task.failed_attempts = self._failed
+            if task.attempts is not None:
+                task.attempts.failed = self._failed
                 task.context.batch.commits = CommitPhase()
-            if isinstance(task, AttemptTask | StatefulTask):
                 task.begin_attempts(header.transactions)
 
     def commit_beside(self, attempt: TransactionAttempt, tasks: Iterable[BoltTask]) -> None:
@@ -79,7 +74,6 @@ class StageTransactions:
             for emitted in task.emit(header.transactions, outbox):
                 summary.emitted += emitted
                 yield
-            task.describe(summary)
 
     def endings(
         self, component: str, header: Header
@@ -91,11 +85,7 @@ class StageTransactions:
         if waits:
             ends += [(opened.attempt, False) for opened in work.processes]
         for attempt, finishes in ends:
-            yield lambda task, attempt=attempt, finishes=finishes: (  # type: ignore[misc]
-                task.end_chunk(attempt, finishes=finishes)
-                if isinstance(task, AttemptTask)
-                else None
-            )
+            yield partial(_end, attempt, finishes)
 
     def end(self, summary: Summary) -> Iterator[tuple[int, bytes]]:
         """Tell the driver and the stages behind which attempts failed here."""
@@ -104,3 +94,11 @@ class StageTransactions:
             pairs = [(failed.attempt.txid, failed.attempt.attempt) for failed in self._failed.own]
             row = wire.pack(wire.FAILED, pairs)
             yield from ((worker, row) for worker in self._placed.workers)
+
+
+def _end(attempt: TransactionAttempt, finishes: bool, task: BoltTask) -> Chunk | None:
+    """What stands for the end of an attempt's input: it is to be finished, or waits for that."""
+    if not task.ends_attempts:
+        return None
+    fields = ("tx", "finishes")
+    return Chunk(TICK_COMPONENT, FINISH_STREAM, fields, -1, None, [[attempt, finishes]])

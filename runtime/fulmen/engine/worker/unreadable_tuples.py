@@ -17,7 +17,6 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.author.errors import LONGEST_MESSAGE, ComponentFailed, shortened
 from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.python_values import have_python_values
@@ -58,9 +57,9 @@ class UnreadableTuples:
             roots = () if parcel.lineage is None else parcel.lineage.of(i)[0]
             self._fail(subscription.source, int(parcel.sources[i]), message, roots, outbox)
             task = receiver(int(parcel.targets[i]))
-            if isinstance(task, TransactionalTask):
+            if task.attempts is not None:
                 assert parcel.rows is not None
-                task.fail_attempt(parcel.rows[i][0], message)
+                task.attempts.fail(parcel.rows[i][0], message)
         kept = np.array([i for i in range(len(parcel.targets)) if i not in why], np.int64)
         return wire.select(parcel, kept)
 
@@ -87,8 +86,8 @@ class UnreadableTuples:
                 " it. Cast the column to another type, or receive it with an ArrowBolt"
             )
             self._fail(chunk.component, chunk.source_task(i), message, chunk.lineage(i)[0], outbox)
-            if isinstance(task, TransactionalTask):
-                task.fail_attempt(chunk.shown(i)[0], message)
+            if task.attempts is not None:
+                task.attempts.fail(chunk.shown(i)[0], message)
         return kept
 
     def _fail(

@@ -30,7 +30,7 @@ from fulmen.engine.driver.migration import (
     layout_of,
     migrate,
 )
-from fulmen.engine.tasks.root_task import WAS_GONE
+from fulmen.engine.tasks.parts.message_trees import WAS_GONE
 from fulmen.errors import CheckpointError, CheckpointMismatch
 from fulmen.plan import make_plan
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run

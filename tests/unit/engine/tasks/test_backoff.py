@@ -124,7 +124,7 @@ class Tenth(BasicBolt):
 
 
 def test_with_too_many_resting_messages_nothing_new_is_emitted(clock, monkeypatch):
-    monkeypatch.setattr("fulmen.engine.tasks.spout_task.MOST_RESTING", 100)
+    monkeypatch.setattr("fulmen.engine.tasks.spouts.spout_task.MOST_RESTING", 100)
     builder = TopologyBuilder()
     builder.set_spout("source", Numbers(100_000))
     builder.set_bolt("none", Nothing).shuffle_grouping("source")

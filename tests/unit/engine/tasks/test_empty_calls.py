@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fulmen.engine.tasks.empty_calls import MOST_CALLS, MOST_SECONDS, EmptyCalls
-from fulmen.engine.tasks.turn_time import TurnTime
+from fulmen.engine.tasks.spouts.empty_calls import MOST_CALLS, MOST_SECONDS, EmptyCalls
+from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from support.parts.hooks import hooks
 from support.runs.engine_runs import make_driver
 from support.runs.spout_runs import topology, with_spout

@@ -7,7 +7,7 @@ from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.transaction_work import FailedAttempt
-from fulmen.engine.tasks.transactional.transactional_task import FailedAttempts
+from fulmen.engine.tasks.attempts import FailedAttempts
 from fulmen.engine.worker.worker import void_row
 from fulmen.errors import JobFailed, TopologyFailed
 from fulmen.testing import ManualClock, TransactionFault, run

@@ -9,7 +9,7 @@ import pytest
 from fulmen import BasicBolt, BatchBolt, TransactionalTopologyBuilder
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
-from fulmen.engine.tasks.transactional.uncommitted import Uncommitted
+from fulmen.engine.tasks.uncommitted import Uncommitted
 from fulmen.errors import TopologyFailed
 from fulmen.testing import TransactionFault, run
 from support.transactions.sources import Rows

@@ -27,7 +27,8 @@ from fulmen.engine.protocol.figures.statistics import ACKED, FAILED, add_chunk, 
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tasks.traced_tuples import note_late
+from fulmen.engine.tasks.bolts.traced_tuples import note_late
+from fulmen.engine.tasks.parts.results import Results
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON
 
@@ -79,7 +80,9 @@ class AnchoringBoltTask(BoltTask):
             self.failed.pop()
 
     @override
-    def send_own(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+    def send_own(
+        self, results: Results, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox
+    ) -> None:
         """The same; but what is anchored to tuples that have trees is part of these.
 
         In `execute`, which gets ticks, an emit without an anchor is not tracked, as in Storm.
@@ -95,7 +98,7 @@ class AnchoringBoltTask(BoltTask):
 
         for part in buffer.parts(is_result):
             if is_result(part.origins[0]):
-                super().send_own(part, chunk, xors, outbox)
+                super().send_own(results, part, chunk, xors, outbox)
             else:
                 self.send_or_fail(part, chunk, xors, outbox)
 

@@ -88,8 +88,8 @@ class ArrowBoltTask(BoltTask):
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         for stream, emitted, rows in self.collector.emits:
             batch, at = emitted, rows
-            if self.keeps_results(stream, chunk):
-                self.send_results(stream, EmittedRows(arrow=batch), outbox)
+            if self.results is not None and self.results.keeps(stream, chunk):
+                self.results.send_rows(stream, EmittedRows(arrow=batch), outbox)
                 if self.ordered:
                     outbox.pack_all()
                 continue
@@ -98,7 +98,7 @@ class ArrowBoltTask(BoltTask):
                     self.send_anchored(stream, EmittedRows(arrow=batch), at, chunk, xors, outbox)
                     break
                 except GroupingError as e:
-                    self.report_emit(e, fatal=e.emission is None)
+                    self.errors.report_or_crash(e, "emit", fatal=e.emission is None)
                     keep = np.arange(batch.num_rows) != e.emission
                     if self.collector.rows:  # in a tick there is nothing to fail
                         self.fail_origin(int(at[~keep][0]), chunk, str(e))

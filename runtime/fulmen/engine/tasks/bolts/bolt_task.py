@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,20 @@ from fulmen.api.tuples import (
     TICK_COMPONENT,
     TICK_STREAM,
 )
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
+from fulmen.engine.protocol.header import Header
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.author.forks import end_child
-from fulmen.engine.tasks.bolts.named_calls import CALLBACKS, NamedCalls
-from fulmen.engine.tasks.bolts.result_task import ResultTask
-from fulmen.engine.tasks.bolts.timed_task import TimedTask
-from fulmen.engine.tasks.traced_tuples import note_executed
+from fulmen.engine.tasks.bolts.traced_tuples import note_executed
+from fulmen.engine.tasks.parts.named_calls import CALLBACKS, NamedCalls
+from fulmen.engine.tasks.parts.results import Results
+from fulmen.engine.tasks.parts.timers import AuthorTimers
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError, text_of, with_causes
@@ -46,18 +50,56 @@ NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
 """Streams whose chunks are no tuples, and not counted."""
 
 
-class BoltTask(NamedCalls, ResultTask, TimedTask):
-    """What the three kinds of bolt have in common.
+class BoltTask(Task):
+    """What all kinds of bolt have in common.
 
     Attributes:
         executor: The first task of its executor.
         seconds: How long the latest chunk took.
         callback: The author's method that is being called.
+        results: What it emits by itself. None: it keeps no results.
+        named_calls: Its calls that are for no tuple.
+        timers: Those that the author sets. None: there can't be any.
+        ends_attempts: Whether it is told where the input of an attempt ends.
     """
 
     executor = 0
     seconds = 0.0
     callback = "execute"
+    results: Results | None = None
+    timers: AuthorTimers | None = None
+    ends_attempts = False
+
+    @override
+    def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        origin = self.placed.origins.get(self.placed.plan.key_of(self.task))
+        if origin is not None:
+            self.results = self.add(Results(self, origin, engine, journals))
+        self.named_calls = self.add(NamedCalls(self, self.results, journals))
+
+    @override
+    def begin(self, journals: Journals) -> None:
+        self.context.timers.window_calls = self.named_calls
+        self.timers = self.add(AuthorTimers(self, journals))
+        super().begin(journals)
+        self.timers.settle()
+
+    @override
+    def before_open(self) -> None:
+        if self.timers is not None:
+            self.timers.look()
+
+    @override
+    def begin_batch(self, header: Header) -> None:
+        self.named_calls.begin_batch(header)
+        super().begin_batch(header)
+        if self.was_told:
+            self.named_calls.note_committed()
+
+    @property
+    @override
+    def hears_commits(self) -> bool:
+        return self.named_calls.hears_commits and super().hears_commits
 
     @override
     def make_collector(self) -> Any:
@@ -79,7 +121,7 @@ class BoltTask(NamedCalls, ResultTask, TimedTask):
         self.failed = []
         self.callback = CALLBACKS.get(chunk.stream, "execute")
         self.collector.open()
-        calling = CALLS.begin(self.task, self.name_of(chunk))
+        calling = CALLS.begin(self.task, self.named_calls.name_of(chunk))
         self.execute(chunk)
         end_child()
         CALLS.end(calling)
@@ -127,8 +169,8 @@ class BoltTask(NamedCalls, ResultTask, TimedTask):
             if outbox.traces is not None:
                 took = self.seconds if took is None else took
                 note_executed(outbox.traces, self.component, chunk, took, self.failed)
-        if self.letters:
-            self.send_letters(outbox)
+        if self.named_calls.letters:
+            self.named_calls.send_letters(outbox)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
         self.collector.release()
@@ -145,17 +187,23 @@ class BoltTask(NamedCalls, ResultTask, TimedTask):
             if len(buffer):
                 for i in reversed(buffer.wrong()):
                     self._refuse(not_a_list(self.who, buffer.rows()[i]), i, buffer, chunk)
-                if self.keeps_results(buffer.routes.stream, chunk):
-                    self.send_own(buffer, chunk, xors, outbox)
+                if self.results is not None and self.results.keeps(buffer.routes.stream, chunk):
+                    self.send_own(self.results, buffer, chunk, xors, outbox)
                 else:
                     self.send_or_fail(buffer, chunk, xors, outbox)
                 if self.ordered:
                     outbox.pack_all()
 
-    def send_own(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:  # noqa: ARG002 (for those below)
+    def send_own(
+        self,
+        results: Results,
+        buffer: Buffer,
+        chunk: Chunk,  # noqa: ARG002 (for those below)
+        xors: Ids,  # noqa: ARG002
+        outbox: Outbox,
+    ) -> None:
         """Send emits that no input is the reason of: each is a message of its own."""
-        rows = buffer.emitted_rows()
-        self.send_results(buffer.routes.stream, rows, outbox, buffer.chosen)
+        results.send_rows(buffer.routes.stream, buffer.emitted_rows(), outbox, buffer.chosen)
 
     def send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream. One without a task to go to fails its input instead."""
@@ -168,7 +216,7 @@ class BoltTask(NamedCalls, ResultTask, TimedTask):
 
     def _refuse(self, error: FulmenError, i: int | None, buffer: Buffer, chunk: Chunk) -> None:
         """Emit `i` can't be sent: report it, and fail what it is anchored to."""
-        self.report_emit(error, fatal=i is None)
+        self.errors.report_or_crash(error, "emit", fatal=i is None)
         if i is not None:
             self.fail_origin(buffer.origins[i], chunk, str(error))
             buffer.remove(i)
@@ -232,7 +280,7 @@ class BoltTask(NamedCalls, ResultTask, TimedTask):
 
     def note_failure(self, position: int, error: BaseException) -> None:
         """An exception of the author's code while it dealt with the tuple at `position`."""
-        if (known := self.counted_before(error, self.callback)) is not None:
+        if (known := self.errors.known_failure(error, self.callback)) is not None:
             self.failed.append((position, known))
             return
         if isinstance(error, FailedException):
@@ -241,14 +289,14 @@ class BoltTask(NamedCalls, ResultTask, TimedTask):
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return
-        crashes = self.placed.topology.spec.on_error == "crash"
+        crashes = self.errors.crashes
         if crashes or self.needs_service(error):
             report = self.report(error, fatal=crashes, what=self.callback)
             reason = f"bolt {self.component!r}: {report.message}"
             kind = ComponentFailed if crashes else Unavailable
             self.crash = self.crash or kind(report)
         else:
-            reason = self.count_error(error, self.callback)
+            reason = self.errors.failure(error, self.callback)
         self.failed.append((position, reason))
 
     def needs_service(self, error: BaseException) -> bool:

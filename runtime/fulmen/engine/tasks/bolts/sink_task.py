@@ -1,21 +1,15 @@
 """A task of a sink: gathers a batch's rows, and writes them in one call.
 
-At-least-once: at the end of the batch, so before its commit. Exactly-once: the rows are a journal
-of the task, and become part of the commit. The next batch writes them, beside everything else that
-it does, and its commit clears the journal. A batch that comes to nothing, or a task that is made
-anew, finds the journal again and writes the same rows with the same mark: the store says whether it
-has them. One commit at a time is unwritten. Each mark names the one before it, which the store must
-have: so a store or a checkpoint that was set back is noticed before anything is written.
+At-least-once: at the end of the batch, so before its commit. Exactly-once: they become part of the
+commit, and are written behind it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from itertools import accumulate
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -25,17 +19,12 @@ from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
-from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.state.early_rows import EarlyRows
-from fulmen.engine.state.early_table import EarlyTable, has_keys_alone
-from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.state.journals import EARLY, MARK, ROWS
 from fulmen.engine.state.messages.sink_rows import (
     LONGEST_REASON,
     by_chunk,
@@ -44,24 +33,30 @@ from fulmen.engine.state.messages.sink_rows import (
 )
 from fulmen.engine.state.messages.unwritten_rows import (
     Unwritten,
-    new_id,
-    packed_point,
-    unpacked_point,
 )
 from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.traced_tuples import traced_rows
+from fulmen.engine.tasks.bolts.traced_tuples import traced_rows
+from fulmen.engine.tasks.parts.committed_rows import CommittedRows
+from fulmen.engine.tasks.parts.early_results import EarlyResults, Written
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of, with_causes
 from fulmen.topology.code.sinks import guarantee_of, no_guarantee, takes_any_stream
 
 
 class SinkTask(BoltTask):
-    """A task of a Sink."""
+    """A task of a Sink.
+
+    Attributes:
+        committed: The rows of the latest commit, of an exactly-once sink.
+        early: Early results that it has written.
+        held: The rows of the batch so far.
+    """
 
     instance: Sink
+    all_calls = "write"  # also for the end of a batch
     writes_rows = True
     ends: ClassVar[Sequence[str]] = (END_STREAM,)
 
@@ -70,93 +65,51 @@ class SinkTask(BoltTask):
         return BasicCollector(self.who, self.routes, self.ordered, self.report)
 
     @override
-    def restore_engine(self, engine: Any, journals: Journals) -> None:
-        super().restore_engine(engine, journals)
-        self._sink: str = engine.get("sink", "")
-        found = journals.get(ROWS)
-        self._unwritten = Unwritten.unpack(found[-1]) if found else None
-        self._is_kept = found is not None  # what is unwritten is in the checkpoint
-        self._restore_point(journals.get(MARK))
-        self._held: list[Chunk] = []
-        self._written: list[tuple[Chunk, dict[int, str]]] = []
-        self._packed = b""  # what is unwritten, until it is in the checkpoint
-        self._thread: ThreadPoolExecutor | None = None
-        self._writing: Future[Rows] | None = None
-        self._early = KeyedState.restore(journals, name=EARLY)
-
-    def _restore_point(self, mark: Sequence[bytes] | None) -> None:
-        """Know what the store has before what is unwritten. A mark of its own is the newer one."""
-        self._has_mark = mark is not None
-        self._point: Point | None = None
-        if mark is not None:
-            self._point = unpacked_point(mark[-1])
-        elif self._unwritten is not None:
-            self._point = self._unwritten.previous
-        if self._unwritten is not None:
-            self._unwritten = replace(self._unwritten, previous=self._point)
+    def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        super().restore(engine, journals)
+        self.committed = self.add(CommittedRows(self, engine, journals))
+        self.early = self.add(EarlyResults(self, journals))
+        self.held: list[Chunk] = []
+        self._written: Written = []
 
     @override
     def begin(self, journals: Journals) -> None:
         super().begin(journals)
+        kind, options = type(self.instance), self.context.options
         config = self.placed.component(self.component).config
-        options, kept = self.context.options, type(self.instance).guarantees
-        chosen = guarantee_of(
-            type(self.instance), options, config, is_transactional=bool(self.placed.emitters)
-        )
-        if chosen not in kept:
-            self._refuse_guarantee(chosen)
+        chosen = guarantee_of(kind, options, config, is_transactional=bool(self.placed.emitters))
+        if chosen not in kind.guarantees:
+            text = no_guarantee(kind, chosen)
+            raise ComponentFailed(self.report(text, fatal=True, what="config"))
         self._is_exactly_once = chosen == "exactly-once"
         self._takes_any = takes_any_stream(options, config)
-
-    def _refuse_guarantee(self, chosen: Any) -> NoReturn:
-        text = no_guarantee(type(self.instance), chosen)
-        raise ComponentFailed(self.report(text, fatal=True, what="config"))
-
-    @override
-    def engine_state(self) -> dict[str, Any]:
-        return super().engine_state() | ({"sink": self._sink} if self._sink else {})
 
     # What earlier commits left
 
     @override
     def begin_batch(self, header: Header) -> None:
         super().begin_batch(header)
-        if self._unwritten is not None:
-            self.was_called = True
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, f"fulmen-{self.component}")
-            self._writing = self._thread.submit(self._write_committed, self._unwritten)
+        self.committed.begin_writing(self._write_committed)
 
-    def _write_committed(self, unwritten: Unwritten) -> Rows:
-        rows = Rows(unwritten.fields, unwritten.items)
-        if not unwritten.items:  # all were refused
-            return rows
-        label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
-        mark = Mark(self._sink, *unwritten.point, label, unwritten.previous)
+    def _write_committed(self, rows: Rows, mark: Mark) -> None:
         try:
             refuse_unrun(self.instance.write(rows, mark))
         finally:
             end_child()  # of this thread alone: nothing would end it later
-        return rows
 
     def _end_writing(self) -> None:
         """Wait until what was committed is written. What was refused can't fail any more."""
-        if self._writing is None:
+        if not self.committed.is_writing:
             return
-        writing, self._writing = self._writing, None
         CALLS.begin(self.task, "write")  # it ends with the call that the batch's end is
         try:
-            rows = writing.result()
+            unwritten, rows = self.committed.written()
         except StoreMismatch as e:
             raise ComponentFailed(self.report(e, fatal=True, what="write")) from e
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code
             raise self._away(e) from e
-        assert self._unwritten is not None
-        unwritten, self._unwritten = self._unwritten, None
-        if unwritten.items:
-            self._point = unwritten.point
         if rows.failed:
             first = next(iter(rows.failed.values()))
             are = "are" if ERRORS_STREAM in self.routes else "would be, if the class had it,"
@@ -186,7 +139,7 @@ class SinkTask(BoltTask):
 
     def _away(self, error: BaseException) -> ComponentFailed:
         """What follows an exception of `write` if the batch can't go on: it is tried again."""
-        if self.placed.topology.spec.on_error == "crash":
+        if self.errors.crashes:
             return ComponentFailed(self.report(error, fatal=True, what="write"))
         return Unavailable(self.report(error, what="write"))
 
@@ -203,18 +156,14 @@ class SinkTask(BoltTask):
 
     def hold(self, chunk: Chunk) -> None:
         """Keep rows for the end of the batch."""
-        self._held.append(chunk)
+        self.held.append(chunk)
 
     @override
     def end_batch(self) -> Chunk | None:
-        is_first = self.context.batch.looks_ahead and self._early  # some may be no more
-        if not self._held and self._writing is None and not is_first:
+        is_first = self.context.batch.looks_ahead and self.early  # some may be no more
+        if not self.held and not self.committed.is_writing and not is_first:
             return None
         return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
-
-    @override
-    def name_of(self, chunk: Chunk) -> str:
-        return "write"  # of tuples, also at the end of a batch
 
     @override
     def drain(self) -> None:
@@ -223,51 +172,17 @@ class SinkTask(BoltTask):
     @override
     def execute(self, chunk: Chunk) -> None:
         """The end of a batch."""
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         for one in held:
             one.began = chunk.began
         try:
             self._end_writing()
-            self._written = self._write_of(held)
+            key_fields = () if self._takes_any else tuple(self.instance.key_fields)
+            self._written = self.early.write(held, self.write, key_fields, self.instance.appends)
         except ComponentFailed as e:
             self.crash = e
 
-    def _write_of(self, held: list[Chunk]) -> list[tuple[Chunk, dict[int, str]]]:
-        """Write what the store does not have yet as an early result. Gives what `_write` does."""
-        is_early = self.context.batch.looks_ahead
-        if not is_early and not (self._early and held):
-            return self._write(held)
-        if (table := self._early_table()) is not None:
-            gone, rows = table.ahead(held) if is_early else table.in_time(held)
-            written = self._write([*gone, *rows], deletes=sum(map(len, gone)))
-            table.wrote(written[: len(gone)], written[len(gone) :], early=is_early)
-            return written
-        early = EarlyRows(self._early)
-        if is_early:
-            back, new, _ = early.ahead(held)
-            written = self._write([*back, *new])
-            early.gave(written[len(back) :])
-            return written
-        back, new, known = early.in_time(held, appends=self.instance.appends)
-        return [*self._write([*back, *new]), *((chunk, {}) for chunk in known)]
-
-    def _early_table(self) -> EarlyTable | None:
-        """What the store has of early results, if it has keys and no other task writes them."""
-        key = () if self._takes_any else tuple(self.instance.key_fields)
-        ways = {
-            (of.grouping.type, tuple(of.grouping.fields))
-            for of in self.placed.subscriptions
-            if of.target == self.component
-        }
-        tasks = len(self.context.tasks(self.component))
-        if not has_keys_alone(key, ways, tasks):
-            return None
-        fields = sorted(sorted(stream.fields) for stream in self.context.inputs.values())
-        return EarlyTable(self._early, key, (key, sorted(ways), tasks, fields))
-
-    def _write(
-        self, chunks: Sequence[Chunk], deletes: int = 0
-    ) -> list[tuple[Chunk, dict[int, str]]]:
+    def write(self, chunks: Sequence[Chunk], deletes: int) -> Written:
         """Write the rows of a batch, or keep them for the commit. Returns which failed, and why.
 
         Args:
@@ -305,13 +220,12 @@ class SinkTask(BoltTask):
     def unwritten_of(self, rows: Rows, items: Sequence[Any]) -> Unwritten:
         """What is to be written of rows once they are committed."""
         batch = self.context.batch
-        return Unwritten(batch.number, batch.attempt, rows.fields, self._point, items)
+        return Unwritten(batch.number, batch.attempt, rows.fields, self.committed.point, items)
 
     def keep(self, rows: Rows, places: Sequence[int], items: Sequence[Any]) -> Sequence[Any]:
         """Make rows a part of the commit. Those fail that can't be pickled and read again."""
-        unwritten = self.unwritten_of(rows, items)
         try:
-            packed = unwritten.pack()
+            self.committed.keep(self.unwritten_of(rows, items))
         except PASSED_ON:
             raise
         except BaseException:  # noqa: BLE001 (an author's object)
@@ -321,12 +235,8 @@ class SinkTask(BoltTask):
                 rows.failed[places[i]] = f"bolt {self.component!r}: {text}"
                 self.report(text)
             kept = [x for i, x in enumerate(items) if i not in wrong]
-            if not kept:
-                return ()
-            unwritten = self.unwritten_of(rows, kept)
-            packed = unwritten.pack()
-        self._packed = packed
-        self._unwritten, self._sink = unwritten, self._sink or new_id(self.rng)
+            if kept:
+                self.committed.keep(self.unwritten_of(rows, kept))
         return ()
 
     def _encode(self, rows: Rows, deletes: int) -> Sequence[Any]:
@@ -367,10 +277,9 @@ class SinkTask(BoltTask):
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code
-            crashes = self.placed.topology.spec.on_error == "crash"
             # only `write` uses a client, whose own exceptions are about a store
             is_away = may_pass(e) and (what == "write" or isinstance(e, OSError))
-            if crashes or isinstance(e, ServiceUnavailable) or is_away:
+            if self.errors.crashes or isinstance(e, ServiceUnavailable) or is_away:
                 raise self._away(e) from e
             message = self.report(e, what=what).message
             rows.fail_all(f"bolt {self.component!r}: {message}")
@@ -392,37 +301,14 @@ class SinkTask(BoltTask):
             self.failed = sorted(failed.items())
             super().send(one, outbox, seconds)
 
-    @override
-    def record(self, number: int) -> Mapping[str, Update]:
-        found = {**super().record(number), **self._early.updates(number)}
-        if self._unwritten is not None and self._unwritten.number == number:
-            found[ROWS] = self._packed, number
-            self._packed, self._is_kept = b"", True
-            if self._has_mark:  # these rows say what is before them
-                found[MARK] = None, number
-                self._has_mark = False
-        elif self._unwritten is None and self._is_kept:
-            found[ROWS] = None, number
-            found[MARK] = packed_point(self._point), number
-            self._is_kept, self._has_mark = False, True
-        return found
-
-    @override
-    def tell(self, summary: Summary) -> None:
-        super().tell(summary)
-        summary.has_early_rows |= bool(self._early)
-
     @property
     @override
     def wants_batch(self) -> bool:
-        return self._unwritten is not None or super().wants_batch
+        return self.committed.unwritten is not None or super().wants_batch
 
     @override
     def end(self) -> None:
-        if self._writing is not None:
-            wait([self._writing])
-        if self._thread is not None:
-            self._thread.shutdown()
+        self.committed.end()
         super().end()
 
 

@@ -31,18 +31,15 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
 from fulmen.engine.state.journals import FIELDS
+from fulmen.engine.tasks.attempts import LOST, Attempts, attempts_of
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
+from fulmen.engine.tasks.task_part import TaskPart
+from fulmen.engine.tasks.transactional.batch_collector import BatchCollector
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
-from fulmen.engine.tasks.transactional.transactional_task import (
-    AttemptTask,
-    BatchCollector,
-    TransactionalTask,
-    attempts_of,
-)
-from fulmen.engine.tasks.transactional.uncommitted import Uncommitted
+from fulmen.engine.tasks.uncommitted import Uncommitted
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON, text_of, with_causes
 from fulmen.topology.code.loading import create, load_class
@@ -51,33 +48,17 @@ NO_ATTEMPT = TransactionAttempt(0, 0)
 """Transactions begin with 1."""
 Maps = Mapping[str, Callable[[TransactionAttempt], bool] | None]
 """Of one instance; see `Signals.maps`."""
-LOST = "its instance was lost with its process"
 
 
-class StatefulTask(TransactionalTask, BoltTask):
-    """A task of a bolt in a transactional topology.
-
-    Attributes:
-        uncommitted: What it has changed for the transaction that is active.
-    """
-
-    uncommitted: Uncommitted
-
-    def begin_attempts(self, work: TransactionWork) -> None:
-        """A batch begins, in which there is this to do."""
-        if self.uncommitted.begin(work) and work.commits is not None:
-            self.fail_attempt(work.commits, LOST, is_loss=True)
-
-    @override
-    def updates_with_transaction(self) -> Mapping[str, Update]:
-        return self.uncommitted.take()
-
-
-class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
+class TransactionalBasicBoltTask(BasicBoltTask):
     """A task of a BasicBolt among batch bolts: it fails transactions instead of tuples."""
+
+    attempts: Attempts
+    uncommitted: Uncommitted
 
     @override
     def begin(self, journals: Journals) -> None:
+        self.attempts = Attempts(self.component, self.task, self.errors)
         super().begin(journals)
         self.uncommitted = Uncommitted(self.placed)
         fields = self.author.fields
@@ -88,6 +69,10 @@ class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
             self._first[FIELDS] = record, self.restored_at + 1
 
     @override
+    def begin_attempts(self, work: TransactionWork) -> None:
+        _begin(self.uncommitted, self.attempts, work)
+
+    @override
     def updates(self, number: int) -> dict[str, Update]:
         found, first = super().updates(number), self._first
         self._first = {}
@@ -95,8 +80,8 @@ class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
         return first
 
     @override
-    def record(self, number: int) -> Mapping[str, Update]:
-        found = dict(super().record(number))
+    def record(self, number: int) -> dict[str, Update]:
+        found = super().record(number)
         if FIELDS in found and not self.uncommitted.is_possible:
             del found[FIELDS]
             self.guarded("keeping its fields", self._refuse_changed_fields)
@@ -114,7 +99,7 @@ class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
         attempt = self.chunk_attempts[position]
         self.failed.append((position, with_causes(error, text_of(error))))
         if isinstance(attempt, TransactionAttempt):
-            crash = self.attempt_raised(attempt, error, self.callback)
+            crash = self.attempts.raised(attempt, error, self.callback)
             self.crash = self.crash or crash
 
     @override
@@ -124,13 +109,14 @@ class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
 
     @override
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        self.without_strays(buffer, [self.chunk_attempts[i] for i in buffer.origins])
+        expected = [self.chunk_attempts[i] for i in buffer.origins]
+        self.attempts.without_strays(buffer, expected, self.who)
         if len(buffer):
             super().send_buffer(buffer, chunk, xors, outbox)
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
-        self.fail_attempt(self.chunk_attempts[origin], reason)
+        self.attempts.fail(self.chunk_attempts[origin], reason)
 
     @override
     def drain(self) -> None:
@@ -138,16 +124,21 @@ class TransactionalBasicBoltTask(StatefulTask, BasicBoltTask):
         return
 
 
-class BatchBoltTask(StatefulTask, AttemptTask):
+class BatchBoltTask(BoltTask):
     """A task of a BatchBolt.
 
     Attributes:
         instances: Those that are at work, or wait to be finished.
     """
 
+    ends_attempts = True
+    attempts: Attempts
+    uncommitted: Uncommitted
+
     @override
     def begin(self, journals: Journals) -> None:
         """Instances are made for attempts, when these come."""
+        self.attempts = Attempts(self.component, self.task, self.errors)
         self.make_collector()
         self.instances: dict[TransactionAttempt, BatchInstance] = {}
         self._signals: list[Signals] = []
@@ -157,13 +148,9 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         self._opaque = opaque_source(self.placed)
 
     @override
-    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
-        super().restore_engine(engine, journals)
-        self._maps = set(engine.get("maps", ()))
-
-    @override
-    def engine_state(self) -> dict[str, Any]:
-        return super().engine_state() | ({"maps": sorted(self._maps)} if self._maps else {})
+    def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        super().restore(engine, journals)
+        self._maps = self.add(_Maps(engine))
 
     @override
     def new_collector(self) -> Any:
@@ -171,7 +158,7 @@ class BatchBoltTask(StatefulTask, AttemptTask):
 
     @override
     def begin_attempts(self, work: TransactionWork) -> None:
-        super().begin_attempts(work)
+        _begin(self.uncommitted, self.attempts, work)
         waiting = set(work.waiting)
         for attempt in [a for a in self.instances if a not in waiting]:
             del self.instances[attempt]
@@ -185,7 +172,7 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         """What stores may be written for, and what they are to have."""
         if work.phase is None or self.component not in self.placed.commit_phase:
             return CommitPhase()
-        source, known = self.placed.emitters[0], frozenset(self._maps)
+        source, known = self.placed.emitters[0], frozenset(self._maps.names)
         return replace(work.phase, known=known, source=source, opaque=self._opaque)
 
     def finish_beside(self, attempt: TransactionAttempt) -> None:
@@ -236,11 +223,11 @@ class BatchBoltTask(StatefulTask, AttemptTask):
 
     def _instance(self, attempt: TransactionAttempt) -> BatchInstance | None:
         """The attempt's instance; a new one if it begins here. None: the attempt has failed."""
-        if attempt in self.failed_attempts:
+        if attempt in self.attempts.failed:
             return None
         found = self.instances.get(attempt)
         if found is None and attempt not in self.processed:
-            self.fail_attempt(attempt, LOST, is_loss=True)
+            self.attempts.fail(attempt, LOST, is_loss=True)
         elif found is None:
             found = self._new_instance(attempt)
         return found
@@ -310,8 +297,8 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         if self.component not in self.placed.commit_phase:
             return
         own = {name for name, left in list(maps.items()) if left is None or left(attempt)}
-        if not own <= self._maps:
-            self._maps |= own
+        if not own <= self._maps.names:
+            self._maps.names |= own
             self.was_called = True
 
     def _raised(self, attempt: TransactionAttempt, error: BaseException, what: str = "") -> None:
@@ -320,17 +307,17 @@ class BatchBoltTask(StatefulTask, AttemptTask):
         if not isinstance(error, FailedException):
             self.failed.append((0, with_causes(error, text_of(error))))
         self.instances.pop(attempt, None)
-        crash = self.attempt_raised(attempt, error, what or self.callback)
+        crash = self.attempts.raised(attempt, error, what or self.callback)
         self.crash = self.crash or crash
 
     @override
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        self.without_strays(buffer, list(buffer.origins))
+        self.attempts.without_strays(buffer, list(buffer.origins), self.who)
         outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
-        self.fail_attempt(origin, reason)
+        self.attempts.fail(origin, reason)
 
     @override
     def acked(self, chunk: Chunk) -> Any:
@@ -343,10 +330,10 @@ class BatchBoltTask(StatefulTask, AttemptTask):
             summary.take(self.task, signals)
 
     @override
-    def record(self, number: int) -> Mapping[str, Update]:
+    def record(self, number: int) -> dict[str, Update]:
         """Nothing of instances, which are not durable. Their state is the task's."""
         state, attempt = self._state, self.uncommitted.attempt
-        if attempt is not None and attempt in self.failed_attempts:
+        if attempt is not None and attempt in self.attempts.failed:
             self.uncommitted.lose()  # a thread that nobody waits for may go on to change it
             return {}
         found = self.guarded("pickling self.state", lambda: state.updates(number, self.calls))
@@ -361,6 +348,22 @@ class BatchBoltTask(StatefulTask, AttemptTask):
     @override
     def end(self) -> None:
         self.instances = {}
+
+
+class _Maps(TaskPart):
+    """The maps of which it is known that a committer writes to them."""
+
+    def __init__(self, engine: Mapping[str, Any]) -> None:
+        self.names = set(engine.get("maps", ()))
+
+    @override
+    def engine_state(self) -> Mapping[str, Any]:
+        return {"maps": sorted(self.names)} if self.names else {}
+
+
+def _begin(uncommitted: Uncommitted, attempts: Attempts, work: TransactionWork) -> None:
+    if uncommitted.begin(work) and work.commits is not None:
+        attempts.fail(work.commits, LOST, is_loss=True)
 
 
 def opaque_source(placed: PlacedTopology) -> str:

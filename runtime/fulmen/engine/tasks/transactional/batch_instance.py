@@ -10,7 +10,7 @@ from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import BatchBolt, TransactionAttempt
 from fulmen.engine.emitting.emit_buffer import Buffer
-from fulmen.engine.tasks.transactional.transactional_task import BatchCollector
+from fulmen.engine.tasks.transactional.batch_collector import BatchCollector
 
 
 class BatchInstance:

@@ -25,7 +25,7 @@ from fulmen.api.transactional_spouts import (
     TransactionalSource,
 )
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
@@ -33,14 +33,12 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.tasks.author.errors import ComponentFailed
+from fulmen.engine.tasks.attempts import Attempts
 from fulmen.engine.tasks.author.forks import end_child
-from fulmen.engine.tasks.transactional.transactional_task import (
-    BatchCollector,
-    TransactionalTask,
-    part_of,
-    wrong_part,
-)
+from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.task_part import Journaled
+from fulmen.engine.tasks.transactional.batch_collector import BatchCollector
+from fulmen.engine.tasks.transactional.spout_parts import part_of, wrong_part
 from fulmen.errors import PASSED_ON, GroupingError, text_of
 from fulmen.topology.code.loading import create
 
@@ -56,10 +54,11 @@ def _emit_of(partition: int) -> str:
     return f"emit of partition {partition}"
 
 
-class EmitterTask(TransactionalTask):
+class EmitterTask(Task):
     """One task of a transactional spout."""
 
     instance: TransactionalSource
+    attempts: Attempts
     opening, closing = "get_emitter", "close"
 
     @override
@@ -68,17 +67,21 @@ class EmitterTask(TransactionalTask):
         return self.collector
 
     @override
-    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+    def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
         self.ends = KeyedState.restore(journals, name=journals_of.PARTITIONS)
+        what = "the metadata of its partitions"
+        self.add(Journaled(lambda: self.ends, self.guarded, what))
 
     @override
     def begin(self, journals: Journals) -> None:
+        self.attempts = Attempts(self.component, self.task, self.errors)
         self.make_collector()
         self._cleaned = 0
         spec, code_folder = self.placed.component(self.component), self.placed.code_folder
         self.instance = self.guarded("making the instance", lambda: create(spec, code_folder))
-        self.state = KeyedState.restore(journals)
-        self.context = replace(self.context, state=self.state)
+        state = KeyedState.restore(journals)
+        self.add(Journaled(lambda: state, self.guarded, "its state"))
+        self.context = replace(self.context, state=state)
         self.exhausted = False
         self.open(self._make_emitter)
 
@@ -89,19 +92,6 @@ class EmitterTask(TransactionalTask):
             raise wrong_part(self.emitter, wanted)
 
     @override
-    def updates(self, number: int) -> dict[str, Update]:
-        ends = self.guarded(
-            "pickling the metadata of its partitions", lambda: self.ends.updates(number)
-        )
-        state = self.guarded("pickling its state", lambda: self.state.updates(number))
-        return super().updates(number) | ends | state
-
-    @override
-    def record(self, number: int) -> Mapping[str, Update]:
-        """Nothing: the spout is what it was made."""
-        return {}
-
-    @override
     def end(self) -> None:
         refuse_unrun(self.emitter.close())
 
@@ -109,7 +99,7 @@ class EmitterTask(TransactionalTask):
         """Emit what is to be processed. Yields after each part how many tuples it had."""
         self._clean_up(work.committed)
         for opened in work.processes:
-            if opened.attempt in self.failed_attempts:
+            if opened.attempt in self.attempts.failed:
                 continue
             self.was_called = True
             for what, call in self._parts(opened, self._metadata(opened)):
@@ -120,8 +110,10 @@ class EmitterTask(TransactionalTask):
             if ask := getattr(self.emitter, "is_exhausted", None):  # it has partitions
                 self.exhausted = bool(self.guarded("is_exhausted", ask))
 
-    def describe(self, summary: Summary) -> None:
-        """Say whether it is at its end; one that never is does not say that it will be."""
+    @override
+    def tell(self, summary: Summary) -> None:
+        super().tell(summary)
+        # one that is never at its end does not say that it will be
         summary.exhausted[self.task] = self.exhausted or None
 
     def _metadata(self, opened: Opened) -> Any:
@@ -133,7 +125,7 @@ class EmitterTask(TransactionalTask):
         except PASSED_ON:
             raise
         except BaseException as e:  # an author's class
-            crash = self.attempt_raised(opened.attempt, e, "reading the metadata")
+            crash = self.attempts.raised(opened.attempt, e, "reading the metadata")
             if crash is not None:
                 raise crash from e
             return _NO_PART
@@ -230,17 +222,11 @@ class EmitterTask(TransactionalTask):
             until = min(until, old[-1] if old else 0)
         if not hasattr(self.emitter, "cleanup_before"):
             return
-        try:
-            refuse_unrun(self.emitter.cleanup_before(until))
-        except PASSED_ON:
-            raise
-        except BaseException as e:  # it is told of the next one as well
-            fatal = self.placed.topology.spec.on_error == "crash"
-            report = self.report(e, fatal=fatal, what="cleanup_before")
-            if fatal:
-                raise ComponentFailed(report) from e
-        finally:
-            end_child()
+        self.errors.called(
+            "cleanup_before",
+            lambda: self.emitter.cleanup_before(until),
+            lambda e: self.errors.report_or_crash(e, "cleanup_before"),  # it is told of the next
+        )
 
     def _emit_part(
         self, opened: Opened, what: str, call: Callable[[], None], outbox: Outbox
@@ -257,9 +243,10 @@ class EmitterTask(TransactionalTask):
         except BaseException as e:
             CALLS.end(calling)
             if opened.is_dropped and not isinstance(e, ServiceUnavailable):
-                self._leave_out(e, what)
+                # a part of a transaction that is given up can't even be passed over: it has none
+                self.errors.report_or_crash(e, what)
                 return 0
-            crash = self.attempt_raised(attempt, e, what)
+            crash = self.attempts.raised(attempt, e, what)
             if crash is not None:
                 raise crash from e
             return None
@@ -271,28 +258,21 @@ class EmitterTask(TransactionalTask):
         self.collector.release()
         return emitted
 
-    def _leave_out(self, error: BaseException, what: str) -> None:
-        """A part of a transaction that is given up can't even be passed over: it has none in it."""
-        fatal = self.placed.topology.spec.on_error == "crash"
-        report = self.report(error, fatal=fatal, what=what)
-        if fatal:
-            raise ComponentFailed(report) from error
-
     def _send(self, attempt: TransactionAttempt, outbox: Outbox) -> int:
         emitted = 0
         for buffer in self.collector.runs:
             for i in reversed(buffer.wrong()):
-                self.report_emit(not_a_list(self.who, buffer.rows()[i]))
-                self.fail_attempt(attempt, "an emit that is no list")
+                self.errors.report_or_crash(not_a_list(self.who, buffer.rows()[i]), "emit")
+                self.attempts.fail(attempt, "an emit that is no list")
                 buffer.remove(i)
-            self.without_strays(buffer, list(buffer.origins))
+            self.attempts.without_strays(buffer, list(buffer.origins), self.who)
             if not len(buffer):
                 continue
             try:
                 outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
             except GroupingError as e:
-                self.report_emit(e, fatal=e.emission is None)
-                self.fail_attempt(attempt, str(e))
+                self.errors.report_or_crash(e, "emit", fatal=e.emission is None)
+                self.attempts.fail(attempt, str(e))
                 return emitted
             emitted += len(buffer)
             if self.ordered:

@@ -25,9 +25,9 @@ from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.messages.sink_rows import LONGEST_REASON
 from fulmen.engine.state.messages.unwritten_rows import Unwritten
 from fulmen.engine.state.values.unreadable import why_not
+from fulmen.engine.tasks.attempts import LOST, Attempts, attempts_of
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
-from fulmen.engine.tasks.transactional.batch_bolt_task import LOST
-from fulmen.engine.tasks.transactional.transactional_task import AttemptTask, attempts_of
+from fulmen.engine.tasks.parts.early_results import Written
 from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.errors import repr_of
 from fulmen.topology.code.sinks import without_attempt
@@ -36,13 +36,16 @@ Refused = Sequence[tuple[Any, str]]
 """Rows that were refused, and why."""
 
 
-class TransactionalSinkTask(AttemptTask, SinkTask):
+class TransactionalSinkTask(SinkTask):
     """A task of a Sink among batch bolts."""
 
     ends: ClassVar[Sequence[str]] = (END_STREAM, FINISH_STREAM)
+    ends_attempts = True
+    attempts: Attempts
 
     @override
     def begin(self, journals: Journals) -> None:
+        self.attempts = Attempts(self.component, self.task, self.errors)
         self._waiting: dict[TransactionAttempt, list[Chunk]] = {}
         self._work = TransactionWork()
         self._attempt: TransactionAttempt | None = None  # that whose rows are held
@@ -57,9 +60,9 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
 
     @override
     def begin_batch(self, header: Header) -> None:
-        unwritten = self._unwritten
+        unwritten = self.committed.unwritten
         if unwritten is not None and not _is_committed(unwritten, header.transactions):
-            self._unwritten = None
+            self.committed.unwritten = None
             self.was_called = True
         super().begin_batch(header)
 
@@ -92,17 +95,17 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
 
     def _hold_of(self, attempt: TransactionAttempt, chunk: Chunk) -> None:
         if attempt.txid <= self._work.committed:  # what another sink has refused since
-            self._held.append(chunk)
+            self.held.append(chunk)
         elif self._is_here(attempt):
             self._waiting.setdefault(attempt, []).append(chunk)
 
     def _is_here(self, attempt: TransactionAttempt) -> bool:
         """Whether all of an attempt is here, and it has not failed yet."""
-        if attempt in self.failed_attempts:
+        if attempt in self.attempts.failed:
             return False
         if attempt in self._waiting or attempt in self._processed:
             return True
-        self.fail_attempt(attempt, LOST, is_loss=True)
+        self.attempts.fail(attempt, LOST, is_loss=True)
         return False
 
     @override
@@ -118,7 +121,7 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
             del self._waiting[attempt]
         if finishes and rows:
             self._attempt = attempt
-            self._held += rows
+            self.held += rows
 
     # This batch
 
@@ -129,12 +132,10 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
         return replace(super().unwritten_of(rows, items), transaction=transaction)
 
     @override
-    def _write(
-        self, chunks: Sequence[Chunk], deletes: int = 0
-    ) -> list[tuple[Chunk, dict[int, str]]]:
-        if self._attempt is not None and self._attempt in self.failed_attempts:
+    def write(self, chunks: Sequence[Chunk], deletes: int) -> Written:
+        if self._attempt is not None and self._attempt in self.attempts.failed:
             return []
-        written = super()._write(chunks, deletes)
+        written = super().write(chunks, deletes)
         refused = [
             (_shown(chunk, i), reason)
             for chunk, failed in written
@@ -147,9 +148,8 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
     def _tell_refused(self, refused: Refused) -> None:
         """Have rows that can't be written emitted once their transaction is committed."""
         if self.routes[ERRORS_STREAM].subscriptions:
-            unwritten = self._unwritten or self.unwritten_of(Rows((), ()), ())
-            self._unwritten = replace(unwritten, refused=refused)
-            self._packed = self._unwritten.pack()
+            unwritten = self.committed.unwritten or self.unwritten_of(Rows((), ()), ())
+            self.committed.keep(replace(unwritten, refused=refused))
             return
         row, reason = refused[0]
         text = (
@@ -158,7 +158,7 @@ class TransactionalSinkTask(AttemptTask, SinkTask):
         )
         self.report(text, what="encode")
         if self._attempt is not None:
-            self.fail_attempt(self._attempt, text)
+            self.attempts.fail(self._attempt, text)
 
 
 def _is_committed(unwritten: Unwritten, work: TransactionWork) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from typing_extensions import override
@@ -31,64 +31,66 @@ from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.figures.statistics import DROPPED
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.state.messages import dropped_tuples
-from fulmen.engine.tasks.bolts.result_task import ResultTask
+from fulmen.engine.tasks.parts.message_trees import DroppedTuples
+from fulmen.engine.tasks.parts.results import Results
+from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 
+WINDOW_STREAM = "__window"
+"""Stands for a window in dead letters."""
 CALLBACKS = {DRAIN_STREAM: DRAIN, END_STREAM: END, TIMER_STREAM: TIMER}
 """The author's methods that are called in place of `execute`, by the stream that stands for it."""
 _NAMES = {**CALLBACKS, TICK_STREAM: TICK}
 
 
-class NamedCalls(ResultTask):
-    """What a task of a bolt does besides executing tuples.
+class NamedCalls(TaskPart, WindowCalls):
+    """What a task of a bolt is called for besides tuples.
 
     Attributes:
+        dropped: The calls that were left out, since they kill workers.
         letters: What was left out since it was sent to the dead letters last.
     """
 
-    @override
-    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
-        super().restore_engine(engine, journals)
+    def __init__(self, task: Task, results: Results | None, journals: Journals) -> None:
+        self._task, self._results = task, results
+        self.dropped = task.add(DroppedTuples(task, journals))
         self.letters: list[list[Any]] = []
         self._header: Header | None = None
         self._made: set[str] = set()
 
-    @override
-    def begin(self, journals: Journals) -> None:
-        self.context.timers.window_calls = _NotedWindows(self)
-        super().begin(journals)
-
-    @override
     def begin_batch(self, header: Header) -> None:
+        """A batch begins."""
         self._header, self._made = header, set()
-        super().begin_batch(header)
-        if self._was_told:
-            self._made.add(COMMITTED)
 
     @property
-    @override
     def hears_commits(self) -> bool:
-        return self._why_not(COMMITTED) is None and super().hears_commits
+        """Whether `committed` is not left out."""
+        return self._why_not(COMMITTED) is None
+
+    def note_committed(self) -> None:
+        """`committed` was called."""
+        self._made.add(COMMITTED)
 
     @override
     def tell(self, summary: Summary) -> None:
-        super().tell(summary)
         if self._is_one_by_one:
-            summary.own_calls[self.task] = sorted(self._made)
+            summary.own_calls[self._task.task] = sorted(self._made)
 
     def _why_not(self, name: str) -> str | None:
         """Why a call is left out; None: it is not."""
-        without = self._header.without.get(self.task) if self._header else None
+        without = self._header.without.get(self._task.task) if self._header else None
         return without.get(name) if without else None
 
     @property
     def _is_one_by_one(self) -> bool:
-        return self._header is not None and self.task in self._header.one_by_one
+        return self._header is not None and self._task.task in self._header.one_by_one
 
     def name_of(self, chunk: Chunk) -> str:
         """Under which name the call for a chunk is noted."""
+        if self._task.all_calls is not None:
+            return self._task.all_calls
         if chunk.component != TICK_COMPONENT:
             return "execute"
         name = _NAMES.get(chunk.stream, "execute")
@@ -119,18 +121,18 @@ class NamedCalls(ResultTask):
                     yield one
             self.send_letters(outbox)
 
-    def begins_window(self, key: Hashable, end: int | None) -> bool:
-        """A window is to be called. Returns whether it is."""
+    @override
+    def begin(self, key: Hashable, end: int | None) -> bool:
         name = WINDOW
         if self._is_one_by_one:
             name = name_of(WINDOW, key, end or "")
             if self._leaves_out(name, WINDOW_STREAM, [key, end]):
                 return False
-        self._calling = CALLS.begin(self.task, name)
+        self._calling = CALLS.begin(self._task.task, name)
         return True
 
-    def window_ended(self) -> None:
-        """The call has ended."""
+    @override
+    def end(self) -> None:
         CALLS.end(self._calling)
 
     def _leaves_out(self, name: str, stream: str, values: list[Any]) -> bool:
@@ -138,12 +140,11 @@ class NamedCalls(ResultTask):
         reason = self._why_not(name)
         if reason is None:
             return False
-        self.was_called = True
-        dropped_tuples.note(self.dropped, stream, values, None, reason, "", self.now())
-        kept = self.dropped[max(self.dropped)]["values"]
+        self._task.was_called = True
+        kept = self.dropped.note(stream, values, None, reason, "")["values"]
         key, at = kept
         which = f"key {key!r}" if at is None else f"key {key!r}, at {at}"
-        self.report(f"left out for {which}: {reason}")
+        self._task.report(f"left out for {which}: {reason}")
         self.letters.append([stream, kept, None, 1, reason])
         return True
 
@@ -152,28 +153,12 @@ class NamedCalls(ResultTask):
         letters, self.letters = self.letters, []
         if not letters:
             return
-        outbox.counts[self.component, DROPPED, ""] += len(letters)
-        routes = self.routes.get(DEAD_LETTERS)
+        task = self._task
+        outbox.counts[task.component, DROPPED, ""] += len(letters)
+        routes = task.routes.get(DEAD_LETTERS)
         if routes is None or not routes.subscriptions:
             return
-        if self._keeps:
-            self.send_results(DEAD_LETTERS, EmittedRows(letters), outbox)
+        if self._results is not None and self._results.is_on:
+            self._results.send_rows(DEAD_LETTERS, EmittedRows(letters), outbox)
         else:
-            outbox.send(self.task, routes, EmittedRows(letters), None)
-
-
-WINDOW_STREAM = "__window"
-"""Stands for a window in dead letters."""
-
-
-class _NotedWindows(WindowCalls):
-    def __init__(self, task: NamedCalls) -> None:
-        self._task = task
-
-    @override
-    def begin(self, key: Hashable, end: int | None) -> bool:
-        return self._task.begins_window(key, end)
-
-    @override
-    def end(self) -> None:
-        self._task.window_ended()
+            outbox.send(task.task, routes, EmittedRows(letters), None)

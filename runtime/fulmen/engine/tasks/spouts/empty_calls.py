@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fulmen.engine.tasks.turn_time import TurnTime
+from fulmen.engine.tasks.spouts.turn_time import TurnTime
 
 MOST_CALLS = 1_000
 """In a row. A source that has nothing costs some tenths of a millisecond a batch by them."""

@@ -9,10 +9,8 @@ from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
 from fulmen.api.components import Spout, overrides
-from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.api.returned import answer_of, refuse_unrun
-from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.acking.root_ids import without_traced
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
@@ -20,49 +18,37 @@ from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.protocol.figures.statistics import DROPPED
-from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.header import Header, Poison
-from fulmen.engine.protocol.summary import Resting, Summary
-from fulmen.engine.state import journals as journals_of
-from fulmen.engine.state.messages import dropped_tuples
-from fulmen.engine.state.messages.failed_messages import MOST_RESTING, FailedMessages
-from fulmen.engine.state.messages.message_ids import MessageIds
-from fulmen.engine.state.messages.pending_messages import PendingMessages
-from fulmen.engine.state.pickling import noting
-from fulmen.engine.tasks.author.errors import ComponentFailed
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.state.messages.failed_messages import MOST_RESTING
 from fulmen.engine.tasks.author.forks import FORKED, end_child
-from fulmen.engine.tasks.empty_calls import EmptyCalls
-from fulmen.engine.tasks.root_task import RootTask
-from fulmen.engine.tasks.traced_roots import Came, TracedMessages
-from fulmen.engine.tasks.turn_time import TurnTime
-from fulmen.engine.time.event_times import WHOLE_TASK
-from fulmen.engine.tuples.chunk import Ids
+from fulmen.engine.tasks.parts.spout_messages import SpoutMessages
+from fulmen.engine.tasks.spouts.empty_calls import EmptyCalls
+from fulmen.engine.tasks.spouts.turn_time import TurnTime
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import PASSED_ON
 from fulmen.topology.code.callbacks import takes_reason
 
 SLICE_BYTES = 4 << 20
 """So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
-CRASH_REASON = "crashed worker"
 _CHECK_SECONDS = 0.005
 
 
-class SpoutTask(RootTask):
+class SpoutTask(Task):
     """One task of a spout.
 
     Attributes:
-        pending: Messages whose trees have not ended, or whose end the spout was not told yet.
-        failed_messages: Those that have failed. With `backoff` the spout hears of it after a pause.
+        messages: What it has emitted. With `backoff` the spout hears of failures after a pause.
         exhausted: Whether the spout says that there will never be another tuple; None: it does not
             say, and will not.
-        unread: This task -> what its spout says of `unread_parts`; empty: it was not asked, or its
-            parts have no end.
+        unread: What its spout says of `unread_parts`; empty: it was not asked, or its parts have no
+            end.
         to_read: The same of parts without an end.
     """
 
     instance: Spout
-    ids: MessageIds
+    messages: SpoutMessages
     opening, closing = "open", "close"
 
     @override
@@ -73,17 +59,9 @@ class SpoutTask(RootTask):
         return self.arrow if isinstance(self.instance, ArrowSpout) else self.collector
 
     @override
-    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
-        super().restore_engine(engine, journals)
-        self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
-        self.sequence = engine.get("sequence", 0)
-        self.restore_origin(engine)
-        self.ids = MessageIds()
-        self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
-        self.failed_messages = FailedMessages.restore(journals, self.ids)
-        self.ids.restored(self.pending.msg_ids(), self.failed_messages.msg_ids())
-        self._traced = TracedMessages()
-        self._clock = 0.0
+    def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        self.messages = self.add(SpoutMessages(self, engine, journals))
+        self.ids = self.messages.ids
         self._has_raised = False
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self._empty = EmptyCalls()
@@ -96,43 +74,27 @@ class SpoutTask(RootTask):
 
     @override
     def before_open(self) -> None:
-        self.ids.settle()
+        self.messages.ids.settle()
         if not isinstance(self.instance, ArrowSpout) and not self.placed.acking:
             self.collector.acks_at_once = lambda msg_id: self.guarded(
                 "ack", lambda: self.instance.ack(msg_id)
             )
 
-    @property
-    def _hears_acks(self) -> bool:
-        return overrides(self.instance, "ack") or overrides(self.instance, "ack_batch")
-
-    @override
-    def engine_state(self) -> dict[str, Any]:
-        return {**super().engine_state(), "sequence": self.sequence, "origin": self.origin}
-
-    @override
-    def pending_numbers(self) -> Iterator[int]:
-        return self.pending.numbers()
-
-    @override
-    def updates(self, number: int) -> dict[str, Update]:
-        if len(self.ids) > self.pending.count + self.failed_messages.resting + len(
-            self.failed_messages.tried
-        ):
-            self.ids.keep_only(self.failed_messages.msg_ids())
-        found = super().updates(number)
-        with noting(self.classes.shapes):  # the next commit has them
-            pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
-        if pending is not None:
-            found[journals_of.PENDING] = pending
-        return found | self.guarded(
-            "pickling its message ids", lambda: self.failed_messages.updates(number)
-        )
-
     @override
     def begin_batch(self, header: Header) -> None:
-        self._clock = header.clock
+        self.messages.clock = header.clock
         super().begin_batch(header)
+
+    @override
+    def tell(self, summary: Summary) -> None:
+        super().tell(summary)
+        summary.exhausted[self.task] = self.exhausted
+        summary.unread.update(self.unread)
+        summary.to_read.update(self.to_read)
+        summary.did_something |= self._empty.did_something
+        summary.has_raised |= self._has_raised
+        self._has_raised = False
+        summary.has_more |= not self._is_dry
 
     # How trees ended
 
@@ -160,48 +122,36 @@ class SpoutTask(RootTask):
             deliveries, later = deliveries.split(at_most)
         self.was_called = True
         self.collector.open()
-        reasons = dict(deliveries.failed)
-        msg_ids, ended = self.pending.end(deliveries.acked, sorted(reasons))
-        failed = [(sequence, msg_id, reasons[sequence]) for sequence, msg_id in ended]
-        rests = bool(self.instance.backoff)
-        if rests:  # now: as a rule none is left that was tried, and no acked one is looked for
-            self.failed_messages.add_all(failed, self._clock, rests=True)
-        if msg_ids:
-            self._ack(msg_ids)
-        self.ids.ended([msg_id for _, msg_id in ended], is_failed=True)
+        messages, rests = self.messages, bool(self.instance.backoff)
+        acked, failed = messages.ended(deliveries, rests=rests)
+        if acked:
+            self.tell_acked(acked)
+            messages.ids.ended(acked)
+        messages.ids.ended([msg_id for _, msg_id, _ in failed], is_failed=True)
         for one in () if rests else failed:
-            self.failed_messages.add_all([one], self._clock, rests=False)
-            self._tell_failed(list(self.failed_messages.take(0.0, len(failed))))
+            messages.failed.add_all([one], messages.clock, rests=False)
+            self._tell_failed(list(messages.failed.take(0.0, len(failed))))
         self.flush(outbox, poison)
         return later
 
-    def _ack(self, msg_ids: list[Any]) -> None:
-        self.failed_messages.acked(msg_ids)
-        self.tell_acked(msg_ids)
-        self.ids.ended(msg_ids)
-
     def tell_acked(self, msg_ids: list[Any]) -> None:
         """Call the spout's `ack` for each."""
-        if not self._hears_acks:
+        if not (overrides(self.instance, "ack") or overrides(self.instance, "ack_batch")):
             return
         if isinstance(self.instance, ArrowSpout):
             spout = self.instance
             self.guarded("ack_batch", lambda: spout.ack_batch(msg_ids))
             return
         ack = self.instance.ack
-        calling = CALLS.begin(self.task, "ack")
-        try:
+
+        def tell() -> None:
             for msg_id in msg_ids:
                 if (returned := ack(msg_id)) is not None:
                     refuse_unrun(returned)
                 if FORKED:
                     end_child()
-        except PASSED_ON:
-            raise
-        except BaseException as e:  # author's code
-            end_child()
-            raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
-        CALLS.end(calling)
+
+        self.guarded("ack", tell)
 
     def tell_due(self, permit: int, outbox: Outbox, poison: Poison | None = None) -> int:
         """Call fail for messages whose pause is over. New messages go first.
@@ -214,11 +164,12 @@ class SpoutTask(RootTask):
         Returns:
             How many tuples it may emit now: with too many of these, no new ones.
         """
-        is_full = self.failed_messages.resting >= MOST_RESTING
-        most = min(permit, max(1, int(self._emitted * self.failed_messages.share)))
+        failed = self.messages.failed
+        is_full = failed.resting >= MOST_RESTING
+        most = min(permit, max(1, int(self._emitted * failed.share)))
         if self._is_dry:
             most = permit
-        due = list(self.failed_messages.take(self._clock, most))
+        due = list(failed.take(self.messages.clock, most))
         if due:
             self.was_called = True
             self.collector.open()
@@ -281,7 +232,7 @@ class SpoutTask(RootTask):
         while more and total < permit and most_bytes > 0:
             room = permit - total
             if limit is not None:
-                room = min(room, limit - self.pending.count)
+                room = min(room, limit - self.messages.pending.count)
             if room <= 0:
                 break
             self.collector.open()
@@ -312,22 +263,7 @@ class SpoutTask(RootTask):
         else:
             self.to_read[self.task] = parts or ()
 
-    def describe(self, summary: Summary) -> None:
-        """Say what is left of this task's messages."""
-        summary.exhausted[self.task] = self.exhausted
-        summary.unread.update(self.unread)
-        summary.to_read.update(self.to_read)
-        summary.did_something |= self._empty.did_something
-        summary.has_raised |= self._has_raised
-        self._has_raised = False
-        summary.has_more |= not self._is_dry
-        summary.spout_pending[self.task] = self.pending.count
-        if self.failed_messages.resting:
-            summary.resting[self.task] = Resting(*self.failed_messages.described())
-
-    def _calls(  # noqa: C901 (one loop, called for each tuple)
-        self, room: int, most_bytes: int, turn: TurnTime
-    ) -> tuple[int, bool, int]:
+    def _calls(self, room: int, most_bytes: int, turn: TurnTime) -> tuple[int, bool, int]:
         """Call next_tuple for `room` tuples: (tuples emitted, whether to go on, their bytes).
 
         The clock is read every few milliseconds, not after each tuple, and so are sizes.
@@ -351,12 +287,9 @@ class SpoutTask(RootTask):
                     emitted = now
             except PASSED_ON:
                 raise
-            except BaseException as e:  # author's code
+            except BaseException as e:  # noqa: BLE001 (author's code)
                 end_child()
-                fatal = self.placed.topology.spec.on_error == "crash"
-                report = self.report(e, fatal=fatal, what="next_tuple")
-                if fatal:
-                    raise ComponentFailed(report) from e
+                self.errors.report_or_crash(e, "next_tuple")
                 self._is_dry = True
                 self._has_raised = not isinstance(e, StopIteration)
                 return count(), False, measure()
@@ -409,72 +342,15 @@ class SpoutTask(RootTask):
                 rows = buffer.emitted_rows()
                 some = Emits(buffer.routes.stream, rows, buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
-                    some = self.refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
+                    error = not_a_list(self.who, buffer.rows()[i])
+                    some = self.messages.refuse(error, i, some, outbox)
                 emits.append(some)
         for some in emits:
-            self.send_roots(self.divert(some, outbox), outbox, poison)
+            left = self.messages.divert(some, outbox)
+            if poison is None:
+                self.messages.send(left, outbox)
+            else:
+                self.messages.drop(left, poison, outbox)
             if self.ordered:
                 outbox.pack_all()
         self.collector.release()
-
-    @override
-    def send_roots(self, emits: Emits, outbox: Outbox, poison: Poison | None = None) -> None:
-        if poison is None:
-            super().send_roots(emits, outbox)
-        elif len(emits.rows):
-            ids, roots, _, _ = self.roots(emits)
-            self._drop(emits, roots, poison, outbox)
-            self.remember(ids)
-
-    @override
-    def parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:
-        """The part of the source that each emit is of, as the spout says; None: it does not."""
-        if msg_ids is None or not overrides(self.instance, "part_of"):
-            return None
-        part_of = self.instance.part_of
-        return self.guarded(
-            "part_of",
-            lambda: [WHOLE_TASK if i is None else str(part_of(i)) for i in msg_ids],
-        )
-
-    @override
-    def came_with(self, ids: Sequence[Any]) -> Mapping[int, Came]:
-        given: Mapping[int, str] = {}
-        if overrides(self.instance, "traceparents"):
-            given = self.guarded("traceparents", lambda: dict(self.instance.traceparents(ids)))
-        return dict(self._traced.came_with(ids, self.failed_messages, given))
-
-    @override
-    def begin_traces(
-        self, notes: TraceNotes, ids: Sequence[Any], roots: Ids, stream: str, born: float
-    ) -> None:
-        known = len(notes.begun)
-        super().begin_traces(notes, ids, roots, stream, born)
-        sampling = self.placed.sampling
-        assert sampling is not None
-        first = without_traced(int(roots[0]))
-        for begun in notes.begun[known:]:
-            msg_id = ids[without_traced(begun.root) - first]
-            self._traced.add(msg_id, sampling.context_of(begun.root, begun.parent))
-
-    @override
-    def remember(self, ids: Sequence[Any]) -> None:
-        self.guarded("emit", lambda: self.ids.add(self.sequence, ids, self.author.state))
-        self.pending.add(self.sequence, ids)
-        self.sequence += len(ids)
-
-    def _drop(self, emits: Emits, roots: Ids, poison: Poison, outbox: Outbox) -> None:
-        """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
-        ids = emits.msg_ids or [None] * len(emits.rows)
-        letters, reason = [], f"{CRASH_REASON}: {poison.cause}".rstrip(": ")
-        for i, msg_id in enumerate(ids):
-            values = emits.rows.row(i)
-            dropped_tuples.note(self.dropped, emits.stream, values, msg_id, *poison, self.now())
-            kept = self.dropped[max(self.dropped)]
-            letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
-        self.report(dropped_tuples.message(letters[0][1], poison.cause))
-        if len(roots):
-            self.fail_at_once(roots, CRASH_REASON, outbox)
-        outbox.counts[self.component, DROPPED, ""] += len(letters)
-        if self.routes[DEAD_LETTERS].subscriptions:
-            outbox.send(self.task, self.routes[DEAD_LETTERS], EmittedRows(letters), None)

@@ -1,13 +1,12 @@
-"""A task at which trees begin: what it emits as messages of its own, and what ends them too early.
+"""What a task emits as messages of its own: trees begin at it, and some end too early.
 
-Spout tasks begin trees, and so do bolt tasks whose results are kept.
+Spouts have messages, and so have bolts whose results are kept.
 """
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.declarer import DEAD_LETTERS
-from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
@@ -27,8 +26,9 @@ from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.state.messages.failed_messages import FailedMessages
-from fulmen.engine.tasks.task_base import TaskBase
-from fulmen.engine.tasks.traced_roots import Came, marked, note_begun
+from fulmen.engine.tasks.parts.traced_roots import Came, marked, note_begun
+from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.task_part import Journaled, TaskPart
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError
@@ -36,31 +36,49 @@ from fulmen.errors import FulmenError, GroupingError
 WAS_GONE = "its component was not in the topology"
 
 
-class RootTask(TaskBase):
-    """A task that emits messages.
+class DroppedTuples(Journaled):
+    """What was dropped because it kills workers.
+
+    Attributes:
+        entries: By number.
+    """
+
+    def __init__(self, task: Task, journals: Journals) -> None:
+        self.entries = KeyedState.restore(journals, name=journals_of.DROPPED)
+        super().__init__(lambda: self.entries, task.guarded, "what was dropped")
+        self._task = task
+
+    def note(
+        self, stream: str, values: Sequence[Any], msg_id: Any, cause: str, traceback: str
+    ) -> Mapping[str, Any]:
+        """Keep one. Returns what is kept of it."""
+        now = self._task.now()
+        dropped_tuples.note(self.entries, stream, values, msg_id, cause, traceback, now)
+        kept: Mapping[str, Any] = self.entries[max(self.entries)]
+        return kept
+
+
+class MessageTrees(TaskPart):
+    """The messages of a task.
 
     Attributes:
         origin: The number of the task in root ids.
         sequence: The sequence number of its next message.
-        failed_messages: Those that have failed.
-        dropped: What was dropped because it kills workers, by number.
+        failed: Those that have failed.
     """
 
-    now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
-    origin: int
-    sequence: int
-    failed_messages: FailedMessages
-    _origin_before: int | None = None  # that its pending messages have; None: the one of now
+    failed: FailedMessages
     _came: Mapping[int, Came] = MappingProxyType({})
 
-    @override
-    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
-        self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
+    def __init__(self, task: Task, origin: int, engine: Mapping[str, Any]) -> None:
+        """Take over what the checkpoint says. A component that comes back has another origin."""
+        self.task, self.placed = task, task.placed
+        self.origin, self.sequence = origin, engine.get("sequence", 0)
+        self._is_orphaned = engine.get("origin", origin) != origin
 
     @override
-    def updates(self, number: int) -> dict[str, Update]:
-        found = super().updates(number)
-        return found | self.dropped.updates(number) if self.dropped else found
+    def engine_state(self) -> Mapping[str, Any]:
+        return {"sequence": self.sequence, "origin": self.origin}
 
     @abstractmethod
     def remember(self, ids: Sequence[Any]) -> None:
@@ -70,21 +88,16 @@ class RootTask(TaskBase):
     def pending_numbers(self) -> Iterator[int]:
         """The sequence numbers of messages that are pending."""
 
-    def restore_origin(self, engine: Mapping[str, Any]) -> None:
-        """Take over what the checkpoint says. A component that comes back has another origin."""
-        before = engine.get("origin", self.origin)
-        self._origin_before = before if before != self.origin else None
-
     def with_orphans(self, deliveries: Deliveries | None) -> Deliveries | None:
         """With messages that were pending when the component left the topology: they fail."""
-        if self._origin_before is None:
+        if not self._is_orphaned:
             return deliveries
-        self._origin_before = None
+        self._is_orphaned = False
         failed = tuple((number, WAS_GONE) for number in self.pending_numbers())
         orphans = replace(NOTHING_ENDED, failed=failed)
         return orphans if deliveries is None else orphans.plus(deliveries)
 
-    def parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:  # noqa: ARG002 (for spouts)
+    def parts_of(self, msg_ids: Sequence[Any] | None) -> list[str] | None:  # noqa: ARG002 (for spouts)
         """The part of the source that each emit is of; None: it is not known."""
         return None
 
@@ -92,13 +105,13 @@ class RootTask(TaskBase):
         """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
         if emits.stream == DEAD_LETTERS or emits.msg_ids is None:
             return emits
-        limit = self.placed.topology.spec.max_replays
+        limit, component = self.placed.topology.spec.max_replays, self.task.component
         dead: dict[int, list[Any]] = {}
-        for i in self.failed_messages.among(emits.msg_ids):
+        for i in self.failed.among(emits.msg_ids):
             msg_id = emits.msg_ids[i]
-            found = self.failed_messages.tried[msg_id]
+            found = self.failed.tried[msg_id]
             if limit is None or found[0] < limit:
-                outbox.counts[self.component, REPLAYED, ""] += 1
+                outbox.counts[component, REPLAYED, ""] += 1
             else:
                 values = list(emits.rows.row(i))
                 if found[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
@@ -106,27 +119,28 @@ class RootTask(TaskBase):
                 dead[i] = [emits.stream, values, msg_id, *found]
         if not dead:
             return emits
-        outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)
+        outbox.counts[component, DEAD_LETTERED, ""] += len(dead)
         ids = [emits.msg_ids[i] for i in dead]
-        self.send_roots(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox)
+        self.send(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox)
         return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
 
-    def send_roots(self, emits: Emits, outbox: Outbox) -> None:
+    def send(self, emits: Emits, outbox: Outbox) -> None:
         """Send emits on one stream: those with a message id are the roots of trees."""
+        task = self.task
         while len(emits.rows):
             notes = outbox.traces
             ids, roots, parents, mask = self.roots(emits, notes)
-            routes = self.routes[emits.stream]
+            routes = task.routes[emits.stream]
             try:
-                parts = None if routes.times is None else self.parts(emits.msg_ids)
+                parts = None if routes.times is None else self.parts_of(emits.msg_ids)
                 xors = outbox.send(
-                    self.task, routes, emits.rows, parents, emits.chosen, parts=parts
+                    task.task, routes, emits.rows, parents, emits.chosen, parts=parts
                 )
             except GroupingError as e:
                 emits = self.refuse(e, e.emission, emits, outbox)
                 continue
             if len(roots):
-                born = self.now()
+                born = task.now()
                 outbox.messages.inits.append((roots, xors[mask], np.full(len(roots), born)))
                 if notes is not None:
                     self.begin_traces(notes, ids, roots, emits.stream, born)
@@ -151,7 +165,7 @@ class RootTask(TaskBase):
     ) -> None:
         """Note the trees that have begun and are traced."""
         known, sampling = len(notes.begun), self.placed.sampling
-        note_begun(notes, roots, (self.component, self.task, stream), born, self._came)
+        note_begun(notes, roots, (self.task.component, self.task.task, stream), born, self._came)
         new = notes.begun[known:]
         if sampling is not None:
             sampling.parents.add({b.root: b.parent for b in new if b.parent is not None})
@@ -183,12 +197,12 @@ class RootTask(TaskBase):
 
     def refuse(self, error: FulmenError, i: int | None, emits: Emits, outbox: Outbox) -> Emits:
         """Emit `i` can't be sent: report it, and fail its tree. Gives the others."""
-        self.report_emit(error, fatal=i is None)
+        self.task.errors.report_or_crash(error, "emit", fatal=i is None)
         if i is None:
             return emits
         msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
         if self.placed.acking and msg_id is not None:
-            outbox.failures.add(self.component, self.task, str(error))
+            outbox.failures.add(self.task.component, self.task.task, str(error))
             self.fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
             self.remember([msg_id])
         return emits.take([k for k in range(len(emits.rows)) if k != i])
@@ -196,5 +210,5 @@ class RootTask(TaskBase):
     def fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
         """Begin trees that fail in this batch."""
         ones = np.ones(len(roots), np.uint64)
-        outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
+        outbox.messages.inits.append((roots, ones, np.full(len(roots), self.task.now())))
         outbox.messages.fail(roots.tolist(), reason)

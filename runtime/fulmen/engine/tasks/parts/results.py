@@ -24,11 +24,12 @@ from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
+from fulmen.engine.protocol.summary import Resting, Summary
 from fulmen.engine.state.messages.kept_results import KeptResults, Result
 from fulmen.engine.state.messages.result_rows import ResultRows
 from fulmen.engine.state.pickling import noting
-from fulmen.engine.tasks.root_task import RootTask
+from fulmen.engine.tasks.parts.message_trees import MessageTrees
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import PASSED_ON
@@ -37,87 +38,67 @@ LEAST_AGAIN = 1000
 """So many are emitted again in a batch at least, though spouts are asked for fewer tuples."""
 
 
-class ResultTask(RootTask):
-    """A task of a bolt whose results may be messages of their own.
+class Results(MessageTrees):
+    """The results of a bolt task, as messages of its own.
 
     Attributes:
-        results: Those whose trees have not been acked. None: it keeps none.
+        kept: Those whose trees have not been acked.
+        is_on: Whether new ones are kept.
     """
 
-    results: KeptResults | None = None
-    sequence = 0
-    _keeps = False
+    def __init__(
+        self, task: Task, origin: int, engine: Mapping[str, Any], journals: Journals
+    ) -> None:
+        super().__init__(task, origin, engine)
+        self.kept = KeptResults.restore(journals)
+        self.failed = self.kept.failed
+        self.is_on = self.placed.acking and self.placed.keeps_results(task.component)
 
     @override
-    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
-        super().restore_engine(engine, journals)
-        origin = self.placed.origins.get(self.placed.plan.key_of(self.task))
-        if origin is None:
-            return
-        self.origin, self.sequence = origin, engine.get("sequence", 0)
-        self.restore_origin(engine)
-        self.results = KeptResults.restore(journals)
-        self.failed_messages = self.results.failed
-        self._keeps = self.placed.acking and self.placed.keeps_results(self.component)
-
-    @override
-    def engine_state(self) -> dict[str, Any]:
-        found = super().engine_state()
-        if not self.sequence:
-            return found
-        return {**found, "sequence": self.sequence, "origin": self.origin}
+    def engine_state(self) -> Mapping[str, Any]:
+        return super().engine_state() if self.sequence else {}  # it has never kept any
 
     @override
     def pending_numbers(self) -> Iterator[int]:
-        return self.results.pending_numbers() if self.results is not None else iter(())
+        return self.kept.pending_numbers()
 
     @override
-    def updates(self, number: int) -> dict[str, Update]:
-        found, results = super().updates(number), self.results
-        if results is None or not self.sequence:  # it has never kept any
-            return found
-        with noting(self.classes.shapes):  # the next commit has them
+    def updates(self, number: int) -> Mapping[str, Update]:
+        if not self.sequence:
+            return {}
+        with noting(self.task.classes.shapes):  # the next commit has them
             try:
-                return found | results.updates(number)
+                return self.kept.updates(number)
             except PASSED_ON:
                 raise
             except BaseException:  # noqa: BLE001 (an author's object may raise anything)
-                for what in results.let_go_of_unreadable():
+                for what in self.kept.let_go_of_unreadable():
                     text = f"a result can't be kept, and is gone if its tree fails: {what}"
-                    self.errors.append(
-                        ErrorReport(self.component, self.task, text, is_warning=True)
-                    )
-            again = results
-            return found | self.guarded("pickling its results", lambda: again.updates(number))
+                    self.task.errors.warn(text)
+            return self.task.guarded("pickling its results", lambda: self.kept.updates(number))
 
     @override
     def tell(self, summary: Summary) -> None:
-        super().tell(summary)
-        if self.results is not None and self.sequence:
-            summary.result_pending[self.task] = self.results.pending
-            if self.results.failed.resting:
-                summary.resting[self.task] = Resting(*self.results.failed.described())
+        if self.sequence:
+            summary.result_pending[self.task.task] = self.kept.pending
+            if self.failed.resting:
+                summary.resting[self.task.task] = Resting(*self.failed.described())
 
     # What is emitted
 
-    def keeps_results(self, stream: str, chunk: Chunk) -> bool:
+    def keeps(self, stream: str, chunk: Chunk) -> bool:
         """Whether what was emitted on a stream may have to be kept: no input stands for it.
 
         What comes of looking ahead need not be: it comes again when the next run does so.
         """
         return (
-            self._keeps
-            and not self.context.batch.looks_ahead
-            and (chunk.component == TICK_COMPONENT or self.emits_results)
-            and bool(self.routes[stream].subscriptions)
+            self.is_on
+            and not self.task.context.batch.looks_ahead
+            and (chunk.component == TICK_COMPONENT or self.task.emits_results)
+            and bool(self.task.routes[stream].subscriptions)
         )
 
-    @property
-    def emits_results(self) -> bool:
-        """Whether what its `execute` emits are results as well."""
-        return bool(getattr(self.instance, "emits_results", False))
-
-    def send_results(
+    def send_rows(
         self, stream: str, rows: EmittedRows, outbox: Outbox, chosen: Chosen | None = None
     ) -> None:
         """Send what was emitted on a stream, and keep it until its trees are acked."""
@@ -126,13 +107,13 @@ class ResultTask(RootTask):
         more: Iterable[Any] = repeat(schema)
         results: Sequence[Result]
         values = rows.rows
-        if self.routes[stream].direct:
+        if self.task.routes[stream].direct:
             more = [self._key_of(chosen.get(i)) for i in range(len(rows))]
         if isinstance(values, Columns) and isinstance(values.container, str) and not chosen:
             results = ResultRows(stream, values.columns, values.container, schema)
         else:
             results = list(zip(repeat(stream), values, more, strict=False))
-        self.send_roots(Emits(stream, rows, results, chosen), outbox)
+        self.send(Emits(stream, rows, results, chosen), outbox)
 
     def _key_of(self, tasks: Sequence[tuple[int, Sequence[int]]] | None) -> str:
         """The key of the task that a direct emit is for: task ids are other ones tomorrow."""
@@ -144,34 +125,34 @@ class ResultTask(RootTask):
 
     @override
     def remember(self, ids: Sequence[Any]) -> None:
-        if self.results is not None and ids:
-            self.results.emitted(self.sequence, ids)
+        if ids:
+            self.kept.emitted(self.sequence, ids)
             self.sequence += len(ids)
 
     # How their trees ended
 
-    def deliver(self, deliveries: Deliveries, clock: float) -> None:
-        """Take in how trees of results have ended."""
-        if self.results is not None:
-            self.results.deliver(deliveries.acked, deliveries.failed, clock)
+    def hear(self, deliveries: Mapping[int, Deliveries], header: Header, outbox: Outbox) -> None:
+        """Take in how trees of results have ended, and emit again those whose pause is over.
 
-    def emit_again(self, header: Header, outbox: Outbox) -> None:
-        """Emit results again whose pause is over, about as many as a spout may emit in a batch."""
-        results = self.results
-        if results is None or not results.failed.resting:
-            return
+        Args:
+            deliveries: How trees ended, by origins.
+            header: Of the batch; about as many come again as a spout may emit in it.
+            outbox: What takes the emits.
+        """
+        if (ended := self.with_orphans(deliveries.get(self.origin))) is not None:
+            self.kept.deliver(ended.acked, ended.failed, header.clock)
         permit = header.default_permit  # 0: a tuple is suspected, or a bolt can take no more
-        due = list(results.due(header.clock, max(permit, LEAST_AGAIN) if permit else 0))
+        due = list(self.kept.due(header.clock, max(permit, LEAST_AGAIN) if permit else 0))
         if not due:
             return
-        self.was_called = True
+        self.task.was_called = True
         for (stream, more), some in groupby(due, lambda one: _kind(one[1])):
             numbers, rows = zip(*((n, (values, key)) for n, (_, values, key) in some), strict=True)
             self._emit_again(stream, more, list(numbers), rows, outbox)
-            if self.ordered:
+            if self.task.ordered:
                 outbox.pack_all()
         if not self.placed.acking:  # it was turned off: nobody will tell how they end
-            results.acked([number for number, _ in due])
+            self.kept.acked([number for number, _ in due])
 
     def _emit_again(
         self,
@@ -183,7 +164,7 @@ class ResultTask(RootTask):
     ) -> None:
         """Emit results of one stream again, or send them to the dead letters."""
         values = [row for row, _ in rows]
-        routes = self.routes.get(stream)
+        routes = self.task.routes.get(stream)
         if routes is None or {len(row) for row in values} != {len(routes.fields)}:
             self._give_up(stream, numbers, values, outbox)
             return
@@ -192,7 +173,7 @@ class ResultTask(RootTask):
             tasks = self._tasks
             chosen = {i: routes.direct_to(tasks.get(key, -1)) for i, (_, key) in enumerate(rows)}
         emits = Emits(stream, _rows_of(values, schema), numbers, chosen)
-        self.send_roots(self.divert(emits, outbox), outbox)
+        self.send(self.divert(emits, outbox), outbox)
 
     @cached_property
     def _tasks(self) -> dict[str, int]:
@@ -210,13 +191,13 @@ class ResultTask(RootTask):
             f"{len(rows)} results of stream {stream!r} are among the dead letters: the class has no"
             " such stream any more, or other fields there"
         )
-        self.errors.append(ErrorReport(self.component, self.task, text, is_warning=True))
+        self.task.errors.warn(text)
         letters = [
-            [stream, list(row), number, *self.failed_messages.tried[number]]
+            [stream, list(row), number, *self.failed.tried[number]]
             for number, row in zip(numbers, rows, strict=True)
         ]
-        outbox.counts[self.component, DEAD_LETTERED, ""] += len(letters)
-        self.send_roots(Emits(DEAD_LETTERS, EmittedRows(letters), numbers), outbox)
+        outbox.counts[self.task.component, DEAD_LETTERED, ""] += len(letters)
+        self.send(Emits(DEAD_LETTERS, EmittedRows(letters), numbers), outbox)
 
 
 def _kind(result: Result) -> tuple[str, Any]:

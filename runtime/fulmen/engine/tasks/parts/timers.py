@@ -1,0 +1,138 @@
+"""The timers of a bolt's task.
+
+Those of `state_ttl` are the engine's own: one for each key of `self.state`, set anew with each
+commit that has written the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.components import overrides
+from fulmen.api.event_time import milliseconds
+from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.summary import PendingTimers, Summary
+from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.journals import TIMERS
+from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.task_part import TaskPart
+from fulmen.engine.time.timers import TaskTimers
+from fulmen.engine.tuples.chunk import Chunk
+
+TTL = "__state_ttl"
+"""Begins the keys of the timers of `state_ttl`."""
+
+
+def _seconds(ttl: Any) -> float:
+    """A time to live in seconds.
+
+    Raises:
+        ValueError: It is none.
+    """
+    seconds = milliseconds(ttl) / 1000 if isinstance(ttl, str) else 0.0
+    if seconds <= 0:
+        raise ValueError(f"state_ttl is {ttl!r}, but must be a duration above 0, such as '7d'")
+    return seconds
+
+
+class AuthorTimers(TaskPart):
+    """The timers of a task.
+
+    Attributes:
+        waiting: Those that are not due yet.
+    """
+
+    def __init__(self, task: Task, journals: Journals) -> None:
+        """The timers are restored; call `settle` when the author's instance is opened."""
+        self.waiting = TaskTimers(KeyedState.restore(journals, name=TIMERS))
+        self._task = task
+        self._ttl: float | None = None  # how long a key of `self.state` is kept; None: for good
+        self._without_timer: set[Any] = set()
+
+    def settle(self) -> None:
+        """Look whether the author makes use of timers."""
+        task = self._task
+        self.look()
+        found = getattr(task.instance, "state_ttl", None)
+        if found is not None:
+            self._ttl = task.guarded("reading state_ttl", lambda: _seconds(found))
+            known = self.waiting
+            self._without_timer = {k for k in task.author.state if known.get((TTL, k)) is None}
+
+    def look(self) -> None:
+        """Let the author set timers, if the class has `on_timer` by now: `prepare` may set it."""
+        if overrides(self._task.instance, "on_timer"):
+            self._task.context.timers.keeper = self.waiting
+
+    @override
+    def record(self, number: int) -> Mapping[str, Update]:
+        """Set the timers of what was written. It comes before the state, which forgets that."""
+        if self._ttl is None:
+            return {}
+        state, due = self._task.author.state, (self._task.context.timers.clock or 0.0) + self._ttl
+        for key in self._without_timer.union(state.noted):
+            if key in state:
+                self.waiting.set((TTL, key), float(due))
+            else:
+                self.waiting.cancel((TTL, key))
+        self._without_timer = set()
+        self._task.calls = 0  # so that each write goes on being noted
+        return {}
+
+    @override
+    def updates(self, number: int) -> Mapping[str, Update]:
+        return self._task.guarded("pickling its timers", lambda: self.waiting.updates(number))
+
+    @override
+    def tell(self, summary: Summary) -> None:
+        if self.waiting:
+            windows = self._task.context.timers.windows
+            pending = PendingTimers(*self.waiting.next, len(self.waiting), windows)
+            summary.timers[self._task.task] = pending
+
+    def _forget_expired(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
+        """Forget keys of the state whose time has come. Gives the timers that are others."""
+        state, others = self._task.author.state, []
+        for key, at in rows:
+            if not (isinstance(key, tuple) and len(key) == 2 and key[0] == TTL):
+                others.append([key, at])
+            elif key[1] not in state.noted:  # else it was written just now
+                state.pop(key[1], None)
+                self._task.was_called = True
+        return others
+
+    def are_due(self, header: Header) -> bool:
+        """Whether a timer is due in this batch."""
+        return self.waiting.is_due(self._watermark(header), header.clock)
+
+    def due(self, header: Header) -> Chunk | None:
+        """What stands for the timers that are due; None: none is, or the class has no `on_timer`.
+
+        AuthorTimers of a class that has lost its `on_timer` stay until it is back.
+        """
+        context, component = self._task.context, self._task.component
+        has_none = context.timers.keeper is None
+        if not self.waiting or (has_none and self._ttl is None):
+            return None
+        rows = self.waiting.take_due(self._watermark(header), header.clock)
+        if self._ttl is not None:
+            rows = self._forget_expired(rows)
+        if has_none:
+            for key, at in rows:
+                self.waiting.set(key, at)
+            return None
+        if not rows:
+            return None
+        if component in header.watermarks:
+            context.batch.watermark = header.watermarks[component][0]
+        return Chunk(TICK_COMPONENT, TIMER_STREAM, ("key", "at"), -1, None, rows)
+
+    def _watermark(self, header: Header) -> float | None:
+        if header.ends_time or header.looks_ahead:
+            return float("inf")
+        return header.watermarks.get(self._task.component, (None, None))[0]

@@ -1,0 +1,55 @@
+"""What a task is made of: each part restores, writes down and tells one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from typing_extensions import override
+
+from fulmen.checkpoint.rewriting import Update
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.tasks.author.instance import Guard
+
+
+class TaskPart:
+    """One thing that a task has. Making it restores it.
+
+    A task asks its parts in the order in which it has got them. A part does nothing where it has
+    nothing to do.
+    """
+
+    def engine_state(self) -> Mapping[str, Any]:
+        """What the engine itself keeps for it; small."""
+        return {}
+
+    def record(self, number: int) -> Mapping[str, Update]:  # noqa: ARG002 (for those below)
+        """What commit `number` has to write, by journal: asked if the author's code was called."""
+        return {}
+
+    def updates(self, number: int) -> Mapping[str, Update]:  # noqa: ARG002 (for those below)
+        """What commit `number` has to write as well, by journal: asked in each batch."""
+        return {}
+
+    def tell(self, summary: Summary) -> None:
+        """Put into a summary what the driver is to know of it."""
+
+
+class Updating(Protocol):
+    """What knows by itself what has changed, such as keyed state."""
+
+    def updates(self, number: int, /) -> Mapping[str, Update]:
+        """What commit `number` has to write, by journal."""
+        ...
+
+
+class Journaled(TaskPart):
+    """Something that is written whenever it has changed."""
+
+    def __init__(self, kept: Callable[[], Updating], guarded: Guard, what: str) -> None:
+        """`kept` gives it; `what` it is, for messages: pickling it may run an author's code."""
+        self._kept, self._guarded, self._what = kept, guarded, what
+
+    @override
+    def updates(self, number: int) -> Mapping[str, Update]:
+        return self._guarded(f"pickling {self._what}", lambda: self._kept().updates(number))
