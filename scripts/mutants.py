@@ -32,7 +32,14 @@ GROUPS = {
     "coordinator": (
         [
             f"{ENGINE}/batches/{name}.py"
-            for name in ("coordinator", "done", "end_of_input", "idle", "rests", "unfinished")
+            for name in (
+                "batch_clock",
+                "coordinator",
+                "done",
+                "ends/*",
+                "pace/idle",
+                "pace/rests",
+            )
         ],
         ["engine/batches", "engine/driver/test_attempt.py"],
     ),
@@ -40,7 +47,7 @@ GROUPS = {
         [
             *(
                 f"{ENGINE}/batches/{name}.py"
-                for name in ("stage_skipping", "summaries", "timers", "watermarks")
+                for name in ("pace/stage_skipping", "summaries", "pace/next_timers", "watermarks")
             ),
             f"{ENGINE}/batches/failures/*.py",
             f"{ENGINE}/batches/size/*.py",

@@ -114,6 +114,6 @@ def test_metrics_are_exact_although_a_worker_is_killed(tmp_path):
         "sum": COUNT * (COUNT - 1) / 2,
         "buckets": {"1000.0": 1_001, "+Inf": COUNT},
     }
-    assert running.coordinator.holds == {}
+    assert running.coordinator.last.holds == {}
     (task,) = running.plan.tasks("numbers")
     assert running.totals.waits.lags[task] == (0, 0.0)

@@ -127,7 +127,7 @@ def test_what_kills_in_no_call_of_an_authors_method_is_told_and_tried_again(spar
     told = r"failed \d+ times in a row, .* a component ends its process"
     assert len([note for note in observer.notes if re.search(told, note)]) == 1  # not again
     assert driver.totals.failed_attempts < 20
-    assert driver.coordinator.number < 20
+    assert driver.coordinator.last.number < 20
 
 
 def test_timers_windows_and_other_calls_that_end_their_process_are_left_out_and_no_tuple_is(spark):
@@ -143,7 +143,7 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     checkpoint, stop = spark.new_checkpoint(), Stop()
 
     def on_batch(totals, done):
-        stop.now = first.coordinator.number > 20 and first.coordinator.pending > 10
+        stop.now = first.coordinator.last.number > 20 and first.coordinator.pending > 10
 
     watching = RecordingObserver(on_batch)
     first = make_driver(chaotic(2, ackers=2), spark, checkpoint, watching).start()

@@ -6,7 +6,10 @@ import numpy as np
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Update
+from fulmen.engine.batches.batch_clock import BatchClock
 from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.done import Done, LastBatch
+from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.batches.failures.crashes import FAILURES_ALONE
 from fulmen.engine.protocol.deliveries import pack_deliveries
 from fulmen.engine.protocol.header import Header
@@ -31,6 +34,12 @@ def placed(spouts=2, tick_seconds=None, is_timed=False, **spec):
     return PlacedTopology("run", topology, plan, {}, origins, "memory://x", None, (0,))
 
 
+def batch_of(*summaries, header=None, clock=100.0, seconds=0.01, skipped=(), **after):
+    """A batch that counted."""
+    header = header or Header(8, "tag", "base", clock, clock, 64)
+    return Done(header, summaries, seconds, skipped, LastBatch(8, "tag", **after), commits=True)
+
+
 def ranges(*pairs):
     return np.array(pairs, np.int64).reshape(-1, 2)
 
@@ -52,25 +61,27 @@ class Checked:
         names = (f"tag{i}" for i in itertools.count())
         self.it = Coordinator(
             CurrentTopology(made or placed()),
-            number=number,
-            base="committed",
-            clock=clock,
-            new_tag=names.__next__,
-            now=self.now,
-            deliveries=deliveries or {},
+            LastBatch(number, "committed", deliveries or {}),
+            BatchClock(clock, self.now),
+            names.__next__,
         )
         self.check()
 
     def check(self):
         it = self.it
-        assert it.base in self.same
+        assert it.last.base in self.same
         assert it.size.permit >= 1
         assert it.pending >= 0
         assert it.idle.batches >= 0
         assert 0.0 <= it.idle_seconds() <= 2.5
-        crashes = it.crashes
+        crashes = it.blame.crashes
         assert crashes.limit is None or crashes.limit >= 1
         assert crashes.alone <= FAILURES_ALONE
+
+    @property
+    def target_seconds(self):
+        """How long a batch should take under load."""
+        return self.it.placed.topology.spec.batch_target_millis / 1000
 
     def wait(self, seconds):
         """Time passes between batches."""
@@ -82,21 +93,21 @@ class Checked:
         it, tasks = self.it, self.it.placed.task_of_origin.values()
         header = it.begin(self.now)
         assert header is it.attempt
-        assert header.number == it.number + 1
+        assert header.number == it.last.number + 1
         assert header.tag not in self.tags
-        assert header.base == it.base
+        assert header.base == it.last.base
         assert abs(header.clock - self.counted) < 1e-6
         assert header.previous_clock <= header.clock
         assert all(header.permit(task) >= 0 for task in tasks)
         assert set(header.poisoned) <= set(header.permits) <= set(tasks)
         able = set(tasks) - set(header.left_out)
-        assert header.is_suspect == (it.crashes.limit is not None and bool(able))
+        assert header.is_suspect == (it.blame.crashes.limit is not None and bool(able))
         assert set(header.permits) <= able
         assert not (header.permits and header.default_permit)
         if header.deliveries is not None:
-            assert header.deliveries == it.deliveries
+            assert header.deliveries == it.last.deliveries
         else:
-            assert len(pack_deliveries(it.deliveries)) > 4096
+            assert len(pack_deliveries(it.last.deliveries)) > 4096
         if self.failed_before is not None:
             before = self.failed_before
             assert header.is_retry
@@ -121,30 +132,29 @@ class Checked:
         """The attempt ran to its end, and is committed if there is anything to commit."""
         header = self.it.attempt
         made = self.summary(**summary)
-        number, due = self.it.number, bool(self.it.deliveries)
+        number, due = self.it.last.number, bool(self.it.last.deliveries)
         self.now += seconds
         done = self.it.finish([made], seconds)
-        assert done.commits == bool(due or made.updates or done.deliveries)
+        assert done.commits == bool(due or made.updates or done.after.deliveries)
         assert done.header is header
         self.it.committed(done)
         self.same = {header.tag} if done.commits else {*self.same, header.tag}
         self.counted += seconds
         self.failed_before = None
-        assert self.it.number == number + done.commits
-        assert self.it.base == header.tag
-        assert self.it.deliveries == done.deliveries
+        assert self.it.last.number == number + done.commits
+        assert self.it.last.base == header.tag
+        assert self.it.last.deliveries == done.after.deliveries
         assert self.it.attempt is None
         self.check()
         return done
 
-    def fail(self, seconds=0.01, recovery=0.0, is_outage=False):
+    def fail(self, seconds=0.01, recovery=0.0, fault=Fault.UNKNOWN):
         """The attempt came to nothing."""
-        header, number, base = self.it.attempt, self.it.number, self.it.base
-        due = self.it.deliveries
+        header, last = self.it.attempt, self.it.last
         self.now += seconds + recovery
-        self.it.failed(self.now, "killed", is_outage)
+        self.it.failed(VoidAttempt("killed", fault=fault), self.now)
         self.failed_before = header
-        assert (self.it.number, self.it.base, self.it.deliveries) == (number, base, due)
+        assert self.it.last is last
         assert self.it.attempt is None
         self.check()
 

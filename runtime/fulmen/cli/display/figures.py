@@ -17,7 +17,7 @@ from fulmen.cli.display.meter import (
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.cli.display.wait_lines import lag_items, plain_waits
-from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.protocol.figures.statistics import AHEAD, EXECUTED, UNTIMED, UNUSABLE
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,

@@ -212,7 +212,8 @@ class LocalRun:
         hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
         counted = [*counted_lines(totals, runnable.topology), *time_lines(totals)]
         counted += unread_lines(totals)
-        if end == "drained" and self._running is not None and self._running.may_go_on:
+        running = self._running
+        if end == "drained" and running is not None and running.coordinator.turns.may_go_on:
             counted += filter(None, [still_open_sentence(totals)])
         for line in [*counted, *error_lines(totals), *failure_lines(totals), *hints]:
             console.print()

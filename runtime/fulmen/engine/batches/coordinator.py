@@ -1,62 +1,57 @@
 """Decides what the next batch is, and what a finished or failed one means. No I/O: see the driver.
 
+Each part knows one rule: `BatchClock` how time passes, `Blame` what attempts do without after
+failures, `BatchSize` how much spouts may emit, `StageSkipping` which stages a batch can leave out,
+`Idle` and `Rests` when it begins, `Unfinished` what tasks still have, `EndOfInput` whether sources
+may bring more, `LastTurn` what the last batches are, `Transactions` Storm's coordinator.
+
 A batch is retried whole: as long as it fails, the next attempt has the same number, the same clock
 and the same deliveries, and another tag. The invariants, which `check` asserts after every event in
 tests:
 
-- `number` is the last commit; whatever is attempted is to become `number` + 1.
-- `base` is the tag of a state that equals that of commit `number`: of the commit itself, or of a
-  later batch that had nothing to commit.
+- `last.number` is the last commit; whatever is attempted is to become `last.number` + 1.
+- `last.base` is the tag of a state that equals that of this commit.
 - Deliveries of an attempt are those of the last commit until a batch has taken them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+from fulmen.engine.batches.batch_clock import BatchClock
 from fulmen.engine.batches.done import (
     Done,
+    LastBatch,
     count,
+    deliveries_after,
     did_something,
     ended_trees,
     only_ticked,
 )
-from fulmen.engine.batches.end_of_input import EndOfInput
-from fulmen.engine.batches.failures.crashes import Crashes
-from fulmen.engine.batches.failures.left_out import MAKING, LeftOut, Unmade
-from fulmen.engine.batches.failures.own_calls import OwnCalls
-from fulmen.engine.batches.failures.service_probe import ServiceProbe
-from fulmen.engine.batches.idle import Idle
-from fulmen.engine.batches.rests import Rests, gather_seconds
+from fulmen.engine.batches.ends.end_of_input import EndOfInput
+from fulmen.engine.batches.ends.last_turn import LastTurn, Turn
+from fulmen.engine.batches.ends.unfinished import Unfinished
+from fulmen.engine.batches.failures.blame import Blame, VoidAttempt
+from fulmen.engine.batches.pace.idle import Idle
+from fulmen.engine.batches.pace.rests import Rests
+from fulmen.engine.batches.pace.stage_skipping import StageSkipping
 from fulmen.engine.batches.size.batch_size import BatchSize
 from fulmen.engine.batches.size.permits import is_full
-from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import (
-    PartsThat,
     holds_after,
     restore_seconds,
     seconds_with_processors,
 )
-from fulmen.engine.batches.transactions import Transactions
-from fulmen.engine.batches.unfinished import Unfinished
+from fulmen.engine.batches.transactions import Outcome, Transactions
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
-from fulmen.engine.protocol.callbacks.call_names import OF_NO_TUPLE, method_of
-from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from fulmen.engine.time.watermarks import Watermarks
-
-TIMEOUT_SHARE = 0.25
-"""However seldom workers have a processor, a batch should take at most that part of a timeout."""
-MOST_LOOKS = 3
-"""So often a run looks ahead if early results fail. Then they come at the end of the next one."""
 
 
-@dataclass
 class Coordinator:
     """The state of a running topology that is not in its tasks.
 
@@ -64,139 +59,69 @@ class Coordinator:
 
     Attributes:
         current: The topology and its plan.
-        number: The last commit.
-        base: The tag that tasks' state must carry.
-        clock: Batch clock, in seconds.
-        new_tag: Gives a fresh random tag for each attempt.
-        deliveries: To be told to spout tasks in the next batch.
-        active: Whether spouts may emit.
-        size: Of the next batch.
-        probe: Whether the next attempt only asks for a service that was away.
-        drains: Whether bolts get their last turn in the next batch.
-        drained: Whether they have had it since they last executed anything.
+        last: What the last batch that counted has left.
+        active: Whether spouts may emit from the next batch on. The driver sets it.
+        attempt: What is tried now; None: nothing.
         transactions: Of a transactional topology.
-        exhausted_sources: Its sources whose coordinators have said that nothing will come.
-        source_is_away: Whether one of its sources could not say whether there is something.
-        holds: Task -> why spouts are to emit nothing, of bolts that say so.
-        watermarks: How far event time has come.
-        is_at_end: Whether sources have said that nothing will come, or are taken to.
-        more_may_come: Whether that is so of this run alone: then event time does not end with it.
-        looks_ahead: Whether the next batch says what event time would bring if nothing more came.
-        has_looked: Whether that is said, of all that has come so far. It is part of the commit.
-        left_out: Spout tasks that batches do without.
-        unmade: Other tasks whose instances could not be made.
-        own_calls: Of bolts, for no tuple, that made batches fail.
+        clock, blame, size, skipping, idle, unfinished, end_of_input, turns: The parts that decide.
     """
 
-    current: CurrentTopology
-    number: int
-    base: str
-    clock: float
-    new_tag: Callable[[], str]
-    now: float
-    deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
-    active: bool = True
-    size: BatchSize = field(default_factory=BatchSize)
-    crashes: Crashes = field(default_factory=Crashes)
-    skipping: StageSkipping = field(default_factory=StageSkipping)
-    pending: int = 0
-    spout_pending: int = 0
-    exhausted: bool = False
-    idle: Idle = field(default_factory=Idle)
-    probe: ServiceProbe = field(default_factory=ServiceProbe)
-    drains: bool = False
-    drained: bool = False
-    attempt: Header | None = None
-    transactions: Transactions | None = None
-    exhausted_sources: Collection[str] = ()
-    source_is_away: bool = False
-    holds: Mapping[int, str] = field(default_factory=dict)
-    watermarks: Watermarks = field(default_factory=Watermarks)
-    is_at_end: bool = False
-    more_may_come: bool = False
-    looks_ahead: bool = False
-    has_looked: bool = False
-    left_out: LeftOut = field(default_factory=LeftOut)
-    unmade: Unmade = field(default_factory=Unmade)
-    own_calls: OwnCalls = field(default_factory=OwnCalls)
-
-    def __post_init__(self) -> None:
-        self._previous_clock = self.clock
-        self._mark = self.now
+    def __init__(
+        self,
+        current: CurrentTopology,
+        last: LastBatch,
+        clock: BatchClock,
+        new_tag: Callable[[], str],
+        *,
+        transactions: Transactions | None = None,
+        active: bool = True,
+        more_may_come: bool = False,
+    ) -> None:
+        """A topology begins, or another topology goes on: with what the last commit holds."""
+        self.current, self.last, self.clock, self._new_tag = current, last, clock, new_tag
+        self.transactions, self.active = transactions, active
+        self.attempt: Header | None = None
+        self.blame, self.size = Blame(), BatchSize()
+        self.skipping, self.idle = StageSkipping(), Idle()
+        self.unfinished, self.end_of_input = Unfinished(), EndOfInput(clock.seconds)
+        self.turns = LastTurn(more_may_come=more_may_come)
+        self._rests = Rests(self.idle, self.skipping)
         self._is_retry = False
-        self._unfinished = Unfinished()
-        self._run = self.placed.run
-        self._wants_batch = PartsThat("wants_batch")
-        self._has_early_rows = PartsThat("has_early_rows")
-        self._rests = Rests()
-        self._did_nothing = False
-        self._end_of_input = EndOfInput(self.clock)
-        self._looks = 0
+        self.spout_pending = 0
 
     @property
     def placed(self) -> PlacedTopology:
         """The topology and its plan."""
         return self.current.placed
 
-    def set_active(self, *, active: bool) -> None:
-        """Have spouts emit from the next batch on, or emit no more."""
-        self.active = active
-
-    def sources_said(self, *, exhausted: Collection[str], is_away: bool) -> None:
-        """What the sources of transactions say about those to come."""
-        self.exhausted_sources, self.source_is_away = exhausted, is_away
-
     # Attempts
 
     def begin(self, now: float) -> Header:
         """The header of the next attempt. `now` is in seconds of any steady clock."""
-        if self.looks_ahead:
-            self._previous_clock = self.clock  # nothing becomes due by it, as that would be lost
-        elif not self._is_retry:  # else the clock is as it was: recovering takes no time
-            self._previous_clock = self.clock
-            self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
-        self._mark = now
-        left_out = self.left_out.tasks(now, tries=self.active)
-        able = [task for task in self._spout_tasks() if task not in left_out]
-        permits, poisoned = self.crashes.permits(able)
-        if self.probe.is_next or (self.holds and permits is not None):
-            permits, poisoned = dict.fromkeys(self._spout_tasks(), 0), ()
-        most = self.placed.limits.header_bytes
-        large = self.deliveries and len(pack_deliveries(self.deliveries)) > most
-        self.attempt = Header(
-            number=self.number + 1,
-            tag=self.new_tag(),
-            base=self.base,
-            clock=self.clock,
-            previous_clock=self._previous_clock,
-            default_permit=self.size.permit if permits is None and not self.holds else 0,
+        placed, last, clock = self.placed, self.last, self.clock
+        clock.begin(now, is_retry=self._is_retry, stands=self.turns.looks_ahead)
+        most = placed.limits.header_bytes
+        work = TransactionWork()
+        if self.transactions is not None:
+            work = self.transactions.begin(now, placed.run)
+        large = last.deliveries and len(pack_deliveries(last.deliveries)) > most
+        header = Header(
+            number=last.number + 1,
+            tag=self._new_tag(),
+            base=last.base,
+            clock=clock.seconds,
+            previous_clock=clock.before,
+            default_permit=0 if last.holds else self.size.permit,
             active=self.active,
-            permits=permits or {},
-            deliveries=None if large else self.deliveries,
-            poisoned=poisoned,
-            cause=self.crashes.cause if poisoned else "",
-            traceback=self.crashes.traceback if poisoned else "",
-            emit_seconds=self.size.seconds_to_emit(self.target_seconds),
+            deliveries=None if large else last.deliveries,
+            emit_seconds=self.size.seconds_to_emit(placed.topology.spec),
             is_retry=self._is_retry,
             bases=self.skipping.bases,
-            drains=self.drains or (self.looks_ahead and self.more_may_come),
-            transactions=self._transaction_work(now),
-            watermarks=watermarks_of(self.watermarks, self.placed),
-            ends_time=self.drains and self.is_at_end and not self.more_may_come,
-            looks_ahead=self.looks_ahead,
-            left_out=left_out,
-            one_by_one=self.own_calls.one_by_one,
-            without=self.own_calls.without(now),
+            transactions=work,
+            watermarks=watermarks_of(last.watermarks, placed),
         )
+        self.attempt = self.turns.begin(self.blame.begin(header, placed.spout_tasks, now))
         return self.attempt
-
-    def _transaction_work(self, now: float) -> TransactionWork:
-        if self.transactions is None:
-            return TransactionWork()
-        if self._run != self.placed.run:  # planned anew: what waited in workers is gone
-            self._run = self.placed.run
-            self.transactions.reset()
-        return self.transactions.begin(now)
 
     def begin_closing(self, now: float) -> Header:
         """The header of a last attempt in which all instances are closed. It is no batch."""
@@ -204,21 +129,13 @@ class Coordinator:
         self.attempt = None
         return header
 
-    def stand_still(self, seconds: float) -> None:
-        """So many of the seconds since the attempt began are not the topology's time.
-
-        Less than one does no harm, and ticks would be late by it.
-        """
-        if seconds >= 1:
-            self._mark += seconds
-
     def cuts(self, header: Header) -> tuple[int, ...]:
         """Where the stages of the attempt at hand are divided into jobs: the end of each."""
         return self.skipping.cuts(
             self.placed,
             header,
             emits=self.size.typical_emits,
-            pending=self._unfinished.trees,
+            pending=self.unfinished.trees,
             is_idle=self.idle.needs_spouts_only
             and not self.wants_batch
             and not self._rests.is_timer_due(header, self.placed.plan)
@@ -233,6 +150,7 @@ class Coordinator:
         skipped: Sequence[int] = (),
         *,
         ackers_ran: bool = False,
+        must_commit: bool = False,
     ) -> Done:
         """A batch ran to its end. It counts only when `committed` has been called.
 
@@ -242,60 +160,57 @@ class Coordinator:
             owed: What pinned spouts could not be told yet.
             skipped: Stages that did not run.
             ackers_ran: Whether trees were left for the ackers, in a job of their own.
+            must_commit: Whether it is written even if it has done nothing.
         """
-        assert self.attempt is not None
+        header, last, placed = self.attempt, self.last, self.placed
+        assert header is not None
         if ackers_ran:
-            self.skipping.trees_outlived_batch(self.placed.limits.whole_batches)
-        ended = ended_trees(summaries, self.placed.task_of_origin)
-        deliveries = dict(ended)
-        for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
-            for origin, old in of_some.items():
-                deliveries[origin] = old.plus(deliveries[origin]) if origin in deliveries else old
+            self.skipping.trees_outlived_batch(placed.limits.whole_batches)
+        ended = ended_trees(summaries, placed.task_of_origin)
+        deliveries = deliveries_after(ended, owed or {}, *(s.owed for s in summaries))
         # all that was to be told is still owed: the last commit holds it
-        is_told = count(deliveries) - count(ended) < count(self.deliveries)
-        looks_ahead, has_happened = self.attempt.looks_ahead, did_something(summaries)
+        is_told = count(deliveries) - count(ended) < count(last.deliveries)
+        has_happened = did_something(summaries)
         is_only_ticked = only_ticked(summaries) and not (ended or is_told)
-        if looks_ahead:
+        if header.looks_ahead:
             has_looked = not any(summary.failures for summary in summaries)
         else:
-            has_looked = self.has_looked and (is_only_ticked or not has_happened)
-        transactions = None
-        if self.transactions is not None:
-            failed = [one for summary in summaries for one in summary.failed_attempts]
-            transactions = self.transactions.finish(failed, self._mark + seconds)
-            for summary in summaries:
-                is_committed = bool(transactions.committed or transactions.given_up)
-                summary.end_transaction(is_committed=is_committed)
-        has_transactions = bool(self.attempt.transactions)
-        return Done(
-            self.attempt,
-            summaries,
-            seconds,
+            has_looked = last.has_looked and (is_only_ticked or not has_happened)
+        transactions = self._transactions_after(summaries, self.clock.steady(seconds))
+        watermarks = last.watermarks
+        if not header.looks_ahead:
+            watermarks = watermarks_after(
+                watermarks,
+                placed,
+                summaries,
+                self.unfinished.exhausted,
+                header.clock,
+                more_may_come=self.turns.more_may_come,
+            )
+        has_changed = any(s.updates for s in summaries) or bool(header.transactions)
+        has_changed |= has_looked > last.has_looked
+        commits = bool(must_commit or has_changed or ended or is_told)
+        after = LastBatch(
+            header.number if commits else last.number,
+            header.tag,
             deliveries,
-            skipped,
-            commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries))
-            or has_looked > self.has_looked,
-            idle=not (has_happened or ended or is_told),
-            transactions=transactions,
-            holds=holds_after(self.holds, summaries, self.placed.plan),
-            watermarks=self._watermarks_after(summaries),
-            only_ticked=is_only_ticked,
-            has_looked=has_looked,
+            holds_after(last.holds, summaries, placed.plan),
+            watermarks,
+            has_looked,
+            did_nothing=not (has_happened or ended or is_told),
+        )
+        return Done(
+            header, summaries, seconds, skipped, after, commits, transactions, is_only_ticked
         )
 
-    def _watermarks_after(self, summaries: Sequence[Summary]) -> Watermarks:
-        assert self.attempt is not None
-        if self.attempt.looks_ahead:
-            return self.watermarks
-        exhausted = self._unfinished.exhausted
-        return watermarks_after(
-            self.watermarks,
-            self.placed,
-            summaries,
-            exhausted,
-            self.clock,
-            more_may_come=self.more_may_come,
-        )
+    def _transactions_after(self, summaries: Sequence[Summary], now: float) -> Outcome | None:
+        if self.transactions is None:
+            return None
+        failed = [one for summary in summaries for one in summary.failed_attempts]
+        outcome = self.transactions.finish(failed, now)
+        for summary in summaries:
+            summary.end_transaction(is_committed=bool(outcome.committed or outcome.given_up))
+        return outcome
 
     def committed(self, done: Done, commit_work: float = 0.0) -> None:
         """The batch is in the checkpoint, or had nothing to write there.
@@ -304,196 +219,66 @@ class Coordinator:
             done: The batch.
             commit_work: Seconds that writing it took because of what is in it.
         """
-        if done.commits:
-            self.number = done.header.number
-        limit = self.placed.topology.spec.max_spout_pending
-        seconds = seconds_with_processors(done.summaries, done.seconds)
-        self.skipping.committed(
-            self.placed.run,
-            done.header,
-            done.skipped,
-            seconds,
-            self.target_seconds,
-            is_full=is_full(self.size.permit, done.summaries, limit),
-        )
-        self.base = done.header.tag
-        self.left_out.succeeded(done.header.left_out)
-        self.unmade.succeeded()
-        self.own_calls.succeeded(done.summaries)
-        self.deliveries, self.watermarks = done.deliveries, done.watermarks
-        self.attempt = None
-        self._is_retry = False
-        self.stand_still(restore_seconds(done.summaries))
-        self._unfinished.committed(done.summaries)
-        self._wants_batch.committed(self.placed.run, done.summaries)
-        self._has_early_rows.committed(self.placed.run, done.summaries)
-        self.pending = self._unfinished.trees
+        placed, summaries = self.placed, done.summaries
+        limit = placed.topology.spec.max_spout_pending
+        seconds = seconds_with_processors(summaries, done.seconds)
+        self.last, self.attempt, self._is_retry = done.after, None, False
         if self.transactions is not None and done.transactions is not None:
-            self.transactions.committed(done.transactions, self._mark + done.seconds)
-            self.pending = len(self.transactions.active)
-        self.spout_pending = self._unfinished.messages(self.left_out)
-        self.exhausted = self._is_exhausted()
-        self.holds = done.holds
-        was_probe = self.probe.committed()
-        is_idle = done.idle and not self.holds and not was_probe
+            self.transactions.committed(done.transactions, self.clock.steady(done.seconds))
+        self.clock.stand_still(restore_seconds(summaries))
+        is_whole = is_full(self.size.permit, summaries, limit)
+        self.skipping.committed(done, placed, seconds, is_full=is_whole)
+        was_probe = self.blame.succeeded(done)
+        self.unfinished.committed(placed.run, summaries)
+        self.spout_pending = self.unfinished.messages(self.blame.left_out)
+        is_idle = done.after.did_nothing and not self.last.holds and not was_probe
         self.idle.committed(is_idle, done.only_ticked)
-        self._did_nothing = done.idle
         is_empty = is_idle and not self._is_waiting
-        spouts = self._spout_tasks()
-        self._end_of_input.committed(self.clock, done.summaries, spouts, is_empty=is_empty)
-        self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
-        self.drained &= not self.holds
-        self.drains = self.looks_ahead = False
-        self.has_looked = done.has_looked
-        self._looks += done.header.looks_ahead
-        self._rests.committed(
-            self.placed.run,
-            done.summaries,
-            watermarks_of(self.watermarks, self.placed),
-            self.placed.plan,
-            wants_batch=self.wants_batch,
-            gathers=self._seconds_to_gather(done),
-        )
-        if not was_probe:  # it says nothing about batches that have tuples
-            self._adapt(done, seconds, commit_work)
-
-    def _is_exhausted(self) -> bool:
-        """Whether every spout task has said so, or every source of transactions.
-
-        The emitters of a source may have said so as well, if nothing comes again.
-        """
-        if self.transactions is not None:
-            left = set(self.placed.emitters).difference(self.exhausted_sources)
-            tasks = [task for name in left for task in self.placed.plan.tasks(name)]
-            return not left or (self._unfinished.are_exhausted(tasks) and not self._is_waiting)
-        tasks = [task for task in self._spout_tasks() if task not in self.left_out]
-        return bool(tasks) and self._unfinished.are_exhausted(tasks)
-
-    def failed(
-        self,
-        now: float,
-        reason: str = "",
-        is_outage: bool = False,
-        traceback: str = "",
-        *,
-        is_service_away: bool = False,
-        calls: Sequence[Call] = (),
-        hung_seconds: float = 0.0,
-    ) -> None:
-        """The attempt came to nothing.
-
-        Args:
-            now: When the same batch can be tried again.
-            reason: Why, in one line.
-            is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
-            traceback: Of what failed in a worker, if there is one.
-            is_service_away: A component can't reach what it connects to.
-            calls: Those of authors' that it came to nothing in, as far as that is known.
-            hung_seconds: It was given so long, and these calls did not end. 0: their process did.
-        """
-        poisoned = () if self.attempt is None else self.attempt.poisoned
-        self._is_retry = True
-        self.probe.failed(is_service_away=is_service_away and self.transactions is None)
-        self.attempt = None
-        self.idle.failed()
-        spouts = set(self._spout_tasks())
-        unmade = [c for c in calls if c.task not in spouts and c.callback in MAKING]
-        for call in unmade:
-            self.unmade.blame(call.task, call.callback, now, hangs=hung_seconds > 0)
-        is_outage = is_outage or bool(unmade)
-        had = self.transactions is not None and self.transactions.came_to_nothing(
-            reason, is_outage=is_outage
-        )
-        is_spouts = not (had or is_outage) and self._is_spouts_own(
-            calls, hung_seconds, poisoned, now
-        )
-        if had or is_outage or is_spouts or self._is_bolts_own(calls, hung_seconds, now):
+        self.end_of_input.committed(done, placed.spout_tasks, is_empty=is_empty)
+        self.turns.committed(done)
+        has_open = bool(self.transactions and self.transactions.active)
+        may_gather = self.active and not (is_whole or has_open)
+        self._rests.committed(done, placed, wants_batch=self.wants_batch, may_gather=may_gather)
+        if was_probe:  # it says nothing about batches that have tuples
             return
-        likely = self.size.most_likely(max(1, len(self._spout_tasks())))
-        self.crashes.failed(likely, reason, traceback)
+        if self.blame.trusts(max(self.size.permit, 2 * self.size.typical_emits)):
+            self.size.adapt(done, seconds, commit_work, placed.topology.spec)
 
-    def _is_spouts_own(
-        self, calls: Sequence[Call], hung_seconds: float, poisoned: Sequence[int], now: float
-    ) -> bool:
-        """Whether spouts' own calls made the attempt fail: then they are blamed, and no tuple."""
-        plan = self.placed.plan
-        spouts = [t for t in self._spout_tasks() if plan.component_of(t) not in plan.pinned]
-        own = [call for call in calls if call.task in spouts]
-        for call in own:
-            hangs = hung_seconds > 0
-            seconds = hung_seconds
-            self.left_out.blame(call.task, call.callback, now, hangs=hangs, lost_seconds=seconds)
-        # the batch without its tuple succeeded, and nobody was sent that tuple
-        proven = [] if calls else [task for task in poisoned if task in spouts]
-        for task in proven:
-            self.left_out.blame(task, "", now, is_proven=True)
-            self.crashes = Crashes()
-        return bool(own or proven)
-
-    def _is_bolts_own(self, calls: Sequence[Call], hung_seconds: float, now: float) -> bool:
-        """Whether the attempt failed in calls of bolts that are for no tuple: these are blamed."""
-        spouts = self._spout_tasks()
-        own = [c for c in calls if c.task not in spouts and method_of(c.callback) in OF_NO_TUPLE]
-        for call in own:
-            self.own_calls.blame(
-                call.task, call.callback, now, hangs=hung_seconds > 0, lost_seconds=hung_seconds
-            )
-        return bool(own)
+    def failed(self, void: VoidAttempt, now: float) -> None:
+        """The attempt came to nothing; `now` is when the same batch can be tried again."""
+        header, self.attempt, self._is_retry = self.attempt, None, True
+        self.idle.failed()
+        if self.blame.failed(void, header, self.placed, self.transactions, now):
+            likely = self.size.most_likely(max(1, len(self.placed.spout_tasks)))
+            self.blame.crashes.failed(likely, void.reason, void.traceback)
 
     @property
     def hopeless(self) -> bool:
         """Whether the batch keeps failing although it has no tuple that could be left out."""
-        return self.crashes.rounds > len(self._spout_tasks())
-
-    @property
-    def target_seconds(self) -> float:
-        """How long a batch should take under load."""
-        return self.placed.topology.spec.batch_target_millis / 1000
-
-    def _spout_tasks(self) -> list[int]:
-        return [t for name in sorted(self.placed.spouts) for t in self.placed.plan.tasks(name)]
-
-    def _adapt(self, done: Done, seconds: float, commit_work: float) -> None:
-        """Have permits follow the batch time; trust batches again step by step after a failure."""
-        is_suspect = self.crashes.limit is not None
-        if self.crashes.succeeded(max(self.size.permit, 2 * self.size.typical_emits)):
-            self.crashes = Crashes()
-        if not is_suspect:
-            target = self.target_seconds
-            if seconds < done.seconds:  # for the rest there was no processor
-                spec = self.placed.topology.spec
-                longest = TIMEOUT_SHARE * min(
-                    spec.batch_timeout_seconds, spec.message_timeout_seconds
-                )
-                target = min(target, longest * seconds / done.seconds)
-            self.size.adapt(done.summaries, seconds, commit_work, target)
-
-    # Rests
-
-    def _seconds_to_gather(self, done: Done) -> float:
-        is_pressed = any(summary.has_more for summary in done.summaries) or self.skipping.is_full
-        is_pressed = is_pressed or bool(self.transactions and self.transactions.active)
-        millis = self.placed.topology.spec.batch_interval_millis
-        return gather_seconds(millis, done.seconds, is_active=self.active, is_pressed=is_pressed)
-
-    @property
-    def wants_batch(self) -> bool:
-        """Whether tasks have something to do in the next batch, whatever spouts have."""
-        return self._wants_batch.any(self.placed.run)
+        return self.blame.crashes.rounds > len(self.placed.spout_tasks)
 
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
-        bolts, rests = self.placed.topology.spec.bolts, self._unfinished.rests
+        bolts, rests = self.placed.topology.spec.bolts, self.unfinished.rests
         return self._rests.seconds(
-            self.idle,
-            self.skipping.rest_seconds,
-            self.clock,
-            is_held=bool(self.holds and self._did_nothing),
+            self.clock.seconds,
+            is_held=self.last.is_held,
             ticks=(bolt.tick_seconds for bolt in bolts if bolt.tick_seconds),
             resting=rests(lambda _: True) if self.active else self._resting_results,
         )
 
-    # Ends
+    # What is left
+
+    @property
+    def pending(self) -> int:
+        """How many trees, or transactions, have not ended."""
+        active = None if self.transactions is None else self.transactions.active
+        return self.unfinished.trees if active is None else len(active)
+
+    @property
+    def wants_batch(self) -> bool:
+        """Whether tasks have something to do in the next batch, whatever spouts have."""
+        return self.unfinished.wants_batch(self.placed.run)
 
     @property
     def settled(self) -> bool:
@@ -508,27 +293,46 @@ class Coordinator:
             and self.spout_pending == 0
             and self.attempt is None
             and not self.wants_batch
-            and not (self.is_at_end and self._resting_results)
+            and not (self.turns.is_at_end and self._resting_results)
         )
 
     @property
     def _resting_results(self) -> list[float]:
         """When results of bolts come again that have failed, the first of each task."""
-        plan, spouts = self.placed.plan, self.placed.spouts
-        return self._unfinished.rests(lambda task: plan.component_of(task) not in spouts)
+        spouts = self.placed.spout_tasks
+        return self.unfinished.rests(lambda task: task not in spouts)
 
     @property
     def _has_deliveries(self) -> bool:
         """Whether there is something to be told to tasks that are not left out."""
-        task_of = self.placed.task_of_origin
-        return any(task_of.get(origin) not in self.left_out for origin in self.deliveries)
+        task_of, left_out = self.placed.task_of_origin, self.blame.left_out
+        return any(task_of.get(origin) not in left_out for origin in self.last.deliveries)
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is on its way: all that can be pending is what bolts hold."""
         if self.attempt is not None or self._is_retry or self._has_deliveries or self.wants_batch:
             return False
-        return self.settled or self.idle.batches > 0 or bool(self.holds and self._did_nothing)
+        return self.settled or self.idle.batches > 0 or self.last.is_held
+
+    # Ends
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every spout task has said so, or every source of transactions.
+
+        The emitters of a source may have said so as well, if nothing comes again.
+        """
+        if self.transactions is not None:
+            left = set(self.placed.emitters).difference(self.transactions.exhausted_sources)
+            tasks = [task for name in left for task in self.placed.plan.tasks(name)]
+            return not left or (self.unfinished.are_exhausted(tasks) and not self._is_waiting)
+        tasks = self._spouts_at_work
+        return bool(tasks) and self.unfinished.are_exhausted(tasks)
+
+    @property
+    def _spouts_at_work(self) -> list[int]:
+        return [task for task in self.placed.spout_tasks if task not in self.blame.left_out]
 
     @property
     def has_nothing_more(self) -> bool:
@@ -538,44 +342,39 @@ class Coordinator:
         Bolts may hold tuples all the same, if it is not settled. Something is to come while one
         of them holds the spouts; and it may be while batches leave out a tuple that is suspected,
         for a while after a source was away, and for some batches after a spout could not be asked.
-        Spout tasks that are left out may have more: see `left_out`.
+        Spout tasks that are left out may have more: see `Blame.left_out`.
         """
-        if self.holds or self._unfinished.rests(lambda task: task not in self.left_out):
+        left_out = self.blame.left_out
+        if self.last.holds or self.unfinished.rests(lambda task: task not in left_out):
             return False
         if self.transactions is not None:
-            is_over = self._end_of_input.is_likely_of_transactions
+            is_over = self.end_of_input.is_likely_of_transactions
         else:
-            is_over = self._end_of_input.is_likely(self.idle, self.clock)
-            is_over &= self.crashes.limit is None and not self._waits_for_an_end
+            is_over = (
+                self.end_of_input.is_likely(self.idle, self.clock.seconds)
+                and self.blame.crashes.limit is None
+                and not self.unfinished.awaits_end_of(self._spouts_at_work)
+            )
         return self.is_quiet and (self.exhausted or is_over)
 
     @property
     def seconds_without_input(self) -> float:
         """For how long no spout has emitted anything, by the batch clock."""
-        return self._end_of_input.seconds_without_input(self.clock)
+        return self.end_of_input.seconds_without_input(self.clock.seconds)
 
     @property
     def spouts_without_end(self) -> list[str]:
         """The spouts that have not said that nothing more will come."""
         if self.exhausted or self.transactions is not None:
             return []
-        return [
-            name
-            for name in sorted(self.placed.spouts)
-            if not self._unfinished.are_exhausted(self.placed.plan.tasks(name))
-        ]
-
-    @property
-    def _waits_for_an_end(self) -> bool:
-        """Whether a spout that knows its end has not come to it."""
-        tasks = [task for task in self._spout_tasks() if task not in self.left_out]
-        return self._unfinished.awaits_end_of(tasks)
+        are_exhausted, tasks = self.unfinished.are_exhausted, self.placed.plan.tasks
+        return [name for name in sorted(self.placed.spouts) if not are_exhausted(tasks(name))]
 
     @property
     def _is_waiting(self) -> bool:
         """Whether a transaction comes again after a pause, or the source is to be asked again."""
         return self.transactions is not None and (
-            bool(self.transactions.ledger.failures) or self.source_is_away
+            bool(self.transactions.ledger.failures) or self.transactions.source_is_away
         )
 
     def look_ahead(self) -> bool:
@@ -583,24 +382,19 @@ class Coordinator:
 
         Only when all is settled and drained, as nothing else that it does is kept.
         """
-        self.looks_ahead = (
-            self.is_at_end
-            and not self.has_looked
-            and self._looks < MOST_LOOKS
-            and (
-                (self.more_may_come and self._rests.awaits_event_time)
-                or self._has_early_rows.any(self.placed.run)  # some may be no more
-            )
+        return self.turns.look_ahead(
+            has_looked=self.last.has_looked,
+            awaits_event_time=self._rests.awaits_event_time,
+            has_early=self.unfinished.has_early_rows(self.placed.run),
         )
-        return self.looks_ahead
 
     def drain_bolts(self, *, is_at_end: bool = False) -> None:
         """Give bolts their last turn in the next batch, if it is time for it.
 
         Args:
-            is_at_end: Nothing will come: then event time comes to its end as well, unless
-                `more_may_come` in another run.
+            is_at_end: Nothing will come: then event time comes to its end as well, unless more may
+                come in another run.
         """
-        self.is_at_end |= is_at_end
-        if self.is_quiet and not self.drained:
-            self.drains = True
+        self.turns.is_at_end |= is_at_end
+        if self.is_quiet and not self.turns.drained:
+            self.turns.next = Turn.LAST

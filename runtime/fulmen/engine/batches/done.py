@@ -22,6 +22,35 @@ TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
 
 
 @dataclass(frozen=True)
+class LastBatch:
+    """What the last batch that counted has left for the next one.
+
+    Attributes:
+        number: The last commit.
+        base: The tag that tasks' state must carry: its state equals that of commit `number`. It is
+            that of the commit, or of a later batch that had nothing to commit.
+        deliveries: How trees ended, to be told to spout tasks.
+        holds: Task -> why spouts are to emit nothing, of bolts that say so.
+        watermarks: How far event time has come.
+        has_looked: Whether sinks have what event time would bring if nothing more came.
+        did_nothing: Nothing was emitted, executed, delivered or ended.
+    """
+
+    number: int
+    base: str
+    deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+    holds: Mapping[int, str] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    has_looked: bool = False
+    did_nothing: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether bolts hold the spouts, and nothing happens."""
+        return bool(self.holds and self.did_nothing)
+
+
+@dataclass(frozen=True)
 class Done:
     """What a successful batch amounts to.
 
@@ -29,29 +58,32 @@ class Done:
         header: Of the attempt.
         summaries: Of all its stages and workers.
         seconds: How long it took.
-        deliveries: How trees ended, to be told to spout tasks in the next batch.
         skipped: Stages that did not run, as there was nothing for them.
-        transactions: What it means for transactions; None: the topology has none.
+        after: What it leaves for the next one.
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
-        idle: Nothing was emitted, executed, delivered or ended.
-        only_ticked: It would be idle without ticks that bolts have executed.
-        has_looked: Whether sinks have what there is to see ahead.
-        holds: Task -> why spouts are to emit nothing after it.
-        watermarks: How far event time has come with it.
+        transactions: What it means for transactions; None: the topology has none.
+        only_ticked: It would have done nothing without ticks that bolts have executed.
     """
 
     header: Header
     summaries: Sequence[Summary]
     seconds: float
-    deliveries: Mapping[int, Deliveries]
     skipped: Sequence[int]
+    after: LastBatch
     commits: bool
-    idle: bool
     transactions: Outcome | None = None
-    holds: Mapping[int, str] = field(default_factory=dict)
-    watermarks: Watermarks = field(default_factory=Watermarks)
     only_ticked: bool = False
-    has_looked: bool = False
+
+
+def deliveries_after(
+    ended: Mapping[int, Deliveries], *owed: Mapping[int, Deliveries]
+) -> dict[int, Deliveries]:
+    """What is to be told next: how trees ended, behind what could not be told yet."""
+    deliveries = dict(ended)
+    for of_some in owed:
+        for origin, old in of_some.items():
+            deliveries[origin] = old.plus(deliveries[origin]) if origin in deliveries else old
+    return deliveries
 
 
 def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int, Deliveries]:

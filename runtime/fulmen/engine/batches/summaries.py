@@ -103,31 +103,3 @@ def holds_after(
 def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:
     """The first error after which the topology must stop."""
     return next((e for s in summaries for e in s.errors if e.fatal), None)
-
-
-class PartsThat:
-    """Which parts of the topology have said something of themselves, as far as is known."""
-
-    def __init__(self, what: str) -> None:
-        """Which attribute of a summary says it."""
-        self._what, self._run = what, ""
-        self._parts: dict[tuple[int, int], bool] = {}  # by stage and worker
-
-    def committed(self, run: str, summaries: Sequence[Summary]) -> None:
-        """A batch counted. Stages that it left out are as they were.
-
-        Args:
-            run: Of the placement. In a new one all tasks are made anew, and say it again.
-            summaries: What its stages said.
-        """
-        if run != self._run:
-            self._run, self._parts = run, {}
-        said: dict[tuple[int, int], bool] = {}
-        for summary in summaries:
-            key = summary.stage, summary.partition
-            said[key] = said.get(key, False) or getattr(summary, self._what)
-        self._parts |= said
-
-    def any(self, run: str) -> bool:
-        """Whether there is one; in a placement of which no batch has counted, it is not known."""
-        return run != self._run or any(self._parts.values())

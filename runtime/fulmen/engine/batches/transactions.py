@@ -235,6 +235,8 @@ class Transactions:
         active: The attempts on their way, by txid.
         attempts: How many attempts there were with this driver.
         ended: Why the topology can't go on.
+        exhausted_sources: Those whose coordinators have said that nothing will come.
+        source_is_away: Whether one of them could not say whether there is something.
     """
 
     epoch: int
@@ -246,6 +248,9 @@ class Transactions:
     active: dict[int, Active] = field(default_factory=dict)
     attempts: int = 0
     ended: str = ""
+    exhausted_sources: Collection[str] = ()
+    source_is_away: bool = False
+    _run: str = ""
     _hold_until: float = 0.0
     _nothings: int = 0  # batches in a row that came to nothing
     _alone: int = 0  # of those, the ones in which the head was the only transaction
@@ -280,8 +285,16 @@ class Transactions:
 
     # A batch
 
-    def begin(self, now: float) -> TransactionWork:
-        """What the next batch does. It changes which attempts are active."""
+    def begin(self, now: float, run: str = "") -> TransactionWork:
+        """What the next batch does. It changes which attempts are active.
+
+        Args:
+            now: In seconds of the driver's steady clock.
+            run: Of the placement. With another one, what waited in workers is gone.
+        """
+        if run != self._run:
+            self._run = run
+            self.reset()
         head = self.ledger.head
         oldest = self.active.get(head)
         commits = None

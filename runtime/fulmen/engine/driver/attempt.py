@@ -1,6 +1,6 @@
 """One attempt of a batch, run as one Spark job or as several.
 
-Under load it is one job of all stages. A light batch (engine/batches/stage_skipping.py) starts with
+Under load it is one job of all stages. A light batch (batches/pace/stage_skipping.py) starts with
 fewer stages, and what they leave for later ones comes to the driver: if that is nothing, the batch
 is done; if it is messages about trees that all ended, the driver is the acker; otherwise another
 job takes it up.

@@ -179,18 +179,18 @@ class AuthorCalls:
             TopologyFailed: A task can't be made that batches need. Or the topology has
                 `onError: crash`, and a spout task is to blame.
         """
-        if (unmade := coordinator.unmade.certain) is not None:
+        if (unmade := coordinator.blame.unmade.certain) is not None:
             raise TopologyFailed(
                 f"{self._who(unmade.task)}: {unmade.reason}. Batches can't do without this task"
             )
         spec = self.planner.current.placed.topology.spec
         if spec.on_error == "crash":
             self.refuse(coordinator)
-            for suspect in coordinator.own_calls.out:
+            for suspect in coordinator.blame.own_calls.out:
                 raise TopologyFailed(f"{self._who(suspect.task)}: {suspect.reason}")
         with self.totals.lock:
             shown = self.totals.waits.left_out
-            out = [*coordinator.left_out, *coordinator.own_calls.paused]
+            out = [*coordinator.blame.left_out, *coordinator.blame.own_calls.paused]
             new = {s.task: self._left_out(s) for s in out if s.task not in shown}
             shown |= new
         for wait in new.values():
@@ -210,7 +210,9 @@ class AuthorCalls:
             return
         with self.totals.lock:
             shown = self.totals.waits.left_out
-            out = {s.task for s in (*coordinator.left_out, *coordinator.own_calls.paused)}
+            out = {
+                s.task for s in (*coordinator.blame.left_out, *coordinator.blame.own_calls.paused)
+            }
             back = [task for task in shown if task not in out]
             for task in back:
                 del shown[task]
@@ -223,7 +225,7 @@ class AuthorCalls:
         Raises:
             TopologyFailed: One is.
         """
-        for suspect in coordinator.left_out:
+        for suspect in coordinator.blame.left_out:
             if suspect.is_certain:
                 raise TopologyFailed(f"{self._who(suspect.task)}: {suspect.reason}")
 

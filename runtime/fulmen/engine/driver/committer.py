@@ -18,7 +18,7 @@ from fulmen.engine.totals.waits import Wait, WaitKind, utc
 from fulmen.errors import FulmenError, Unreachable
 
 LOOKED = "looked"
-"""The section that says that sinks have all early results: see `Coordinator.has_looked`."""
+"""The section that says that sinks have all early results: see `LastBatch.has_looked`."""
 OUTAGE_SECONDS = 1800.0
 """How long a commit waits for its store. Then the driver ends, and another one tries."""
 
@@ -83,14 +83,16 @@ class CommitWriter:
         updates = {
             key: journals for summary in done.summaries for key, journals in summary.updates.items()
         }
-        transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
+        transient = (
+            {DELIVERIES: pack_deliveries(done.after.deliveries)} if done.after.deliveries else {}
+        )
         if done.transactions is not None:
             transient[TRANSACTIONS] = done.transactions.ledger.encode()
         sections: dict[str, bytes | None] = dict(change.sections) if change else {}
-        if done.watermarks.sources:
-            sections[TIME] = done.watermarks.encode()
-        if done.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
-            sections[LOOKED] = b"1" if done.has_looked else None
+        if done.after.watermarks.sources:
+            sections[TIME] = done.after.watermarks.encode()
+        if done.after.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
+            sections[LOOKED] = b"1" if done.after.has_looked else None
         draft = self.log.draft(
             tag=done.header.tag,
             clock=done.header.clock,

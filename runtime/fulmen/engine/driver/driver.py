@@ -18,7 +18,9 @@ import numpy as np
 
 from fulmen.checkpoint import CommitLog, Store, load_many, new_tag
 from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.batches.batch_clock import BatchClock
 from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.done import LastBatch
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
 from fulmen.engine.driver.committer import LOOKED, CommitWriter
@@ -195,7 +197,7 @@ class RunningTopology:
         self._taps.begin(planner.current, self.topology.spec.tap)
         # not all may be there yet, or any more
         planner.replan(self.jobs.alive() or planner.hosting)
-        self.coordinator.stand_still(self.steady() - self._ended)
+        self.coordinator.clock.stand_still(self.steady() - self._ended)
 
     @property
     def topology(self) -> Topology:
@@ -211,11 +213,6 @@ class RunningTopology:
     def plan(self) -> Plan:
         """Where executors are."""
         return self.placed.plan
-
-    @property
-    def may_go_on(self) -> bool:
-        """Whether another run may bring more, so that event time has not ended with this one."""
-        return self.coordinator.is_at_end and self.coordinator.more_may_come
 
     @property
     def outage(self) -> Wait | None:
@@ -235,15 +232,19 @@ class RunningTopology:
     def _new_coordinator(self, clock: float, before: Coordinator | None = None) -> Coordinator:
         """One that goes on from the last commit. Time passes from now on."""
         manifest = self.log.manifest
+        deliveries = undelivered(manifest.transient)
+        watermarks = Watermarks.decode(manifest.sections.get(TIME))
         return Coordinator(
             self.planner.current,
-            number=manifest.number,
-            base=manifest.tag,
-            clock=clock,
-            new_tag=new_tag,
-            now=self.steady(),
-            deliveries=undelivered(manifest.transient),
-            active=self.topology.spec.state == "Active",
+            LastBatch(
+                manifest.number,
+                manifest.tag,
+                deliveries,
+                watermarks=watermarks,
+                has_looked=bool(manifest.sections.get(LOOKED)),
+            ),
+            BatchClock(clock, self.steady()),
+            new_tag,
             transactions=transactions_of(
                 self.placed,
                 self.planner.migration.ledger,
@@ -251,9 +252,8 @@ class RunningTopology:
                 f"{self.planner.migration.layout.identity}-{self._branch}",
                 before.transactions if before else None,
             ),
-            watermarks=Watermarks.decode(manifest.sections.get(TIME)),
-            more_may_come=before is not None and before.more_may_come,
-            has_looked=bool(manifest.sections.get(LOOKED)),
+            active=self.topology.spec.state == "Active",
+            more_may_come=before is not None and before.turns.more_may_come,
         )
 
     # Until it is to stop
@@ -265,7 +265,7 @@ class RunningTopology:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
-        self.coordinator.more_may_come = stop.when_drained and stop.more_may_come
+        self.coordinator.turns.more_may_come = stop.when_drained and stop.more_may_come
         self.committer.patience = lambda: stop.patience
         with self.recovery.calls.watched(stop):
             self._run(stop, self.steady(), Progress(self.steady))
@@ -306,7 +306,7 @@ class RunningTopology:
         """Whether it waits for what may never come: no tree does that longer than it may take."""
         coordinator = self.coordinator
         has_open = coordinator.transactions is not None and not coordinator.transactions.is_settled
-        return has_open or bool(coordinator.holds) or self.committer.outage is not None
+        return has_open or bool(coordinator.last.holds) or self.committer.outage is not None
 
     def _is_drained(self, stop: Stop, started: float) -> bool:
         """Do what `stop` says before the next batch; returns whether there is to be none."""
@@ -325,17 +325,17 @@ class RunningTopology:
         elif not stop.drain:
             self.assumed_end = None
         if stop.drain:
-            coordinator.set_active(active=False)
+            coordinator.active = False
             if self.recovery.away is not None:  # it would wait for as long as that is so
                 raise self.recovery.fatal(self.recovery.away)
             self.recovery.refuse_hopeless(coordinator)
             if was_active:  # first spouts are told
                 return False
             coordinator.drain_bolts()
-            is_over = coordinator.settled and coordinator.drained
+            is_over = coordinator.settled and coordinator.turns.drained
             return is_over and not coordinator.look_ahead()
         if stop.active is not None:
-            coordinator.set_active(active=stop.active)
+            coordinator.active = stop.active
         if stop.topology is not None:
             self._approach(stop, stop.topology, was_active)
         return False
@@ -354,7 +354,7 @@ class RunningTopology:
             TopologyFailed: They would never come to their end.
         """
         self.recovery.calls.refuse(self.coordinator)
-        return bool(self.coordinator.left_out)
+        return bool(self.coordinator.blame.left_out)
 
     def _approach(self, stop: Stop, wanted: Topology, was_active: bool) -> None:
         """Become another topology: at once, or when spouts have stopped and no tree is pending."""
@@ -362,11 +362,11 @@ class RunningTopology:
         if is_placed_like(target, self.topology) or (self.coordinator.settled and not was_active):
             self._become(target)
             if stop.active is not None:
-                self.coordinator.set_active(active=stop.active)
+                self.coordinator.active = stop.active
             if stop.topology is wanted:  # else it is yet another one by now
                 stop.topology = None
         else:
-            self.coordinator.set_active(active=False)
+            self.coordinator.active = False
 
     def _become(self, topology: Topology) -> None:
         placed = self.planner.planned_for(topology)
@@ -374,7 +374,7 @@ class RunningTopology:
         with self.totals.renumbering():
             self.planner.replace(placed)
         self.planner.start_jobs()
-        self.coordinator = self._new_coordinator(self.coordinator.clock, self.coordinator)
+        self.coordinator = self._new_coordinator(self.coordinator.clock.seconds, self.coordinator)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def _look_for_workers(self) -> None:
@@ -384,7 +384,7 @@ class RunningTopology:
             return
         self._looked = now
         self.planner.replan(self.jobs.alive())
-        self.coordinator.stand_still(self.steady() - now)
+        self.coordinator.clock.stand_still(self.steady() - now)
 
     def _rest(self, seconds: float, stop: Stop) -> None:
         if seconds > 0 and not stop.now:
@@ -451,9 +451,9 @@ class RunningTopology:
                     self._generator,
                     self.recovery.calls.end_if_given_up,
                 )
-                self.coordinator.stand_still(self.steady() - began)
+                self.coordinator.clock.stand_still(self.steady() - began)
             if header.deliveries is None:
-                header = replace(header, deliveries=self.coordinator.deliveries)
+                header = replace(header, deliveries=self.coordinator.last.deliveries)
             return self._pinned_spouts.take(header)
         except Unavailable:
             raise
@@ -470,20 +470,19 @@ class RunningTopology:
             {**owed, **migration.ended_after(owed)},
             ran.skipped,
             ackers_ran=ran.ackers_ran,
+            must_commit=migration.rest is not None,
         )
         fatal = fatal_error(ran.summaries)
         if fatal is not None:
             raise self.recovery.fatal(fatal)
         written = self.log.bytes_written
-        if migration.rest is not None:
-            done = replace(done, commits=True)
         outage = self.committer.commit(done, migration.rest)
         self.planner.migrated()
         now, wall = self.steady(), self._wall()
         written = self.log.bytes_written - written
         self.coordinator.committed(done, commit_work_seconds(now - ended - outage, written))
         self.recovery.succeeded(self.coordinator)
-        self.coordinator.stand_still(outage)
+        self.coordinator.clock.stand_still(outage)
         spent = BatchTimes(
             run=ended - started,
             commit=now - ended if done.commits else None,

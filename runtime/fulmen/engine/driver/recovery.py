@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.driver.author_calls import AuthorCalls
 from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.observer import Observer
@@ -184,15 +185,14 @@ class Recovery:
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        coordinator.failed(
-            self.steady(),
+        void = VoidAttempt(
             reason,
-            is_outage,
             traceback if job is None else job.traceback,
-            is_service_away=self.away is not None,
-            calls=calls,
-            hung_seconds=job.seconds if isinstance(job, JobTimedOut) else 0.0,
+            Fault.SERVICE if self.away else Fault.OUTAGE if is_outage else Fault.UNKNOWN,
+            calls,
+            job.seconds if isinstance(job, JobTimedOut) else 0.0,
         )
+        coordinator.failed(void, self.steady())
         self.calls.failed(coordinator)
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss=job is not None)
@@ -202,9 +202,10 @@ class Recovery:
         self, coordinator: Coordinator, header: Header, reason: str, *, is_loss: bool
     ) -> None:
         """From now on the batch fails although it has no tuple that could be left out."""
+        failures = coordinator.blame.crashes.failures
         what = (
-            f"batch {header.number} failed {coordinator.crashes.failures} times in a row, at last"
-            f" without any tuple of a spout in it: {reason}"
+            f"batch {header.number} failed {failures} times in a row, at last without"
+            f" any tuple of a spout in it: {reason}"
         )
         if not is_loss:
             raise TopologyFailed(f"{what}. The last attempts are in the log")

@@ -85,13 +85,14 @@ class TransactionHost:
         Raises:
             TopologyFailed: The topology can't go on.
         """
-        if coordinator.transactions is None or not coordinator.active or coordinator.holds:
+        transactions = coordinator.transactions
+        if transactions is None or not coordinator.active or coordinator.last.holds:
             return
         if not self._hosted:
             placed, steady = self._current.placed, self._steady
             self._hosted = [HostedCoordinator(placed, name, steady) for name in placed.emitters]
         try:
-            self._fill(coordinator.transactions)
+            self._fill(transactions)
         except ComponentFailed as e:
             raise self._recovery.fatal(e.report) from e
         for one in self._hosted:
@@ -99,11 +100,10 @@ class TransactionHost:
             self._count(one)
         self._recovery.source_said(next((one.away for one in self._hosted if one.away), None))
         exhausted = [one.name for one in self._hosted if one.is_exhausted]
-        if len(exhausted) == len(self._hosted) and not coordinator.transactions.is_settled:
+        if len(exhausted) == len(self._hosted) and not transactions.is_settled:
             exhausted = []  # attempts of one that comes again may leave something for another
-        coordinator.sources_said(
-            exhausted=exhausted, is_away=any(one.is_away for one in self._hosted)
-        )
+        transactions.exhausted_sources = exhausted
+        transactions.source_is_away = any(one.is_away for one in self._hosted)
 
     def _fill(self, transactions: Transactions) -> None:
         """Open as many transactions as may be, and as a source has something for.

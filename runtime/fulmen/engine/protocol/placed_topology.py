@@ -151,6 +151,11 @@ class PlacedTopology:
         return frozenset(spout.name for spout in self.topology.spec.spouts)
 
     @cached_property
+    def spout_tasks(self) -> Sequence[int]:
+        """The tasks of all spouts, by the names of these."""
+        return [task for name in sorted(self.spouts) for task in self.plan.tasks(name)]
+
+    @cached_property
     def emitters(self) -> tuple[str, ...]:
         """Names of the transactional spouts; none: the topology has no transactions."""
         return tuple(source.name for source in self.topology.spec.transactional)

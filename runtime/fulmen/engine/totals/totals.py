@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.batches.done import Done
+from fulmen.engine.batches.pace.next_timers import NextTimers
 from fulmen.engine.batches.summaries import slowest_seconds
-from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Outcome, Transactions
 from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.figures.failure_reasons import FailureCount, kind_of
@@ -326,12 +326,12 @@ class Totals:
             for task in (*summary.spout_pending, *summary.result_pending):
                 self.resting.pop(task, None)
             self.resting |= summary.resting
-        self.waits.add(done.summaries, done.holds)
+        self.waits.add(done.summaries, done.after.holds)
         self.waits.look_for_full(self.placed, self.pending_messages, done, self.steady())
         if done.transactions is not None:
             errors = [error for summary in done.summaries for error in summary.errors]
             self.waits.attempts_ended(done.transactions, errors, wall_clock, self.steady())
-        self.watermarks = done.watermarks
+        self.watermarks = done.after.watermarks
         self.timers.committed(self.placed.run, done.summaries)
         self.wall = wall_clock
         trees.replayed = self._sum(REPLAYED)

@@ -185,7 +185,7 @@ class DriverPod:
             running.run(self._stop)
             if not self._stop.now:
                 self._phase = DriverPhase.FINISHED
-            return self._instructions.ended(running.coordinator.number)
+            return self._instructions.ended(running.coordinator.last.number)
         finally:
             self._ended.set()
             running.close()

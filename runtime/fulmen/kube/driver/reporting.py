@@ -193,7 +193,7 @@ def report_of(
         phase=phase,
         generation=generation,
         epoch=running.log.epoch,
-        batch=running.coordinator.number,
+        batch=running.coordinator.last.number,
         committed=running.totals.batches > 0,
         workers=hosted(plan, names),
         planned=() if is_whole else planned(topology, running.runnable.pinned),

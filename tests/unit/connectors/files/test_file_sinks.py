@@ -287,7 +287,7 @@ def test_spouts_are_held_while_files_cannot_be_written(tmp_path, monkeypatch):
         for _ in range(10):
             assert running.step()
         assert running.totals.report()["components"]["numbers"]["emitted"] == emitted
-        [reason] = running.coordinator.holds.values()
+        [reason] = running.coordinator.last.holds.values()
         assert "a file can't be written: folder" in reason
     assert numbers(tmp_path) == []
     running.run(Stop(when_drained=True))

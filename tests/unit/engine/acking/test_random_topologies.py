@@ -144,7 +144,7 @@ def run_to_its_end(case, chaos):
         )
         try:
             driver = driver.start()
-            chaos.crashes = lambda driver=driver: driver.coordinator.crashes
+            chaos.crashes = lambda driver=driver: driver.coordinator.blame.crashes
             driver.run(Stop(when_drained=True))
         except DriverDied:
             observer.forget()

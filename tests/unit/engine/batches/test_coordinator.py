@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.engine.batches.idle import HOLD_SECONDS, WARM_BATCHES
+from fulmen.engine.batches.failures.blame import Fault
+from fulmen.engine.batches.pace.idle import HOLD_SECONDS, WARM_BATCHES
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GROWTH
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.summary import ErrorReport, PendingTimers, Resting, Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
-from support.runs.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, batch_of, placed, ranges
 
 
 @pytest.fixture
@@ -41,7 +42,8 @@ def test_invariants_hold_after_any_events(events, tasks):
             continue
         coordinator.begin()
         if what == "fail":
-            coordinator.fail(0.5, recovery=args[0], is_outage=args[1])
+            fault = Fault.OUTAGE if args[1] else Fault.UNKNOWN
+            coordinator.fail(0.5, recovery=args[0], fault=fault)
             continue
         emitted, changes, ended = args
         sequence += emitted
@@ -99,8 +101,8 @@ def test_the_clock_never_goes_back(coordinator):
 def test_seconds_in_which_it_stands_still_do_not_pass(coordinator):
     before = coordinator.begin().clock
     coordinator.succeed(seconds=1, emitted=1)
-    coordinator.it.stand_still(30)
-    coordinator.it.stand_still(0.4)  # a tick would be late by it
+    coordinator.it.clock.stand_still(30)
+    coordinator.it.clock.stand_still(0.4)  # a tick would be late by it
     coordinator.now += 30.5
     assert coordinator.it.begin(coordinator.now).clock == pytest.approx(before + 1.5)
 
@@ -109,14 +111,15 @@ def test_seconds_in_which_it_stands_still_do_not_pass(coordinator):
 def test_after_a_light_batch_it_rests_but_not_when_the_batch_was_as_long_as_it_may_be(
     coordinator, seconds, rest
 ):
-    assert coordinator.it.target_seconds == 0.25
+    assert coordinator.target_seconds == 0.25
     header = coordinator.begin()
     for skipped, is_full, seconds_of_rest in [
         ((1,), False, rest),
         ((1,), True, 0.0),
         ((), False, 0.0),
     ]:
-        coordinator.it.skipping.committed("run", header, skipped, seconds, 0.25, is_full=is_full)
+        done = batch_of(header=header, skipped=skipped)
+        coordinator.it.skipping.committed(done, coordinator.it.placed, seconds, is_full=is_full)
         assert coordinator.it.idle_seconds() == pytest.approx(seconds_of_rest)
 
 
@@ -197,7 +200,7 @@ def test_what_a_spout_was_not_told_is_told_first_next_time(coordinator):
     coordinator.begin()
     owed = {1: Deliveries(ranges((0, 2)), ((9, "old"),))}
     coordinator.succeed(owed=owed, acked={1: ranges((4, 5))}, failed=[(1, 3, "new")])
-    found = coordinator.it.deliveries[1]
+    found = coordinator.it.last.deliveries[1]
     assert found.acked.tolist() == [[0, 2], [4, 5]]
     assert found.failed == ((9, "old"), (3, "new"))
 
@@ -205,7 +208,7 @@ def test_what_a_spout_was_not_told_is_told_first_next_time(coordinator):
 def test_nobody_is_told_about_trees_of_a_spout_that_is_gone(coordinator):
     coordinator.begin()
     coordinator.succeed(acked={99: ranges((0, 3))})
-    assert coordinator.it.deliveries == {}
+    assert coordinator.it.last.deliveries == {}
 
 
 def test_many_deliveries_travel_in_the_commit(coordinator):
@@ -215,11 +218,11 @@ def test_many_deliveries_travel_in_the_commit(coordinator):
 
 
 def test_nothing_to_commit_no_commit(coordinator):
-    number = coordinator.it.number
+    number = coordinator.it.last.number
     for _ in range(3):
         coordinator.begin()
-        assert coordinator.succeed().idle
-    assert coordinator.it.number == number
+        assert coordinator.succeed().after.did_nothing
+    assert coordinator.it.last.number == number
 
 
 # ---- batch sizes -----------------------------------------------------------------------------
@@ -292,8 +295,8 @@ def loaded(coordinator, batches, size, fixed=0.02, cold=1.0):
 @pytest.mark.parametrize("size", [10, 1_000, 100_000, 1_000_000, 10_000_000])
 def test_batches_stay_within_twice_their_target_whatever_tuples_weigh(coordinator, size):
     times = loaded(coordinator, 60, size)
-    assert max(times[8:]) < 2 * coordinator.it.target_seconds
-    assert min(times[20:]) > coordinator.it.target_seconds / 4
+    assert max(times[8:]) < 2 * coordinator.target_seconds
+    assert min(times[20:]) > coordinator.target_seconds / 4
 
 
 def test_a_batch_may_be_a_single_tuple_that_takes_longer(coordinator):
@@ -304,8 +307,8 @@ def test_a_batch_may_be_a_single_tuple_that_takes_longer(coordinator):
 @pytest.mark.parametrize("size", [10, 10_000])
 def test_while_machines_are_cold_batches_do_not_grow_beyond_their_target(coordinator, size):
     times = loaded(coordinator, 200, size, cold=40)
-    assert max(times) < times[0] + 4 * coordinator.it.target_seconds
-    assert min(times[150:]) > coordinator.it.target_seconds / 4
+    assert max(times) < times[0] + 4 * coordinator.target_seconds
+    assert min(times[150:]) > coordinator.target_seconds / 4
 
 
 def test_a_commit_that_has_much_in_it_makes_batches_smaller(coordinator):
@@ -316,8 +319,8 @@ def test_a_commit_that_has_much_in_it_makes_batches_smaller(coordinator):
         written = 10_000_000 * header.default_permit
         coordinator.it.committed(done, commit_work_seconds(100.0, written))
         coordinator.same = {header.tag}
-        coordinator.counted = coordinator.it.clock
-        coordinator.now = coordinator.it._mark
+        coordinator.counted = coordinator.it.clock.seconds
+        coordinator.now = coordinator.it.clock.steady(0.0)
     assert coordinator.it.size.permit == 1
 
 
@@ -460,7 +463,7 @@ def test_batches_without_any_tuple_do_not_end_a_topology_that_suspects_one(coord
         else:
             coordinator.succeed()
             assert not coordinator.it.has_nothing_more
-    assert not coordinator.it.left_out
+    assert not coordinator.it.blame.left_out
     assert coordinator.it.idle.is_over
     for _ in range(30):
         coordinator.begin()
@@ -537,7 +540,7 @@ def test_an_outage_suspects_no_tuple_however_long(coordinator):
     for _ in range(100):
         header = coordinator.begin()
         assert (header.permits, header.poisoned) == ({}, ())
-        coordinator.fail(is_outage=True)
+        coordinator.fail(fault=Fault.OUTAGE)
     assert not coordinator.it.hopeless
 
 
@@ -547,8 +550,8 @@ def test_trust_returns_step_by_step(coordinator):
         coordinator.begin()
         coordinator.fail()
     limits = []
-    while coordinator.it.crashes.limit is not None:
-        limits.append(coordinator.it.crashes.limit)
+    while coordinator.it.blame.crashes.limit is not None:
+        limits.append(coordinator.it.blame.crashes.limit)
         coordinator.begin()
         coordinator.succeed(emitted=1)
         assert len(limits) < 40
@@ -591,7 +594,7 @@ def test_what_is_due_is_not_late_by_the_interval():
 
 
 def test_an_inactive_topology_ends_what_is_pending_without_the_interval(gathering):
-    gathering.it.set_active(active=False)
+    gathering.it.active = False
     gathering.begin()
     gathering.succeed(seconds=0.1, changes=True)
     assert gathering.it.idle_seconds() < 0.05
@@ -617,7 +620,7 @@ def test_while_bolts_hold_the_spouts_it_rests_only_if_nothing_happens(coordinato
 def test_a_failed_message_of_a_spout_ends_no_rest_of_a_topology_that_is_inactive(
     coordinator, component, active, seconds
 ):
-    coordinator.it.set_active(active=active)
+    coordinator.it.active = active
     [task, *_] = coordinator.it.placed.plan.tasks(component)
     for _ in range(12):
         coordinator.begin()

@@ -2,9 +2,10 @@
 
 import pytest
 
-from fulmen.engine.batches.end_of_input import AWAY_SECONDS, EndOfInput
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
+from fulmen.engine.batches.ends.end_of_input import AWAY_SECONDS, EndOfInput
+from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from support.runs.coordinators import batch_of
 
 SPOUT, BOLT = 1, 2
 OVER = Idle(quiet=IDLE_BATCHES_TO_END)
@@ -15,6 +16,10 @@ def away(task):
     return Summary(0, 0, errors=[ErrorReport("a", task, "refused", service="localhost:5432")])
 
 
+def done(clock, *summaries):
+    return batch_of(*summaries, clock=clock)
+
+
 @pytest.fixture
 def end():
     return EndOfInput(clock=100.0)
@@ -22,7 +27,7 @@ def end():
 
 def likely_after(end, batches, clock=100.0):
     for summary in batches:
-        end.committed(clock, [Summary(1, 0), summary], {SPOUT}, is_empty=False)
+        end.committed(done(clock, Summary(1, 0), summary), {SPOUT}, is_empty=False)
     return end.is_likely(OVER, clock)
 
 
@@ -57,7 +62,7 @@ def test_what_a_bolt_connects_to_may_be_away_at_the_end(end):
 def test_a_source_of_transactions_is_at_its_end_after_some_empty_batches_in_a_row(end):
     def ended_after(batches, is_empty):
         for _ in range(batches):
-            end.committed(100.0, [], {SPOUT}, is_empty=is_empty)
+            end.committed(done(100.0), {SPOUT}, is_empty=is_empty)
         return end.is_likely_of_transactions
 
     assert not ended_after(IDLE_BATCHES_TO_END - 1, is_empty=True)
@@ -69,6 +74,6 @@ def test_a_source_of_transactions_is_at_its_end_after_some_empty_batches_in_a_ro
 
 def test_it_is_known_for_how_long_spouts_have_emitted_nothing(end):
     assert end.seconds_without_input(103.0) == 3.0
-    end.committed(105.0, [Summary(0, 0, emitted=2), Summary(1, 0)], {SPOUT}, is_empty=False)
-    end.committed(106.0, [Summary(0, 0), Summary(1, 0)], {SPOUT}, is_empty=False)
+    end.committed(done(105.0, Summary(0, 0, emitted=2)), {SPOUT}, is_empty=False)
+    end.committed(done(106.0, Summary(0, 0)), {SPOUT}, is_empty=False)
     assert end.seconds_without_input(107.0) == 2.0

@@ -8,8 +8,10 @@ import pytest
 
 from fulmen.checkpoint import Update
 from fulmen.engine.batches.done import TICKS, did_something, only_ticked
+from fulmen.engine.batches.ends.last_turn import Turn
+from fulmen.engine.batches.failures.blame import VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes
-from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
@@ -30,7 +32,7 @@ def resting(due):
 def test_the_clock_stands_still_for_a_second_or_more(coordinator, stood_still, passes):
     before = coordinator.begin().clock
     coordinator.succeed(seconds=0.0)
-    coordinator.it.stand_still(stood_still)
+    coordinator.it.clock.stand_still(stood_still)
     assert coordinator.it.begin(coordinator.now + 10).clock == pytest.approx(before + passes)
 
 
@@ -41,7 +43,7 @@ def test_what_a_pinned_spout_was_not_told_is_told_first_next_time(coordinator):
         2: Deliveries(ranges((5, 6))),
     }
     summary = coordinator.summary(acked={1: ranges((4, 5))})
-    found = coordinator.it.finish([summary], 0.1, owed).deliveries
+    found = coordinator.it.finish([summary], 0.1, owed).after.deliveries
     assert found.keys() == {1, 2}
     assert found[1].acked.tolist() == [[0, 2], [4, 5]]
     assert found[1].failed == ((9, "old"),)
@@ -51,20 +53,20 @@ def test_what_a_pinned_spout_was_not_told_is_told_first_next_time(coordinator):
 def test_trees_that_only_failed_leave_no_range_of_acks(coordinator):
     coordinator.begin()
     coordinator.succeed(failed=[(1, 3, "no")])
-    acked = coordinator.it.deliveries[1].acked
+    acked = coordinator.it.last.deliveries[1].acked
     assert (acked.shape, acked.dtype) == ((0, 2), np.int64)
 
 
 def test_a_batch_in_which_a_tree_ended_is_not_idle(coordinator):
     coordinator.begin()
-    assert not coordinator.succeed(acked={1: ranges((0, 1))}).idle
+    assert not coordinator.succeed(acked={1: ranges((0, 1))}).after.did_nothing
 
 
 def test_ticks_alone_are_told_from_what_comes(coordinator):
     ticks = {("bolt", "executed", "__system:__tick"): 2}
     coordinator.begin()
     done = coordinator.succeed(counts=Counter(ticks))
-    assert (done.idle, done.only_ticked) == (False, True)
+    assert (done.after.did_nothing, done.only_ticked) == (False, True)
     coordinator.begin()
     assert not coordinator.succeed(emitted=1, counts=Counter(ticks)).only_ticked
     coordinator.begin()
@@ -106,7 +108,7 @@ def test_what_any_part_of_a_batch_has_changed_is_committed(coordinator, updates)
     done = coordinator.it.finish(summaries, 0.1)
     assert done.commits is (updates != [{}, {}])
     coordinator.it.committed(done)
-    assert coordinator.it.number == 7 + done.commits
+    assert coordinator.it.last.number == 7 + done.commits
 
 
 def test_no_batch_waits_for_more_when_one_of_several_spouts_has_more():
@@ -160,7 +162,7 @@ def test_a_batch_in_which_spouts_are_told_is_not_idle(coordinator):
         assert coordinator.succeed(acked=acked, counts=Counter(ticks)).only_ticked is ticked
     for acked, idle in [({1: ranges((1, 2))}, False), ({}, False), ({}, True)]:
         coordinator.begin()
-        assert coordinator.succeed(acked=acked).idle is idle
+        assert coordinator.succeed(acked=acked).after.did_nothing is idle
 
 
 def test_a_topology_whose_spouts_are_held_is_not_idle_and_its_bolts_have_another_turn(coordinator):
@@ -170,7 +172,7 @@ def test_a_topology_whose_spouts_are_held_is_not_idle_and_its_bolts_have_another
     assert coordinator.begin().drains
     coordinator.succeed(holds={3: "full"})
     assert coordinator.it.idle.batches == 0
-    assert not coordinator.it.drained
+    assert not coordinator.it.turns.drained
 
 
 @pytest.mark.parametrize(("tasks", "limit"), [(1, 30), (2, 31)])
@@ -181,31 +183,31 @@ def test_twice_what_batches_emit_is_what_a_failed_one_is_halved_from(tasks, limi
     for _ in range(2):
         coordinator.begin()
         coordinator.fail()
-    assert coordinator.it.crashes.limit == limit
+    assert coordinator.it.blame.crashes.limit == limit
 
 
 def test_a_failed_batch_of_a_new_topology_probably_had_one_tuple_of_each_task(coordinator):
     for _ in range(2):
         coordinator.begin()
         coordinator.fail()
-    assert coordinator.it.crashes.limit == 1
+    assert coordinator.it.blame.crashes.limit == 1
 
 
 def test_no_batch_is_halved_from_more_than_spouts_may_emit(coordinator):
     for _ in range(2):
         coordinator.begin()
-        coordinator.succeed(emitted=10_000, work=coordinator.it.target_seconds)
+        coordinator.succeed(emitted=10_000, work=coordinator.target_seconds)
     coordinator.it.size.permit = FIRST_PERMIT
     for _ in range(2):
         coordinator.begin()
         coordinator.fail()
-    assert coordinator.it.crashes.limit == FIRST_PERMIT  # of two tasks
+    assert coordinator.it.blame.crashes.limit == FIRST_PERMIT  # of two tasks
 
 
 def test_a_failure_without_more_about_it_may_be_a_tuples_fault(coordinator):
     coordinator.begin()
-    coordinator.it.failed(coordinator.now)
-    assert (coordinator.it.crashes.failures, coordinator.it.crashes.cause) == (1, "")
+    coordinator.it.failed(VoidAttempt(), coordinator.now)
+    assert (coordinator.it.blame.crashes.failures, coordinator.it.blame.crashes.cause) == (1, "")
 
 
 def test_a_slow_batch_of_few_and_light_tuples_keeps_its_permit(coordinator):
@@ -233,9 +235,9 @@ def test_few_ranges_are_merged_as_well(pairs, expected):
 def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     header = coordinator.begin()
     assert (header.active, header.is_retry, header.drains) == (True, False, False)
-    assert header.emit_seconds == 0.5 * coordinator.it.target_seconds
+    assert header.emit_seconds == 0.5 * coordinator.target_seconds
     coordinator.succeed()
-    coordinator.it.set_active(active=False)
+    coordinator.it.active = False
     coordinator.it.size.set(emit_seconds=3.0)
     coordinator.it.size.set(permit=5)
     header = coordinator.begin()
@@ -247,7 +249,7 @@ def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
 def test_deliveries_travel_in_the_header_if_they_fit(coordinator, room, travel):
     coordinator.begin()
     coordinator.succeed(failed=[(1, 3, "no")])
-    size = len(pack_deliveries(coordinator.it.deliveries))
+    size = len(pack_deliveries(coordinator.it.last.deliveries))
     limits = replace(LIMITS, header_bytes=size + room)
     coordinator.it.current.placed = replace(coordinator.it.placed, limits=limits)
     header = coordinator.it.begin(coordinator.now)
@@ -279,18 +281,18 @@ def test_what_is_pending_is_known_of_each_task_until_it_says_otherwise(coordinat
 
 def test_bolts_have_one_last_turn_until_something_was_executed_again(coordinator):
     coordinator.it.drain_bolts()
-    assert not coordinator.it.drains  # nobody has said yet what is to be done before
+    assert coordinator.it.turns.next is Turn.USUAL  # nobody has said yet what is to be done before
     coordinator.begin()
     coordinator.succeed()
     coordinator.it.drain_bolts()
     for drains in (True, False, False):
         assert coordinator.begin().drains is drains
         coordinator.succeed()
-        assert coordinator.it.drained is True
+        assert coordinator.it.turns.drained is True
         coordinator.it.drain_bolts()
     coordinator.begin()
     coordinator.succeed(emitted=1)
-    assert coordinator.it.drained is False
+    assert coordinator.it.turns.drained is False
     coordinator.it.drain_bolts()
     assert coordinator.begin().drains is True
 
@@ -298,14 +300,14 @@ def test_bolts_have_one_last_turn_until_something_was_executed_again(coordinator
 def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
     coordinator.begin()
     coordinator.it.drain_bolts()
-    assert not coordinator.it.drains
+    assert coordinator.it.turns.next is Turn.USUAL
     coordinator.succeed(emitted=1, pending={1: 1})
     coordinator.it.drain_bolts()
-    assert not coordinator.it.drains
+    assert coordinator.it.turns.next is Turn.USUAL
     coordinator.begin()
     coordinator.succeed()  # in which nothing happened: a bolt holds what is pending
     coordinator.it.drain_bolts()
-    assert coordinator.it.drains
+    assert coordinator.it.turns.next is Turn.LAST
 
 
 def test_workers_are_cold_after_an_attempt_that_came_to_nothing(coordinator):
@@ -332,7 +334,7 @@ def test_a_batch_runs_whole_when_ackers_hold_trees_or_it_is_no_usual_one():
     coordinator.succeed()
     assert it.cuts(coordinator.begin()) == (end - 1, end)
     coordinator.succeed()
-    it.crashes = Crashes(limit=2)
+    it.blame.crashes = Crashes(limit=2)
     assert it.cuts(coordinator.begin()) == (end,)
 
 
@@ -403,7 +405,7 @@ def test_only_spouts_are_asked_in_an_idle_topology_if_nothing_is_due_for_bolts(s
     ],
 )
 def test_permits_follow_the_time_of_a_batch(coordinator, permit, emitted, work, seconds, expected):
-    assert coordinator.it.target_seconds == 0.25
+    assert coordinator.target_seconds == 0.25
     coordinator.begin()
     coordinator.succeed(seconds=0.05)  # what a batch takes without tuples
     coordinator.it.size.permit = permit
@@ -444,7 +446,7 @@ def test_what_a_quick_batch_took_is_forgotten(coordinator):
 
 
 def test_permits_stay_while_a_tuple_is_suspected(coordinator):
-    coordinator.it.crashes = Crashes(limit=10)
+    coordinator.it.blame.crashes = Crashes(limit=10)
     coordinator.begin()
     coordinator.succeed(emitted=FIRST_PERMIT)
     assert coordinator.it.size.permit == FIRST_PERMIT
@@ -456,10 +458,10 @@ def test_no_tuple_is_suspected_when_batches_may_be_twice_as_large_as_usual(
 ):
     coordinator.begin()
     coordinator.succeed(emitted=50)
-    coordinator.it.crashes = Crashes(limit=limit, successes=1)
+    coordinator.it.blame.crashes = Crashes(limit=limit, successes=1)
     coordinator.begin()
     coordinator.succeed()
-    assert (coordinator.it.crashes.limit is None) is over
+    assert (coordinator.it.blame.crashes.limit is None) is over
 
 
 def test_what_batches_usually_emit_is_forgotten_slowly(coordinator):
@@ -470,4 +472,4 @@ def test_what_batches_usually_emit_is_forgotten_slowly(coordinator):
     for _ in range(2):
         coordinator.begin()
         coordinator.fail()
-    assert coordinator.it.crashes.limit == (2 * 90 + 2) // 2
+    assert coordinator.it.blame.crashes.limit == (2 * 90 + 2) // 2

@@ -14,7 +14,7 @@ from fulmen.engine.batches.size.permits import (
 )
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
 from fulmen.engine.protocol.summary import Summary
-from support.runs.coordinators import Checked
+from support.runs.coordinators import Checked, batch_of, placed
 from support.suite.seeds import generator, several
 
 TARGET = 0.25
@@ -44,7 +44,7 @@ def speed(made):
 @pytest.fixture
 def coordinator():
     made = Checked()
-    assert made.it.target_seconds == TARGET
+    assert made.target_seconds == TARGET
     return made
 
 
@@ -151,7 +151,9 @@ def test_a_batch_that_is_slow_whatever_it_holds_is_made_smaller_now_and_then_but
     for tuples in (6, *[4] * (BATCHES_BETWEEN_TRIALS + 1)):
         size.permit = 7
         made = [Summary(0, 0, emitted=tuples, seconds=0.9 + tuples / 100)]
-        size.adapt(made, made[0].seconds, 0.0, TARGET)
+        size.adapt(
+            batch_of(*made, seconds=made[0].seconds), made[0].seconds, 0.0, placed().topology.spec
+        )
         permits.append(size.permit)
     assert permits[1:] == [7] * BATCHES_BETWEEN_TRIALS + [1]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, SHORT_WAITS, WARM_BATCHES, Idle
+from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END, SHORT_WAITS, WARM_BATCHES, Idle
 
 
 @pytest.mark.parametrize(

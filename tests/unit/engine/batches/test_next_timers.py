@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.timers import RARE, NextTimers
+from fulmen.engine.batches.pace.next_timers import RARE, NextTimers
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
 

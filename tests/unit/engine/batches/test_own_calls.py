@@ -2,9 +2,10 @@
 
 import pytest
 
+from fulmen.engine.batches.failures.blame import VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes
-from fulmen.engine.batches.failures.left_out import PAUSE_SECONDS
 from fulmen.engine.batches.failures.own_calls import OwnCalls
+from fulmen.engine.batches.failures.suspects import PAUSE_SECONDS
 from fulmen.engine.protocol.callbacks.call_names import name_of
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.summary import Summary
@@ -42,15 +43,15 @@ def test_another_window_of_a_key_whose_windows_are_deadly_is_left_out_at_its_fir
     assert set(left_out(calls)) == {first, second}
 
 
-@pytest.mark.parametrize("hangs", [False, True])
+@pytest.mark.parametrize("hung_seconds", [0.0, 1.0])
 def test_what_comes_in_each_batch_is_left_out_for_a_pause_that_doubles_until_it_has_ended(
-    calls, hangs
+    calls, hung_seconds
 ):
-    if not hangs:
+    if not hung_seconds:
         calls.blame(TASK, "tick", 100.0)
         assert left_out(calls, 100.0) == {}
     for pause in (PAUSE_SECONDS, 2 * PAUSE_SECONDS):
-        calls.blame(TASK, "tick", 100.0, hangs=hangs)
+        calls.blame(TASK, "tick", 100.0, hung_seconds)
         assert left_out(calls, 100.0 + 0.9 * pause)
         assert left_out(calls, 100.0 + pause) == {}
         calls.succeeded([Summary(0, 0, own_calls={TASK: ["end_batch"]})])  # no tick was due
@@ -75,10 +76,10 @@ def test_a_call_that_is_for_no_tuple_is_no_evidence_against_one(name):
     [task] = coordinator.it.placed.plan.tasks("count")
     for _ in range(10):
         coordinator.begin()
-        coordinator.it.failed(coordinator.now, "killed", calls=[Call(task, name, 1.0)])
+        coordinator.it.failed(VoidAttempt("killed", calls=[Call(task, name, 1.0)]), coordinator.now)
         coordinator.failed_before = None
         coordinator.it._is_retry = False
-    assert coordinator.it.crashes == Crashes()
+    assert coordinator.it.blame.crashes == Crashes()
     header = coordinator.it.begin(coordinator.now)
     assert header.default_permit > 0
     assert header.one_by_one == (task,)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
+from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.summary import Resting, Summary
 from support.runs.coordinators import Checked, placed, ranges
@@ -36,7 +37,7 @@ def test_no_topology_is_quiet_during_an_attempt_nor_until_a_failed_one_was_repea
     it.begin(5000.0)
     assert not it.is_quiet
     assert not it.settled
-    it.failed(5000.0, "killed")
+    it.failed(VoidAttempt("killed"), 5000.0)
     assert not it.is_quiet
     batch(it)
     assert it.is_quiet
@@ -45,7 +46,7 @@ def test_no_topology_is_quiet_during_an_attempt_nor_until_a_failed_one_was_repea
 def test_no_topology_is_quiet_before_its_spouts_were_told_what_has_become_of_messages(it):
     batch(it, acked={1: ranges((0, 1))})
     assert not it.is_quiet
-    batch(it, owed=dict(it.deliveries))  # a spout was not told yet
+    batch(it, owed=dict(it.last.deliveries))  # a spout was not told yet
     assert it.idle.batches > 0
     assert not it.is_quiet
     batch(it)
@@ -70,8 +71,8 @@ def test_what_bolts_hold_is_all_that_is_pending_when_nothing_happens(it, holds, 
 def test_a_probe_in_which_nothing_happens_does_not_tell_that_nothing_is_on_its_way(it):
     batch(it, pending={1: 1}, did_something=True)
     it.begin(5000.0)
-    it.failed(5000.0, "no broker", is_service_away=True)
-    assert it.probe.is_next
+    it.failed(VoidAttempt("no broker", fault=Fault.SERVICE), 5000.0)
+    assert it.blame.probe.is_next
     batch(it)  # the probe: no spout may emit
     assert not it.is_quiet
     batch(it)
@@ -117,7 +118,7 @@ def test_nothing_for_long_is_the_end_if_no_spout_knows_its_own(it, said, is_over
 
 def test_nothing_for_long_is_not_the_end_while_a_tuple_is_suspected(it):
     batch(it, 2 + IDLE_BATCHES_TO_END)
-    it.crashes = Crashes(limit=1)
+    it.blame.crashes = Crashes(limit=1)
     assert not it.has_nothing_more
 
 
@@ -126,7 +127,8 @@ def test_what_a_spout_has_that_is_left_out_does_not_put_off_the_end(it):
     batch(it, 2 + IDLE_BATCHES_TO_END, **said)
     assert not it.has_nothing_more
     it.begin(5000.0)
-    it.failed(5000.0, "hangs", calls=[Call(SPOUT, "next_tuple", 300.0)], hung_seconds=300.0)
+    calls = [Call(SPOUT, "next_tuple", 300.0)]
+    it.failed(VoidAttempt("hangs", calls=calls, hung_seconds=300.0), 5000.0)
     batch(it)
     assert it.has_nothing_more
 

@@ -1,39 +1,49 @@
 """How long a topology rests before its next batch."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from fulmen.engine.batches.idle import HOLD_SECONDS, WARM_BATCHES, Idle
-from fulmen.engine.batches.rests import LEAST_WAIT, Rests, gather_seconds
-from fulmen.engine.batches.timers import RARE
+from fulmen.engine.batches.pace.idle import HOLD_SECONDS, WARM_BATCHES, Idle
+from fulmen.engine.batches.pace.next_timers import RARE
+from fulmen.engine.batches.pace.rests import LEAST_WAIT, Rests
+from fulmen.engine.batches.pace.stage_skipping import StageSkipping
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
+from fulmen.engine.time.watermarks import Watermarks
+from support.runs.coordinators import batch_of
 
 LIGHT_REST = 0.0625
 
 
-class Plan:
-    """In which task 1 is all there is, of bolt `a`."""
-
-    def component_of(self, task):
-        return {1: "a"}[task]
+PLAN = SimpleNamespace(component_of={1: "a"}.__getitem__)
+"""Task 1 is all there is, of bolt `a`."""
 
 
 class Topology:
     """What a coordinator knows of its topology, for the rests alone."""
 
-    def __init__(self):
-        self.rests = Rests()
-        self.idle = Idle()
+    def __init__(self, interval_millis=0):
+        self.idle, skipping = Idle(), StageSkipping(rest_seconds=LIGHT_REST)
+        self.rests = Rests(self.idle, skipping)
+        spec = SimpleNamespace(batch_interval_millis=interval_millis)
+        self.placed = SimpleNamespace(
+            run="run", plan=PLAN, event_times={"a"}, topology=SimpleNamespace(spec=spec)
+        )
 
-    def committed(self, timers=None, watermark=None, wants_batch=False, gathers=0.0, idle=False):
+    def committed(
+        self, timers=None, watermark=None, wants_batch=False, may_gather=True, idle=False, **said
+    ):
         self.idle.committed(idle)
-        marks = {} if watermark is None else {"a": (watermark, None)}
-        said = [Summary(1, 0, timers={} if timers is None else {1: timers})]
-        self.rests.committed("run", said, marks, Plan(), wants_batch=wants_batch, gathers=gathers)
+        passed = {} if watermark is None else {"a": watermark}
+        timers = {} if timers is None else {1: timers}
+        seconds = said.pop("seconds", 0.01)
+        summary = Summary(said.pop("stage", 1), 0, timers=timers, **said)
+        done = batch_of(summary, seconds=seconds, watermarks=Watermarks(passed=passed))
+        self.rests.committed(done, self.placed, wants_batch=wants_batch, may_gather=may_gather)
 
     def seconds(self, clock=100.0, is_held=False, ticks=(), resting=()):
-        said = {"is_held": is_held, "ticks": ticks, "resting": resting}
-        return self.rests.seconds(self.idle, LIGHT_REST, clock, **said)
+        return self.rests.seconds(clock, is_held=is_held, ticks=ticks, resting=resting)
 
 
 @pytest.fixture
@@ -101,11 +111,10 @@ def test_an_idle_topology_waits_no_longer_than_until_something_is_due(topology, 
 
 def test_a_timer_of_a_stage_that_was_left_out_is_due_all_the_same(topology):
     topology.committed(PendingTimers(None, 100.0))
-    said = {"wants_batch": False, "gathers": 0.0}
-    topology.rests.committed("run", [Summary(0, 0)], {}, Plan(), **said)
+    topology.committed(stage=0)
     header = Header(1, "t", "b", 99.9, 99.9, 1)
-    assert not topology.rests.is_timer_due(header, Plan())
-    assert topology.rests.is_timer_due(Header(1, "t", "b", 100.0, 99.9, 1), Plan())
+    assert not topology.rests.is_timer_due(header, PLAN)
+    assert topology.rests.is_timer_due(Header(1, "t", "b", 100.0, 99.9, 1), PLAN)
     topology.idle.batches = 12
     assert topology.seconds(clock=99.9) == pytest.approx(0.1)
 
@@ -158,30 +167,23 @@ def test_windows_that_end_all_the_time_are_no_reason_to_do_without_rest(topology
 
 
 @pytest.mark.parametrize(
-    ("seconds", "is_active", "is_pressed", "gathers"),
+    ("said", "rest"),
     [
-        pytest.param(0.1, True, False, 0.3, id="what-is-left-of-the-interval"),
-        pytest.param(0.5, True, False, 0.0, id="longer-than-the-interval"),
-        pytest.param(0.1, True, True, 0.0, id="spouts-have-more"),
-        pytest.param(0.1, False, False, 0.0, id="inactive"),
+        pytest.param({"seconds": 0.1}, 0.3, id="what-is-left-of-the-interval"),
+        pytest.param({"seconds": 0.39}, LIGHT_REST, id="longer-after-a-light-batch"),
+        pytest.param({"seconds": 0.5}, LIGHT_REST, id="longer-than-the-interval"),
+        pytest.param({"seconds": 0.1, "idle": True}, 0.3, id="idle"),
+        pytest.param({"seconds": 0.1, "has_more": True}, LIGHT_REST, id="spouts-have-more"),
+        pytest.param({"seconds": 0.1, "may_gather": False}, LIGHT_REST, id="something-waits"),
     ],
 )
-def test_more_messages_are_waited_for_if_nothing_waits(seconds, is_active, is_pressed, gathers):
-    found = gather_seconds(400, seconds, is_active=is_active, is_pressed=is_pressed)
-    assert found == pytest.approx(gathers)
+def test_more_messages_are_waited_for_if_nothing_waits(said, rest):
+    topology = Topology(interval_millis=400)
+    topology.committed(**said)
+    assert topology.seconds() == pytest.approx(rest)
 
 
-def test_the_interval_is_kept_after_light_batches_and_after_idle_ones(topology):
-    topology.committed(gathers=0.3)
-    assert topology.seconds() == 0.3
-    topology.committed(gathers=0.0)
-    assert topology.seconds() == LIGHT_REST
-    topology.committed(gathers=0.01)
-    assert topology.seconds() == LIGHT_REST
-    topology.committed(gathers=0.3, idle=True)
-    assert topology.seconds() == 0.3
-
-
-def test_what_is_due_is_not_late_by_the_interval(topology):
-    topology.committed(gathers=0.3)
+def test_what_is_due_is_not_late_by_the_interval():
+    topology = Topology(interval_millis=310)
+    topology.committed()
     assert topology.seconds(clock=100.8, ticks=[1.0]) == pytest.approx(0.2)

@@ -5,18 +5,19 @@ from dataclasses import replace
 import pytest
 
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.engine.batches.stage_skipping import StageSkipping
+from fulmen.engine.batches.pace.stage_skipping import StageSkipping
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from support.runs.coordinators import placed
+from support.runs.coordinators import batch_of, placed
 
 HEADER = Header(8, "tag", "base", clock=101.0, previous_clock=100.0, default_permit=64)
 WHOLE, WITHOUT_ACKERS, SPOUTS_FIRST = (3,), (2, 3), (1, 2, 3)
 
 
 def ran(skipping, header=HEADER, skipped=(), seconds=0.1, is_full=False, run="run"):
-    skipping.committed(run, header, skipped, seconds, 0.25, is_full=is_full)
+    done, made = batch_of(header=header, skipped=skipped), replace(placed(), run=run)
+    skipping.committed(done, made, seconds, is_full=is_full)
     return skipping
 
 

@@ -5,7 +5,6 @@ import pytest
 from fulmen.engine.batches.summaries import (
     BYTES_PER_SECOND,
     ENGINE_SHARE,
-    PartsThat,
     seconds_with_processors,
     work_seconds,
 )
@@ -90,13 +89,3 @@ def test_a_batch_is_work_as_far_as_something_was_done_or_moved(summaries, second
 )
 def test_a_batch_lasts_as_long_as_it_would_if_it_always_had_a_processor(summaries, seconds):
     assert seconds_with_processors(summaries, 10) == pytest.approx(seconds)
-
-
-def test_a_part_that_ran_twice_wants_a_batch_if_it_said_so_once():
-    wants = PartsThat("wants_batch")
-    wants.committed("run", [Summary(0, 0, wants_batch=True), Summary(0, 0)])
-    assert wants.any("run")
-    wants.committed("run", [Summary(1, 0)])
-    assert wants.any("run")
-    wants.committed("run", [Summary(0, 0)])
-    assert not wants.any("run")

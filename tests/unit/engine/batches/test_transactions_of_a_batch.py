@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
+from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.batches.transactions import FIRST_PAUSE, Ledger, Phase, Transactions
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.topology.resource.spec import TransactionalSpoutSpec
@@ -33,13 +34,13 @@ def batch(checked, **summary):
 
 
 def test_a_transaction_is_processed_and_then_committed_each_in_a_batch_with_a_commit(checked):
-    it, number = checked.it, checked.it.number
+    it, number = checked.it, checked.it.last.number
     [opened] = batch(checked).processes
-    assert (it.number, it.pending, it.settled) == (number + 1, 1, False)
+    assert (it.last.number, it.pending, it.settled) == (number + 1, 1, False)
     assert batch(checked).commits == opened.attempt
-    assert (it.number, it.pending, it.settled) == (number + 2, 0, True)
+    assert (it.last.number, it.pending, it.settled) == (number + 2, 0, True)
     assert not batch(checked)
-    assert it.number == number + 2
+    assert it.last.number == number + 2
 
 
 def test_after_a_new_plan_what_was_processed_is_processed_again(checked):
@@ -66,8 +67,8 @@ def test_an_attempt_that_a_component_failed_is_not_committed(checked):
 def test_a_batch_with_a_transaction_that_comes_to_nothing_makes_no_tuple_suspect(checked):
     for _ in range(2):
         checked.it.begin(checked.now)
-        checked.it.failed(checked.now, "killed", is_service_away=True)
-    assert checked.it.crashes == Crashes()
+        checked.it.failed(VoidAttempt("killed", fault=Fault.SERVICE), checked.now)
+    assert checked.it.blame.crashes == Crashes()
     header = checked.it.begin(checked.now)
     assert header.default_permit > 0
     assert [opened.attempt.txid for opened in header.transactions.processes] == [1]
@@ -78,13 +79,13 @@ def test_a_batch_without_a_transaction_that_comes_to_nothing_is_counted(checked)
         batch(checked)
     for _ in range(2):
         checked.it.begin(checked.now)
-        checked.it.failed(checked.now, "killed")
-    assert checked.it.crashes.failures == 2
+        checked.it.failed(VoidAttempt("killed"), checked.now)
+    assert checked.it.blame.crashes.failures == 2
 
 
 def test_the_source_says_whether_more_transactions_will_come(checked):
     for is_exhausted in (False, True):
-        checked.it.sources_said(exhausted=["source"] * is_exhausted, is_away=False)
+        checked.it.transactions.exhausted_sources = ["source"] * is_exhausted
         batch(checked)
         assert checked.it.exhausted is is_exhausted
 
@@ -114,7 +115,7 @@ def test_the_pause_of_a_transaction_that_failed_begins_when_its_batch_has_ended(
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_batches_without_transactions_are_the_end_unless_the_source_is_away(checked, is_away):
-    checked.it.sources_said(exhausted=[], is_away=is_away)
+    checked.it.transactions.source_is_away = is_away
     for _ in range(2 + IDLE_BATCHES_TO_END):
         batch(checked)
     assert checked.it.has_nothing_more is not is_away

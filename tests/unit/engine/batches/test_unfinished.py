@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.unfinished import Unfinished
+from fulmen.engine.batches.ends.unfinished import Unfinished
 from fulmen.engine.protocol.summary import Resting, Summary
 
 
@@ -14,12 +14,12 @@ def unfinished():
 @pytest.mark.parametrize("has", ["spout_pending", "result_pending"])
 def test_what_has_failed_rests_until_its_task_says_what_it_has_without_it(unfinished, has):
     resting = Resting(messages=1, due=5.0, failures=1, reason="no")
-    unfinished.committed([Summary(0, 0, **{has: {1: 3, 2: 4}}, resting={1: resting})])
+    unfinished.committed("run", [Summary(0, 0, **{has: {1: 3, 2: 4}}, resting={1: resting})])
     assert unfinished.rests(lambda _: True) == [5.0]
     assert unfinished.rests(lambda task: task != 1) == []
-    unfinished.committed([Summary(0, 0), Summary(1, 0, **{has: {2: 0}})])  # of task 1 nothing
+    unfinished.committed("run", [Summary(1, 0, **{has: {2: 0}})])  # of task 1 nothing
     assert unfinished.rests(lambda _: True) == [5.0]
-    unfinished.committed([Summary(0, 0, **{has: {1: 3}})])
+    unfinished.committed("run", [Summary(0, 0, **{has: {1: 3}})])
     assert unfinished.rests(lambda _: True) == []
     assert unfinished.messages(()) == 3
     assert unfinished.messages((1,)) == 0
@@ -37,7 +37,16 @@ def test_what_has_failed_rests_until_its_task_says_what_it_has_without_it(unfini
     ],
 )
 def test_spouts_are_exhausted_when_all_have_said_so(unfinished, said, is_exhausted, is_awaited):
-    unfinished.committed([Summary(0, 0, exhausted=said)])
+    unfinished.committed("run", [Summary(0, 0, exhausted=said)])
     assert unfinished.are_exhausted([1, 2]) is is_exhausted
     assert unfinished.awaits_end_of([1, 2]) is is_awaited
     assert not unfinished.awaits_end_of([1])
+
+
+def test_a_part_that_ran_twice_wants_a_batch_if_it_said_so_once(unfinished):
+    unfinished.committed("run", [Summary(0, 0, wants_batch=True), Summary(0, 0)])
+    assert unfinished.wants_batch("run")
+    unfinished.committed("run", [Summary(1, 0)])
+    assert unfinished.wants_batch("run")
+    unfinished.committed("run", [Summary(0, 0)])
+    assert not unfinished.wants_batch("run")

@@ -47,13 +47,13 @@ def test_nothing_is_lost_or_counted_twice(changed):
     driver = make_driver(counting(max_spout_pending=50)).start()
     for _ in range(3):
         driver.step()
-    before = driver.coordinator.number
+    before = driver.coordinator.last.number
     stop = Stop(topology=counting(max_spout_pending=50, **changed))
     wanted = stop.topology
     changing(driver, stop)
     driver.run(Stop(when_drained=True))
     assert driver.topology is wanted
-    assert driver.coordinator.number > before
+    assert driver.coordinator.last.number > before
     assert state_of(driver, "count") == Counter(NUMBERS)
     assert driver.totals.trees.failed == driver.totals.trees.timed_out == 0
     assert driver.plan.workers == wanted.spec.workers

@@ -222,7 +222,7 @@ def live(world, limits, store, generator):
         running = None
         try:
             running = driver.start()
-            chaos.crashes = lambda running=running: running.coordinator.crashes
+            chaos.crashes = lambda running=running: running.coordinator.blame.crashes
             haunt(zombies)
             running.run(Stop(when_drained=True))
             return store, running

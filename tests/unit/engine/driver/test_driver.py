@@ -6,7 +6,7 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
+from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.driver.committer import OUTAGE_SECONDS, CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent

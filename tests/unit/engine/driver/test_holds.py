@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder, TransactionalTopologyBuilder
+from fulmen.engine.batches.failures.blame import VoidAttempt
 from fulmen.engine.driver.driver import Stop
 from fulmen.errors import JobFailed
 from fulmen.testing import ManualClock, NotDrained, run
@@ -110,7 +111,7 @@ def started(builder, jobs):
 def until_held(driver, most=50):
     for _ in range(most):
         driver.step()
-        if driver.coordinator.holds:
+        if driver.coordinator.last.holds:
             return
     raise AssertionError("nothing was held")
 
@@ -121,10 +122,10 @@ def test_while_a_bolt_holds_them_spouts_emit_nothing_and_go_on_when_they_are_rel
     until_held(driver)
     emitted = driver.totals.component("numbers")["emitted"]
     batches = 0
-    while driver.coordinator.holds:
+    while driver.coordinator.last.holds:
         assert driver.step()
         batches += 1
-        if driver.coordinator.holds:
+        if driver.coordinator.last.holds:
             assert driver.totals.component("numbers")["emitted"] == emitted
             assert not any(jobs.headers[-1].permit(task) for task in driver.plan.tasks("numbers"))
             assert jobs.headers[-1].active
@@ -141,7 +142,7 @@ def test_what_is_held_is_told_with_its_reason(jobs):
     (task,) = driver.plan.tasks("buffer")
     rows = driver.totals.component("buffer")["executed"]
     assert driver.totals.waits.holds == {task: f"{rows} rows wait"}
-    while driver.coordinator.holds:
+    while driver.coordinator.last.holds:
         driver.step()
     assert driver.totals.waits.holds == {}
     driver.close()
@@ -156,7 +157,7 @@ def test_a_topology_whose_spouts_are_held_is_not_idle(jobs):
         driver.step()
         if driver.totals.component("buffer")["executed"] > executed:
             continue
-        assert driver.coordinator.holds
+        assert driver.coordinator.last.holds
         assert driver.coordinator.idle.batches == 0
         assert not driver.coordinator.has_nothing_more
         assert 0 < driver.coordinator.idle_seconds() <= 0.1
@@ -176,7 +177,7 @@ def test_a_drain_that_is_asked_for_waits_as_well(jobs):
     until_held(driver)
     driver.run(Stop(drain=True))
     driver.close()
-    assert driver.coordinator.holds == {}
+    assert driver.coordinator.last.holds == {}
 
 
 class WritesAtTheEnd(Buffer):
@@ -196,7 +197,7 @@ def test_a_bolt_that_holds_has_an_end_of_each_batch(jobs):
     driver.run(Stop(when_drained=True))
     driver.close()
     assert driver.totals.trees.acked == 500
-    assert driver.coordinator.holds == {}
+    assert driver.coordinator.last.holds == {}
 
 
 class Stubborn(Buffer):
@@ -283,12 +284,12 @@ def test_a_task_that_is_lost_holds_nothing_any_more(jobs):
     emitted = driver.totals.component("numbers")["emitted"]
     for _ in range(30):
         driver.step()
-    assert driver.coordinator.holds
+    assert driver.coordinator.last.holds
     assert driver.totals.component("numbers")["emitted"] == emitted
     jobs.loses = 1
     assert not driver.step()
     assert driver.step()
-    assert driver.coordinator.holds == {}
+    assert driver.coordinator.last.holds == {}
     driver.step()
     assert driver.totals.component("numbers")["emitted"] > emitted
     driver.close()
@@ -300,7 +301,7 @@ def test_a_task_whose_buffer_is_durable_holds_again_after_a_loss(jobs):
     jobs.loses = 1
     assert not driver.step()
     assert driver.step()
-    assert driver.coordinator.holds
+    assert driver.coordinator.last.holds
     driver.close()
 
 
@@ -311,9 +312,9 @@ def test_batches_that_come_to_nothing_meanwhile_emit_nothing(jobs):
     jobs.headers.clear()
     for _ in range(4):  # so often that a tuple is suspected
         driver.coordinator.begin(jobs.clock())
-        driver.coordinator.failed(jobs.clock(), "killed")
-    assert driver.coordinator.crashes.limit is not None
-    while driver.coordinator.crashes.limit is not None:
+        driver.coordinator.failed(VoidAttempt("killed"), jobs.clock())
+    assert driver.coordinator.blame.crashes.limit is not None
+    while driver.coordinator.blame.crashes.limit is not None:
         assert driver.step()
         assert driver.totals.component("numbers")["emitted"] == emitted
         assert jobs.headers[-1].poisoned == ()
@@ -347,7 +348,7 @@ def test_spouts_are_held_until_the_last_task_has_released_them(jobs):
     seen = []
     for _ in range(200):
         driver.step()
-        holds = sorted(driver.coordinator.holds.values())
+        holds = sorted(driver.coordinator.last.holds.values())
         if not seen or seen[-1] != holds:
             seen.append(holds)
         if seen[-1] == [] and len(seen) > 1:

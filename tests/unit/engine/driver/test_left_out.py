@@ -6,7 +6,7 @@ import pytest
 
 from fulmen import Spout, TopologyBuilder
 from fulmen.cli.display.wait_lines import WaitFigures
-from fulmen.engine.batches.failures.left_out import CERTAIN_DEATHS, DEATHS
+from fulmen.engine.batches.failures.suspects import CERTAIN_DEATHS, DEATHS
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.totals.waiting import waits_of_drain
 from fulmen.engine.worker.in_process import Crash, InProcessJobs

@@ -8,7 +8,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
-from fulmen.engine.batches.done import Done
+from fulmen.engine.batches.done import Done, LastBatch
 from fulmen.engine.driver.committer import CommitWriter
 from fulmen.engine.driver.observer import Silent as SilentObserver
 from fulmen.engine.driver.stop import Stop
@@ -61,7 +61,7 @@ def store(backend):
 
 def done(number, commits):
     header = Header(number, f"tag{number}", "base", 1.0, 1.0, default_permit=1)
-    return Done(header, [], 0.1, {}, (), commits=commits, idle=not commits)
+    return Done(header, [], 0.1, (), LastBatch(number, header.tag), commits=commits)
 
 
 @pytest.mark.parametrize(("failures", "least"), [(0, 0.0), (1, 60.0), (3, 180.0)])
@@ -131,7 +131,7 @@ def test_trees_do_not_grow_older_while_the_store_is_down(clock, backend, store, 
     driver.step()
     backend.failing[verb] = 3  # commits, or looks who holds the checkpoint
     clock.advance(LIMITS.check_seconds)
-    driver.coordinator.stand_still(LIMITS.check_seconds)
+    driver.coordinator.clock.stand_still(LIMITS.check_seconds)
     before = clock()
     while driver.totals.trees.acked + driver.totals.trees.timed_out == 0:
         driver.step()

@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen import BasicBolt, ServiceUnavailable, Sink, TopologyBuilder
+from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import ManualClock
 from support.runs.engine_runs import Numbers, Steady, make_driver, new_store
@@ -110,7 +111,7 @@ def test_each_outage_is_asked_for_anew():
     Stores.away = False
     assert steps(running, 2) == [True, True]
     assert Stores.behind
-    running.coordinator.failed(running.steady(), is_outage=True, is_service_away=True)
+    running.coordinator.failed(VoidAttempt(fault=Fault.SERVICE), running.steady())
     assert running.coordinator.begin(running.steady()).permit(0) == 0
     running.close()
 
@@ -152,14 +153,14 @@ def test_acks_that_the_last_driver_could_not_tell_are_told_after_an_outage(spout
 
     Stores.away = False
     killed = driver()
-    while not killed.coordinator.deliveries:
+    while not killed.coordinator.last.deliveries:
         killed.step()
     Stores.away = True
     running = driver()
     assert not any(steps(running, 3))
     Stores.away = False
     assert steps(running, 1) == [True]
-    assert running.coordinator.deliveries
+    assert running.coordinator.last.deliveries
     running.run(Stop(drain=True))
     assert running.coordinator.spout_pending == 0
     running.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.engine.batches.failures.left_out import CERTAIN_DEATHS
+from fulmen.engine.batches.failures.suspects import CERTAIN_DEATHS
 from fulmen.errors import TopologyFailed
 from fulmen.testing import ListSpout, run
 from fulmen.testing.components import Killed

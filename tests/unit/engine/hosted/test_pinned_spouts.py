@@ -228,11 +228,11 @@ def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_p
     driver.coordinator.idle.batches = 0
     while driver.coordinator.idle.batches < 10:
         driver.step()
-    owed = driver.coordinator.deliveries
+    owed = driver.coordinator.last.deliveries
     committed = driver.log.manifest.number
     for _ in range(20):
         driver.step()
-    assert driver.coordinator.deliveries == owed
+    assert driver.coordinator.last.deliveries == owed
     assert driver.log.manifest.number == committed
     heard.gate.set()
     while len(heard.acked) < 5:

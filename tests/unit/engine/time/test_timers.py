@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fulmen import ArrowBolt, BasicBolt, Bolt, TopologyBuilder
 from fulmen.api.timers import Timers
 from fulmen.checkpoint import load
-from fulmen.engine.batches.timers import RARE, NextTimers
+from fulmen.engine.batches.pace.next_timers import RARE, NextTimers
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
@@ -201,7 +201,7 @@ def test_timers_stay_where_a_topology_is_drained_that_goes_on_later():
     running = make_driver(builder).start()
     assert running.step()
     running.run(Stop(drain=True))
-    assert running.coordinator.drained
+    assert running.coordinator.turns.drained
     key = task_key("remind", 0)
     journals = load(running.store, running.log.manifest, key)
     assert KeyedState.restore(journals, name="timers") == {"a": 10}

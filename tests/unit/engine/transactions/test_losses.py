@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen import TransactionalTopologyBuilder, TransactionAttempt
-from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.transaction_work import FailedAttempt

@@ -1,6 +1,6 @@
-"""What attempts that came to nothing speak against. Pure.
+"""What attempts that came to nothing speak against, and what later ones do without. Pure.
 
-Against a tuple: `crashes`. Against a task's own calls: `left_out` for spouts,
-`own_calls` for bolts. Against a service: then
-`service_probe` asks whether it is back. Uses no other part of the engine.
+`blame` decides: against a service, then `service_probe` asks whether it is back; against a task's
+own calls, which are `suspects` or `own_calls`; else against a tuple, which `crashes` looks for.
+Uses what is above in `batches`.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fulmen.engine.batches.failures.left_out import DEATHS, Suspect
+from fulmen.engine.batches.failures.suspects import DEATHS, Suspect
 from fulmen.engine.protocol.callbacks.call_names import OF_A_KEY, is_whole, method_of, of_the_key
 from fulmen.engine.protocol.summary import Summary
 
@@ -25,26 +25,16 @@ class OwnCalls:
     _one_by_one: set[int] = field(default_factory=set)
     _deadly: set[tuple[int, str]] = field(default_factory=set)  # by task and key
 
-    def blame(
-        self, task: int, name: str, now: float, *, hangs: bool = False, lost_seconds: float = 0.0
-    ) -> None:
-        """A call made a batch fail.
-
-        Args:
-            task: The bolt's task.
-            name: Of the call.
-            now: Steady seconds.
-            hangs: It did not end. Else it ended its process.
-            lost_seconds: What that cost.
-        """
+    def blame(self, task: int, name: str, now: float, hung_seconds: float = 0.0) -> None:
+        """A bolt's call of this name made a batch fail: see `Suspect.failed`."""
         if _is_of_a_key(name):
             self._one_by_one.add(task)
         if not is_whole(name):
             return
-        suspect = self._suspects.setdefault((task, name), Suspect(task, name, hangs, now))
+        suspect = self._suspects.setdefault((task, name), Suspect(task, name))
         if (task, of_the_key(name)) in self._deadly:  # the key has been so before
             suspect.failures = max(suspect.failures, DEATHS - 1)
-        suspect.failed(now, hangs=hangs, lost_seconds=lost_seconds)
+        suspect.failed(now, hung_seconds)
         if suspect.is_out and _is_of_a_key(name):
             self._deadly.add((task, of_the_key(name)))
 
@@ -55,11 +45,11 @@ class OwnCalls:
 
     def without(self, now: float) -> Mapping[int, Mapping[str, str]]:
         """Task -> the calls that a batch does without, by name -> why."""
-        found: dict[int, dict[str, str]] = {}
+        calls: dict[int, dict[str, str]] = {}
         for (task, name), suspect in self._suspects.items():
             if suspect.is_out and (_is_of_a_key(name) or now < suspect.again):
-                found.setdefault(task, {})[name] = suspect.reason
-        return found
+                calls.setdefault(task, {})[name] = suspect.reason
+        return calls
 
     @property
     def out(self) -> list[Suspect]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.size.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, RecentBatches, next_permit
 from fulmen.engine.batches.summaries import work_seconds
-from fulmen.engine.protocol.summary import Summary
+from fulmen.topology.resource.spec import TopologySpec
 
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
+TIMEOUT_SHARE = 0.25
+"""However seldom workers have a processor, a batch should take at most that part of a timeout."""
 
 
 @dataclass
@@ -46,30 +48,28 @@ class BatchSize:
         if emit_seconds is not None:
             self.emit_seconds = emit_seconds
 
-    def seconds_to_emit(self, target: float) -> float:
-        """How long spouts may emit in the next batch.
-
-        Args:
-            target: How long a batch should take under load, in seconds.
-        """
-        longest = seconds_for(self._recent.at_least_overhead(target), self._fixed.seconds)
-        return self.emit_seconds or EMIT_SHARE * longest
+    def seconds_to_emit(self, spec: TopologySpec) -> float:
+        """How long spouts may emit in the next batch."""
+        longest = self._recent.at_least_overhead(spec.batch_target_millis / 1000)
+        return self.emit_seconds or EMIT_SHARE * seconds_for(longest, self._fixed.seconds)
 
     def most_likely(self, tasks: int) -> int:
         """How many tuples an attempt of so many spout tasks is likely to have had at most."""
         return min(self.permit * tasks, int(2 * self.typical_emits) + tasks)
 
-    def adapt(
-        self, summaries: Sequence[Summary], seconds: float, commit_work: float, target: float
-    ) -> None:
+    def adapt(self, done: Done, seconds: float, commit_work: float, spec: TopologySpec) -> None:
         """A batch counted that nothing is suspected of.
 
         Args:
-            summaries: Of all its parts.
+            done: The batch.
             seconds: How long it took, without the time that it had no processor for.
             commit_work: Seconds that writing it took because of what is in it.
-            target: How long a batch should take under load, in seconds.
+            spec: Says how long it should take under load.
         """
+        target, summaries = spec.batch_target_millis / 1000, done.summaries
+        if seconds < done.seconds:  # for the rest there was no processor
+            longest = TIMEOUT_SHARE * min(spec.batch_timeout_seconds, spec.message_timeout_seconds)
+            target = min(target, longest * seconds / done.seconds)
         emitted = sum(s.emitted for s in summaries)
         self.typical_emits = max(float(emitted), 0.9 * self.typical_emits)
         work = work_seconds(summaries) + commit_work

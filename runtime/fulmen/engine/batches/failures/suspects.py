@@ -36,14 +36,12 @@ class Suspect:
         hangs: Whether the call did not end, instead of ending its process.
         failures: How many batches failed of it in a row.
         pauses: How many times it was left out.
-        since: When it made the first of them fail, in steady seconds.
         again: When it is tried again, in steady seconds.
     """
 
     task: int
     callback: str
-    hangs: bool
-    since: float
+    hangs: bool = False
     failures: int = 0
     pauses: int = 0
     again: float = 0.0
@@ -64,58 +62,52 @@ class Suspect:
         callback = method_of(self.callback) or OWN_CALL
         return f"{callback} does not end" if self.hangs else f"{callback} ends its process"
 
-    def failed(self, now: float, *, hangs: bool, lost_seconds: float) -> None:
-        """It made a batch fail. With the second one in a row, or if it hangs, it is left out."""
-        self.hangs = hangs
+    def failed(self, now: float, hung_seconds: float = 0.0) -> None:
+        """It made a batch fail. With the second one in a row, or if it hangs, it is left out.
+
+        Args:
+            now: Steady seconds.
+            hung_seconds: How long it was given, if it did not end. 0: it ended its process.
+        """
+        self.hangs = hung_seconds > 0
         self.failures += 1
-        if hangs or self.failures >= DEATHS:
-            shortest = max(PAUSE_SECONDS, lost_seconds)
+        if self.hangs or self.failures >= DEATHS:
+            shortest = max(PAUSE_SECONDS, hung_seconds)
             self.again = now + min(LONGEST_PAUSE_SECONDS, shortest * 2**self.pauses)
             self.pauses = min(self.pauses + 1, 16)
 
 
 @dataclass
-class LeftOut:
-    """All of them."""
+class Suspects:
+    """Tasks that are suspected. Iterating gives those that batches leave out."""
 
-    _suspects: dict[int, Suspect] = field(default_factory=dict)
+    _by_task: dict[int, Suspect] = field(default_factory=dict)
 
     def __contains__(self, task: object) -> bool:
         return any(suspect.task == task for suspect in self)
 
     def __iter__(self) -> Iterator[Suspect]:
-        """Suspects that are left out."""
-        return (suspect for suspect in self._suspects.values() if suspect.is_out)
+        return (suspect for suspect in self._by_task.values() if suspect.is_out)
 
     def __bool__(self) -> bool:
         return any(True for _ in self)
 
-    def blame(
-        self,
-        task: int,
-        callback: str,
-        now: float,
-        *,
-        hangs: bool = False,
-        lost_seconds: float = 0.0,
-        is_proven: bool = False,
-    ) -> Suspect:
-        """A call of this task's made a batch fail.
-
-        Args:
-            task: The spout task.
-            callback: The method; "" if that is not known.
-            now: Steady seconds.
-            hangs: It did not end. Else it ended its process.
-            lost_seconds: What that cost.
-            is_proven: It can't have been anything else.
-        """
-        suspect = self._suspects.setdefault(task, Suspect(task, callback, hangs, now))
+    def blame(self, task: int, callback: str, now: float, hung_seconds: float = 0.0) -> Suspect:
+        """A call of this task's made a batch fail: see `Suspect.failed`."""
+        suspect = self._by_task.setdefault(task, Suspect(task, callback))
         suspect.callback = callback
-        if is_proven:
-            suspect.failures = CERTAIN_DEATHS - 1
-        suspect.failed(now, hangs=hangs, lost_seconds=lost_seconds)
+        suspect.failed(now, hung_seconds)
         return suspect
+
+    def prove(self, task: int, now: float) -> Suspect:
+        """A batch failed for which nothing but some call of this task's can be to blame."""
+        self._by_task.setdefault(task, Suspect(task, "")).failures = CERTAIN_DEATHS - 1
+        return self.blame(task, "", now)
+
+    @property
+    def certain(self) -> Suspect | None:
+        """One that makes batches fail for ever, as far as can be known."""
+        return next((s for s in self._by_task.values() if s.is_certain), None)
 
     def tasks(self, now: float, *, tries: bool) -> tuple[int, ...]:
         """The tasks that a batch is to do without.
@@ -126,50 +118,6 @@ class LeftOut:
         """
         return tuple(s.task for s in self if not tries or now < s.again)
 
-    def succeeded(self, without: tuple[int, ...]) -> None:
+    def succeeded(self, without: tuple[int, ...] = ()) -> None:
         """A batch counted that had all tasks but these: nothing is held against any other."""
-        self._suspects = {task: s for task, s in self._suspects.items() if task in without}
-
-
-MAKING = frozenset(
-    (
-        "making its groupings",
-        "reading its config",
-        "making the instance",
-        "restoring self.state",
-        "restoring its fields",
-        "looking at self.state",
-        "prepare",
-        "get_emitter",
-    )
-)
-"""What is called to make the instance of a task that batches need: no tuple is to blame."""
-
-
-@dataclass
-class Unmade:
-    """Tasks that batches can't do without, and whose instances could not be made."""
-
-    _suspects: dict[int, Suspect] = field(default_factory=dict)
-
-    def blame(self, task: int, callback: str, now: float, *, hangs: bool) -> None:
-        """A call that makes this task's instance ended its process, or hangs.
-
-        Args:
-            task: The task.
-            callback: The call.
-            now: Steady seconds.
-            hangs: It did not end. Else it ended its process.
-        """
-        suspect = self._suspects.setdefault(task, Suspect(task, callback, hangs, now))
-        suspect.callback, suspect.hangs = callback, hangs
-        suspect.failures += 1
-
-    @property
-    def certain(self) -> Suspect | None:
-        """A task that will never be made, as far as can be known."""
-        return next((s for s in self._suspects.values() if s.is_certain), None)
-
-    def succeeded(self) -> None:
-        """A batch counted, so all were made."""
-        self._suspects = {}
+        self._by_task = {task: s for task, s in self._by_task.items() if task in without}

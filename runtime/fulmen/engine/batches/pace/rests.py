@@ -7,12 +7,15 @@ longer. No rest goes beyond what is due: a tick, a timer, a failed message that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from fulmen.engine.batches.idle import HOLD_SECONDS, Idle
-from fulmen.engine.batches.timers import NextTimers
+from fulmen.engine.batches.done import Done
+from fulmen.engine.batches.pace.idle import HOLD_SECONDS, Idle
+from fulmen.engine.batches.pace.next_timers import NextTimers
+from fulmen.engine.batches.pace.stage_skipping import StageSkipping
+from fulmen.engine.batches.watermarks import watermarks_of
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.plan import Plan
 
 LEAST_WAIT = 0.001
@@ -22,21 +25,15 @@ LEAST_WAIT = 0.001
 class Rests:
     """What is to be known of the last batches."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle: Idle, skipping: StageSkipping) -> None:
+        self._idle, self._skipping = idle, skipping
         self._next_timers = NextTimers()
         self._is_window_due = False  # in the next batch, and that is rare
         self._hurries = False
         self._gathers = 0.0  # seconds until there may be enough for a batch
 
     def committed(
-        self,
-        run: str,
-        summaries: Sequence[Summary],
-        watermarks: Mapping[str, tuple[int, int | None]],
-        plan: Plan,
-        *,
-        wants_batch: bool,
-        gathers: float,
+        self, done: Done, placed: PlacedTopology, *, wants_batch: bool, may_gather: bool
     ) -> None:
         """A batch counted.
 
@@ -44,18 +41,19 @@ class Rests:
         Windows that end all the time are no reason to do without any rest.
 
         Args:
-            run: Of the placement.
-            summaries: What its stages said.
-            watermarks: Of each bolt, the first of the two, as in the next header.
-            plan: Where the tasks are.
+            done: The batch.
+            placed: The topology.
             wants_batch: Whether tasks have something to do in the next batch.
-            gathers: See `gather_seconds`.
+            may_gather: Whether spouts may emit, and nothing waits to be done.
         """
-        self._next_timers.committed(run, summaries)
+        self._next_timers.committed(placed.run, done.summaries)
         was_due = self._is_window_due
-        self._is_window_due = self._next_timers.is_rarely_due(watermarks, plan)
+        watermarks = watermarks_of(done.after.watermarks, placed)
+        self._is_window_due = self._next_timers.is_rarely_due(watermarks, placed.plan)
         self._hurries = self._is_window_due or (was_due and wants_batch)
-        self._gathers = gathers
+        may_gather &= not any(summary.has_more for summary in done.summaries)
+        interval = placed.topology.spec.batch_interval_millis / 1000
+        self._gathers = max(0.0, interval - done.seconds) if may_gather else 0.0
 
     @property
     def awaits_event_time(self) -> bool:
@@ -67,14 +65,7 @@ class Rests:
         return self._next_timers.is_due(header, plan)
 
     def seconds(
-        self,
-        idle: Idle,
-        light_rest: float,
-        clock: float,
-        *,
-        is_held: bool,
-        ticks: Iterable[float],
-        resting: Iterable[float],
+        self, clock: float, *, is_held: bool, ticks: Iterable[float], resting: Iterable[float]
     ) -> float:
         """How long to wait before the next batch: next to no time if something happened.
 
@@ -82,13 +73,12 @@ class Rests:
         each batch, and are not to keep the processors busy.
 
         Args:
-            idle: What is known of batches in which nothing happened.
-            light_rest: How long to wait after a light batch.
             clock: The batch clock, in seconds.
             is_held: Whether bolts hold the spouts, and nothing happened.
             ticks: The seconds between two ticks, of each bolt that has them.
             resting: When what has failed comes again, by the batch clock.
         """
+        idle, light_rest = self._idle, self._skipping.rest_seconds
         if is_held:
             longest = HOLD_SECONDS
         elif self._hurries:
@@ -101,19 +91,3 @@ class Rests:
         waits += [max(LEAST_WAIT, due - clock) for due in resting]
         waits += self._next_timers.seconds_until(clock)
         return min(waits)
-
-
-def gather_seconds(
-    interval_millis: float, seconds: float, *, is_active: bool, is_pressed: bool
-) -> float:
-    """How long to wait for more messages after a batch, if nothing waits for the next one.
-
-    Args:
-        interval_millis: The least time from the begin of a batch to that of the next one.
-        seconds: How long the batch took.
-        is_active: Whether spouts may emit.
-        is_pressed: Whether something waits: spouts have more, or transactions are open.
-    """
-    if is_pressed or not is_active:
-        return 0.0
-    return max(0.0, interval_millis / 1000 - seconds)

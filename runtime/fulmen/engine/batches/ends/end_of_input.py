@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from fulmen.engine.batches.done import away_in
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
-from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.batches.done import Done, away_in
+from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END, Idle
 
 AWAY_SECONDS = 60.0
 """For so long after a source was away, that nothing comes does not mean that nothing will: it may
@@ -17,27 +16,21 @@ class EndOfInput:
     """What is to be known of the last batches."""
 
     def __init__(self, clock: float) -> None:
-        """A topology begins.
-
-        Args:
-            clock: The batch clock, in seconds.
-        """
+        """A topology begins, at that time of the batch clock."""
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
         self._away_until = clock  # a source that was away may have more, until then
         self._emitted_at = clock
 
-    def committed(
-        self, clock: float, summaries: Sequence[Summary], spouts: Collection[int], *, is_empty: bool
-    ) -> None:
+    def committed(self, done: Done, spouts: Collection[int], *, is_empty: bool) -> None:
         """A batch counted.
 
         Args:
-            clock: Of the batch.
-            summaries: Of all its parts.
+            done: The batch.
             spouts: The tasks of spouts.
             is_empty: Whether nothing happened in it, and nothing was waited for.
         """
+        summaries, clock = done.summaries, done.header.clock
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
         has_raised = any(summary.has_raised for summary in summaries)
         self._calm_batches = 0 if has_raised else self._calm_batches + 1

@@ -8,9 +8,10 @@ all but the first. What follows if they have something to do after all: engine/d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.topology.resource.spec import ACKER
@@ -77,29 +78,21 @@ class StageSkipping:
         self._whole_batches = whole_batches + 1
 
     def committed(
-        self,
-        run: str,
-        header: Header,
-        skipped: Sequence[int],
-        seconds: float,
-        target: float,
-        *,
-        is_full: bool,
+        self, done: Done, placed: PlacedTopology, seconds: float, *, is_full: bool
     ) -> None:
         """A batch counted.
 
         Args:
-            run: Which run it was part of.
-            header: Of the attempt.
-            skipped: The stages that it left out.
+            done: The batch.
+            placed: The topology.
             seconds: How long it took, without the time that it had no processor for.
-            target: How long it should take under load, in seconds.
             is_full: Whether spouts emitted as much as they were allowed to.
         """
-        if not skipped:
-            self._whole_run = run
-        self.bases = {stage: header.base_of(stage) for stage in skipped}
-        share = LIGHT_REST if skipped else LIGHT_REST_OF_ONE_STAGE * self._is_light_and_one
+        if not done.skipped:
+            self._whole_run = placed.run
+        self.bases = {stage: done.header.base_of(stage) for stage in done.skipped}
+        share = LIGHT_REST if done.skipped else LIGHT_REST_OF_ONE_STAGE * self._is_light_and_one
+        target = placed.topology.spec.batch_target_millis / 1000
         rest = min(share * seconds, max(0.0, target - seconds))
         self.is_full = is_full
         self.rest_seconds = 0.0 if is_full else rest

@@ -1,0 +1,83 @@
+"""What the last batches of a run are: bolts get their last turn, and event time its end. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum, auto
+
+from fulmen.engine.batches.done import Done, did_something
+from fulmen.engine.protocol.header import Header
+
+MOST_LOOKS = 3
+"""So often a run looks ahead if early results fail. Then they come at the end of the next one."""
+
+
+class Turn(Enum):
+    """What the next batch is."""
+
+    USUAL = auto()
+    LAST = auto()
+    """Bolts get their last turn in it."""
+    AHEAD = auto()
+    """It says what event time would bring if nothing more came. Nothing else of it is kept."""
+
+
+class LastTurn:
+    """Which of these it is.
+
+    Attributes:
+        next: That.
+        drained: Whether bolts have had their last turn since they last executed anything.
+        is_at_end: Whether sources have said that nothing will come, or are taken to.
+        more_may_come: Whether that is so of this run alone: then event time does not end with it.
+    """
+
+    def __init__(self, *, more_may_come: bool = False) -> None:
+        self.next = Turn.USUAL
+        self.drained = self.is_at_end = False
+        self.more_may_come = more_may_come
+        self._looks = 0
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether another run may bring more, so that event time has not ended with this one."""
+        return self.is_at_end and self.more_may_come
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the next batch does."""
+        return self.next is Turn.AHEAD
+
+    def begin(self, header: Header) -> Header:
+        """The header of a batch with what it is."""
+        is_last = self.next is Turn.LAST
+        return replace(
+            header,
+            drains=is_last or (self.looks_ahead and self.more_may_come),
+            ends_time=is_last and self.is_at_end and not self.more_may_come,
+            looks_ahead=self.looks_ahead,
+        )
+
+    def look_ahead(self, *, has_looked: bool, awaits_event_time: bool, has_early: bool) -> bool:
+        """Have the next batch look ahead, if there is anything to see. Returns whether it does.
+
+        Args:
+            has_looked: Sinks have what there is to see, of all that has come so far.
+            awaits_event_time: A bolt has a timer of event time.
+            has_early: Sinks have early rows: some may be no more.
+        """
+        looks = (
+            self.is_at_end
+            and not has_looked
+            and self._looks < MOST_LOOKS
+            and ((self.more_may_come and awaits_event_time) or has_early)
+        )
+        self.next = Turn.AHEAD if looks else Turn.USUAL
+        return looks
+
+    def committed(self, done: Done) -> None:
+        """A batch counted."""
+        self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
+        self.drained &= not done.after.holds
+        self._looks += done.header.looks_ahead
+        self.next = Turn.USUAL
