@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
-from fulmen.engine.batches.failures.left_out import Suspect
+from fulmen.engine.batches.failures.suspects import Suspect
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
