@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from fulmen.api import TopologyContext, TransactionAttempt
+from fulmen.services.pools import close_all
 from fulmen.transactional import PostgresMap, RedisMap, SqliteMap, TransactionalMap, plus
 from fulmen.transactional.maps import Decide, StoredMap
 from fulmen.transactional.owners import FoundMap
 from fulmen.transactional.rules import Rule
-from fulmen.transactional.stores.pools import close_all
 
 KEYS = 10_000
 TIMES = 15

@@ -34,11 +34,11 @@ FulmenError
     TapRefused              a tap can't be opened (engine/driver/taps.py)
     JobFailed               a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut         it took too long: one of its tuples may hang
-    StoreError              a committer's map can't be read or written (transactional/errors.py)
+    StoreError              a table or map can't be read or written (services/errors.py)
         StoreUnavailable    it is away, locked or full: the transaction is tried again
-                            (transactional/errors.py)
+                            (services/errors.py)
         StoreRefused        it will never take it: a right is missing, or it is somebody else's
-                            (transactional/errors.py)
+                            (services/errors.py)
         StaleAttempt        a later attempt was written (transactional/errors.py)
     StoreMismatch           a store and the checkpoint do not fit: one was set back (api/marks.py)
     BadPlace                files can't be read from a place, or written to it

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.pools import close_all
 from support.connectors.avro_topics import AvroTopic
 from support.servers.kafka_server import running_kafka
 from support.servers.postgres import running_postgres

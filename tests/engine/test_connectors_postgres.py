@@ -13,11 +13,11 @@ from fulmen import TopologyBuilder
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.postgres import PostgresSink, writing
 from fulmen.connectors.postgres.writing import ENDS
+from fulmen.services import postgres as postgres_service
+from fulmen.services.errors import StoreRefused
+from fulmen.services.pools import close_all
 from fulmen.testing import ListSpout
 from fulmen.testing.sinks import CASES, Subject
-from fulmen.transactional.errors import StoreRefused
-from fulmen.transactional.stores import postgres_connection
-from fulmen.transactional.stores.pools import close_all
 from support.connectors import sql_sinks
 from support.connectors.sql_sinks import AT_LEAST, EXACTLY, all_rows, mark, prepared, written
 from support.runs.engine_runs import make_driver
@@ -482,7 +482,7 @@ def test_a_deadlock_is_told_as_such_and_the_batch_is_tried_again(target):
 def test_a_row_that_others_hold_for_good_is_refused_at_last(target, monkeypatch):
     target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)")
     target.run("INSERT INTO t VALUES (7, 'a', 0)")
-    monkeypatch.setattr(postgres_connection, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(postgres_service, "LOCK_SECONDS", 1)
     monkeypatch.setattr(writing, "MOST_MILLIS", 100)
     with psycopg.connect(target.dsn) as other:
         other.execute("UPDATE t SET n = 9 WHERE id = 7")
@@ -820,7 +820,7 @@ def waiting(target):
 
 def test_a_writer_that_is_stopped_with_the_lock_is_ended_by_the_server(target, monkeypatch):
     target.run("CREATE TABLE t (id integer, word text, n integer)")
-    monkeypatch.setattr(postgres_connection, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(postgres_service, "IDLE_SECONDS", 1)
     stopped, sink = (target.sink(table="t", guarantee=EXACTLY) for _ in range(2))
     written(sink, [[1, "a", 1]], mark(1))
     with pytest.raises(ServiceUnavailable), stopped._table.transaction() as transaction:  # noqa: PT012

@@ -11,8 +11,8 @@ import pytest
 from fulmen.api import ServiceUnavailable, Stream
 from fulmen.connectors.formats import JsonOptions
 from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, PostgresSink
-from fulmen.transactional.errors import StoreRefused
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.errors import StoreRefused
+from fulmen.services.pools import close_all
 from support.connectors import sql_topologies
 from support.connectors.sql_sinks import context, prepared, written
 from support.connectors.sql_sources import Task

@@ -18,7 +18,7 @@ from fulmen.connectors.kafka import KafkaSpout, KafkaSpoutOptions, OpaqueTransac
 from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout
 from fulmen.connectors.rabbitmq import RabbitSpout
 from fulmen.connectors.redis import RedisListSpout, RedisStreamSpout
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.pools import close_all
 from support.connectors.sql_sources import Task
 from support.lives.source_life import SourceLife
 from support.lives.spout_lives import SpoutLife

@@ -7,9 +7,9 @@ import zlib
 import psycopg
 import pytest
 
+from fulmen.services import postgres as postgres_service
 from fulmen.transactional import PostgresMap, StaleAttempt, StoreRefused, StoreUnavailable, plus
 from fulmen.transactional.conformance import CASES, at, context_of
-from fulmen.transactional.stores import postgres_connection
 from support.runs.spark_runs import wait_until
 from support.servers.postgres import PASSWORD, USER
 from support.stores.committers import Committing, Paused, Writing
@@ -108,7 +108,7 @@ def test_a_writer_that_comes_to_the_lock_after_a_later_attempt_changes_nothing(m
 def test_a_writer_that_is_stopped_for_long_loses_its_lock(make, monkeypatch):
     """The server ends its transaction; when it wakes up it is told so."""
     make().update(at(1), {"a": 1}, plus)
-    monkeypatch.setattr(postgres_connection, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(postgres_service, "IDLE_SECONDS", 1)
     pause = Paused()
     stale = Writing(make(), at(2, 1), {"a": 10}, pause)
     assert pause.entered.wait(30)
@@ -291,7 +291,7 @@ def test_a_table_that_is_gone_is_not_made_again(make, postgres):
 
 def test_a_lock_that_is_held_too_long_is_said(make, postgres, monkeypatch):
     make().put(at(1), {"a": 1})
-    monkeypatch.setattr(postgres_connection, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(postgres_service, "LOCK_SECONDS", 1)
     with psycopg.connect(postgres.dsn) as other:
         other.execute("SELECT * FROM fulmen_marks FOR UPDATE")
         text = refused(StoreUnavailable, make())

@@ -126,14 +126,14 @@ def test_a_key_that_another_task_changes_after_the_read_is_refused(make):
 
 def test_a_script_whose_answer_got_lost_is_not_run_twice(make, monkeypatch):
     a_map = make()
-    write = a_map._connection.write
+    write = a_map._write_script
     answers = []
 
     def unheard(**arguments):
         answers.append(write(**arguments))
         return b"changed"
 
-    monkeypatch.setattr(a_map._connection, "write", unheard)
+    monkeypatch.setattr(a_map, "_write_script", unheard)
     a_map.update(at(1), {"a": 1}, plus)
     assert answers == [b"written"]
     assert a_map.get_many(["a"]) == {"a": 1}

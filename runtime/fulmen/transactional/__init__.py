@@ -13,17 +13,13 @@
         def finish_batch(self):
             self.counts.update(self.attempt, self.partials, plus)
 
-Uses only `api`, `errors` and `secrets`; used by authors. `conformance` tests a store of one's own.
+Uses only `api`, `errors` and `services`; used by authors. `conformance` tests a store of one's own.
 The clients of PostgreSQL and Redis are imported when a map of theirs is made.
 """
 
+from fulmen.services.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.commits import together
-from fulmen.transactional.errors import (
-    StaleAttempt,
-    StoreError,
-    StoreRefused,
-    StoreUnavailable,
-)
+from fulmen.transactional.errors import StaleAttempt
 from fulmen.transactional.maps import TransactionalMap, plus
 from fulmen.transactional.spouts.memory import MemoryTransactionalSpout
 from fulmen.transactional.stores.postgres import PostgresMap

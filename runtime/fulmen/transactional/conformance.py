@@ -25,8 +25,9 @@ from typing import Any, Protocol, TypeVar
 from fulmen.api.context import TopologyContext
 from fulmen.api.marks import WHATEVER, CommitPhase, Point, StoreMismatch
 from fulmen.api.transactions import TransactionAttempt
+from fulmen.services.errors import StoreError, StoreRefused
 from fulmen.transactional.commits import together
-from fulmen.transactional.errors import StaleAttempt, StoreError, StoreRefused
+from fulmen.transactional.errors import StaleAttempt
 from fulmen.transactional.maps import LONGEST_KEY, StoredMap, TransactionalMap, plus
 from fulmen.transactional.rules import Rule
 

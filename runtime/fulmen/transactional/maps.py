@@ -28,8 +28,9 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.marks import Point
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.errors import repr_of
+from fulmen.services.errors import StoreRefused, StoreUnavailable
 from fulmen.transactional.columns import KINDS, DoesNotFit, Kind, decoder, encoder
-from fulmen.transactional.errors import StaleAttempt, StoreRefused, StoreUnavailable
+from fulmen.transactional.errors import StaleAttempt
 from fulmen.transactional.owners import FoundMap, MapMark, NewValues, Owner
 from fulmen.transactional.rules import (
     ABSENT,

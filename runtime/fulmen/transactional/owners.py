@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fulmen.api.transactions import TransactionAttempt
+from fulmen.services.errors import StoreRefused, StoreUnavailable
 from fulmen.transactional.columns import DoesNotFit
-from fulmen.transactional.errors import StaleAttempt, StoreRefused, StoreUnavailable
+from fulmen.transactional.errors import StaleAttempt
 from fulmen.transactional.rules import ABSENT, Raw, Row, base_of
 
 LAYOUT = 3

@@ -13,7 +13,7 @@ import pytest
 from fulmen.api import Mark, Rows, StoreMismatch, Stream, TopologyContext
 from fulmen.api.marks import Point
 from fulmen.connectors.sql.tables import MARKS
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 FIELDS = ("id", "word", "n")
 TABLE = "CREATE TABLE t (id integer PRIMARY KEY, word text NOT NULL, n integer CHECK (n < 1000))"

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fulmen import OpaquePartitionedTransactionalSpout
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.pools import close_all
 from support.lives.processes import DRIVER, JVM, PAUSE, PYTHON, send, stop_tree, victims
 from support.parts import committing_parts as parts
 from support.servers.postgres import running_postgres

@@ -8,15 +8,14 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from fulmen import secrets
-from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.buckets import Bucket
 from fulmen.connectors.files.places.local import BadPlace
-from fulmen.connectors.rabbitmq.connection import Broker
-from fulmen.connectors.redis.connection import Server
+from fulmen.services.errors import StoreError
+from fulmen.services.postgres import Postgres
+from fulmen.services.rabbitmq import Broker
+from fulmen.services.redis import Redis
 from fulmen.topology.resource.uris import BadUri, read_uri
-from fulmen.transactional.errors import StoreError
-from fulmen.transactional.stores import postgres_connection
 
 ODD = "@/:?#%&=+ '\"\\[];,$~^|<>{}ü1234567"
 PASSWORDS = st.text(alphabet=f"QXZJKVqxzjkv{ODD}", min_size=6, max_size=24)
@@ -31,20 +30,22 @@ def known(monkeypatch):
 
 
 def _told_by_postgres(dsn):
-    shown = postgres_connection.described("table 't'", dsn)
-    with postgres_connection.translated(shown, dsn):
-        postgres_connection.connect(dsn)
+    database = Postgres(dsn, "table 't'")
+    with database.told():
+        database.connect()
 
 
 def _told_by_redis(url):
-    server = Server(TopologyContext("shop", "bolt", 1, 0, 0), url)
+    server = Redis(url)
     with server.told():
         server.client.ping()
 
 
 def _told_by_rabbitmq(url):
     broker = Broker(url, None, "a test")
-    raise broker.away(OSError(f"no route to {url}, login {broker.parameters.credentials.password}"))
+    raise broker.unavailable(
+        OSError(f"no route to {url}, login {broker.parameters.credentials.password}")
+    )
 
 
 def _read_by_libpq(dsn):
@@ -115,4 +116,4 @@ def test_a_password_of_one_letter_garbles_no_message(client):
     ],
 )
 def test_what_libpq_reads_as_it_was_meant_is_described(dsn):
-    assert postgres_connection.described("table 't'", dsn).startswith("database 'shop' at h")
+    assert Postgres(dsn, "table 't'").name.startswith("PostgreSQL database 'shop' at h")

@@ -20,7 +20,7 @@ from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading import messages as kafka_messages
 from fulmen.connectors.kafka.reading.messages import MessageReader, traceparents_of
 from fulmen.connectors.sqlite import SqliteQuerySpout, query_spout
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.pools import close_all
 from support.connectors.file_spouts import SpoutLives
 from support.connectors.sql_sources import Task
 from support.parts.raising_decoders import RAISED, is_marked, marked, raising

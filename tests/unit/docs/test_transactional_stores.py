@@ -7,12 +7,13 @@ from contextlib import closing
 
 import pytest
 
+from fulmen.services.pools import close_all
 from fulmen.transactional import SqliteMap
 from fulmen.transactional.columns import KINDS
 from fulmen.transactional.conformance import at, context_of
-from fulmen.transactional.stores.pools import close_all
+from fulmen.transactional.stores.postgres_statements import POSTGRES_TYPES
+from fulmen.transactional.stores.sql import columns_of
 from fulmen.transactional.stores.sqlite import TYPES
-from fulmen.transactional.stores.tables import POSTGRES_TYPES, columns_of
 from support.docs.pages import ROOT, blocks, write_files
 
 PAGE = "docs/transactional-stores.md"

@@ -7,13 +7,13 @@ import pytest
 
 from fulmen.api import TransactionAttempt
 from fulmen.api.marks import CommitPhase
+from fulmen.services import sqlite
+from fulmen.services.pools import close_all
 from fulmen.transactional import SqliteMap, maps, rules
 from fulmen.transactional.conformance import CASES
 from fulmen.transactional.maps import StoredMap
 from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import ABSENT
-from fulmen.transactional.stores import sqlite
-from fulmen.transactional.stores.pools import close_all
 
 BROKEN, CORRECT = {}, rules.changes
 
@@ -108,7 +108,7 @@ def a_mark_is_kept_for_a_failed_commit(patch):
 @broken
 def a_failed_commit_is_written_in_part(patch):
     @contextmanager
-    def transaction(connection, kind):
+    def transaction(connection, kind="IMMEDIATE"):
         connection.db.execute(f"BEGIN {kind}")
         try:
             yield connection.db
@@ -183,16 +183,11 @@ def new_keys_of_an_earlier_attempt_stay(patch):
 
 @broken
 def rows_of_other_tasks_are_taken_back(patch):
-    correct = SqliteMap._select
+    def select(a_map, db, txid):
+        for key, value, of, _, *more in a_map._select(db, "txid = ?", [txid], a_map.owner):
+            yield key, value, of, a_map.task, *more
 
-    def select(a_map, db, where, values, columns):
-        if where.startswith("txid"):
-            for key, row in correct(a_map, db, "txid = ?", values[:1], columns):
-                yield key, row._replace(task=a_map.task)
-            return
-        yield from correct(a_map, db, where, values, columns)
-
-    patch.setattr(SqliteMap, "_select", select)
+    patch.setattr(SqliteMap, "rows_of_transaction", select)
 
 
 @broken
@@ -284,9 +279,9 @@ def the_old_value_is_shared(patch):
 
 @broken
 def only_some_keys_are_written_at_once(patch):
-    correct = SqliteMap._rows
+    correct = SqliteMap.rows_of_keys
     patch.setattr(
-        SqliteMap, "_rows", lambda m, db, keys, columns: correct(m, db, keys[:900], columns)
+        SqliteMap, "rows_of_keys", lambda m, db, keys, columns: correct(m, db, keys[:900], columns)
     )
 
 
@@ -300,8 +295,8 @@ def a_reader_makes_the_map(patch):
     correct = SqliteMap.read
 
     def read(a_map, keys, *, with_marks):
-        with a_map._connection() as connection:
-            a_map.make_or_check(connection)
+        with a_map.connected() as lent, lent.transaction() as db:
+            a_map.make_or_check(lent, db)
         return correct(a_map, keys, with_marks=with_marks)
 
     patch.setattr(SqliteMap, "read", read)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from fulmen.transactional.stores.pools import Pool, pool_of, shared
+from fulmen.services.pools import Pool, pool_of, shared
 
 
 class Connection:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from fulmen.services import sqlite
+from fulmen.services.pools import close_all, pool_of
 from fulmen.transactional import SqliteMap, StaleAttempt, StoreRefused, StoreUnavailable, plus
 from fulmen.transactional.conformance import CASES, at, context_of
-from fulmen.transactional.stores import sqlite
-from fulmen.transactional.stores.pools import close_all, pool_of
 from support.stores.committers import Paused, Writing
 from support.suite.seeds import generator, several
 

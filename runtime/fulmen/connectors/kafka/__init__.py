@@ -1,10 +1,10 @@
 """Kafka: topics as sources and sinks.
 
-Uses `formats`, and Kafka's own client (librdkafka, by confluent-kafka), which is the extra `kafka`.
-The spouts use `reading`, and the sink is in `writing`; `options` is what all are told in a
-topology's file.
+Uses `formats` and `services.kafka`. The spouts use `reading`, and the sink is in `writing`;
+`options` is what all are told in a topology's file.
 """
 
+import fulmen.services.kafka  # noqa: F401 (says so if the client is missing)
 from fulmen.connectors.kafka.options import (
     KafkaSinkOptions,
     KafkaSpoutOptions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
+from confluent_kafka import KafkaError
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -16,6 +17,7 @@ from pydantic import (
 
 from fulmen.connectors.formats import AvroKeyOptions, MessageFormatOptions, TextOptions
 from fulmen.connectors.options import ATTEMPT, Options, SinkOptions
+from fulmen.services.kafka import Brokers
 
 Text = Annotated[str, Field(min_length=1)]
 TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
@@ -25,6 +27,7 @@ KeyFormat = Annotated[
 ]
 Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
 
+LACKS = "this user lacks the right"
 TRACEPARENT = "traceparent"
 """The header that says which trace a message is part of."""
 
@@ -84,6 +87,21 @@ class ClientOptions(Options):
                 raise ValueError(f"{name!r} is an option of its own: write it beside `properties`")
         return properties
 
+    def brokers(self) -> Brokers:
+        """Where to connect."""
+        given = {
+            "security.protocol": self.security_protocol.lower(),
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.username": self.sasl_username,
+            "sasl.password": self.sasl_password,
+        }
+        found = {name: value for name, value in given.items() if value is not None}
+        return Brokers(self.bootstrap_servers, {**self.properties, **found}, self.rights())
+
+    def rights(self) -> dict[int, str]:
+        """What refusals mean, by their codes. Brokers don't say which right is missing."""
+        return {}
+
 
 class KafkaSpoutOptions(ClientOptions):
     """What a `KafkaSpout` is told."""
@@ -140,6 +158,15 @@ class KafkaSpoutOptions(ClientOptions):
                 " format's fields needs a name of its own"
             )
         return self
+
+    def rights(self) -> dict[int, str]:
+        """Those of a reader."""
+        topic = f"{LACKS} Read for topic {self.topic!r}"
+        return {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: topic,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED: topic,
+            KafkaError.GROUP_AUTHORIZATION_FAILED: f"{LACKS} Read for group {self.group_id!r}",
+        }
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -214,3 +241,22 @@ class KafkaSinkOptions(ClientOptions, SinkOptions):
         topic = self.topic if self.topic_field is None else None
         key = self.key_format and self.key_format.for_topic(topic, "key")
         return self.format.for_topic(topic), key
+
+    def rights(self) -> dict[int, str]:
+        """Those of a writer."""
+        write = f"{LACKS} Write for topic {self.topic!r}"
+        topic = write
+        if self.guarantee == "exactly-once":
+            topic = (
+                f"{LACKS} Write or Read for topic {self.topic!r}: with `exactly-once` it needs"
+                " both, since the mark is an offset of that topic"
+            )
+        begin = "that begin with `fulmen-`"
+        return {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: topic,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"{write}; brokers before 3.0 want"
+            " IdempotentWrite for the cluster, too",
+            KafkaError.GROUP_AUTHORIZATION_FAILED: f"{LACKS} Read for groups {begin}",
+            KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"{LACKS} Write for transactional"
+            f" ids {begin}",
+        }

@@ -33,7 +33,6 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import ERRORS
-from fulmen.connectors.kafka.client import NO_TOPIC, Brokers, let_go
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import ConsumerGroup
 from fulmen.connectors.kafka.reading.messages import MessageId, MessageReader, Run, traceparents_of
@@ -48,6 +47,7 @@ from fulmen.connectors.kafka.reading.topic import (
     unread,
 )
 from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
+from fulmen.services.kafka import NO_TOPIC, let_go
 
 MOST_TRACES = 10_000
 """Of so many messages it is kept which traces they are part of: more than are emitted at once."""
@@ -89,7 +89,7 @@ class KafkaSpout(Spout):
         self._tasks = range(
             context.task_index, 1_000_000, len(context.tasks(context.component)) or 1
         )
-        self._brokers = Brokers(self._options)
+        self._brokers = self._options.brokers()
         self._reader = MessageReader(self._options)
         self._ready: deque[Run] = deque()
         self._fetched: list[Message] = []

@@ -22,7 +22,6 @@ from fulmen.api.transactional_spouts import (
     TransactionalSource,
 )
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
-from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
 from fulmen.connectors.kafka.reading.parts import PartitionPart, Parts
 from fulmen.connectors.kafka.reading.topic import Topic
@@ -83,7 +82,7 @@ class _Coordinator(
     def __init__(self, context: TopologyContext) -> None:
         options: TransactionalKafkaSpoutOptions = context.options
         self._least = len(context.tasks(context.component))
-        self._brokers = Brokers(options)
+        self._brokers = options.brokers()
         self._topic = Topic(self._brokers, options.topic, options.refresh_seconds)
         self._count = len(self._topic.connect().partitions)
         self._is_away = False

@@ -18,7 +18,7 @@ from fulmen.connectors.formats.exact import document
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.sql.options import Fields
 from fulmen.errors import PASSED_ON
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""

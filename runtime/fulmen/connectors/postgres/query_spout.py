@@ -9,11 +9,12 @@ from psycopg import errors
 from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
-from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped, qualified
+from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.connectors.sql.source import MOST_COUNTED
+from fulmen.services.postgres import qualified
 
 HAVE_PLACE = {
     psycopg.adapters.types[name].oid: condition

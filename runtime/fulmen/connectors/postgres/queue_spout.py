@@ -28,10 +28,11 @@ from pydantic import BaseModel, Field, model_validator
 
 from fulmen.api.collector import MessageId
 from fulmen.connectors.options import Options
-from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped, qualified
+from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.options import Fields, Name
 from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
+from fulmen.services.postgres import qualified
 
 _CURES: Mapping[type[Error], str] = {
     UndefinedColumn: "Correct the name in key, fields or order, or add the column. A queue needs"

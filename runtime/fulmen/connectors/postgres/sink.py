@@ -15,7 +15,7 @@ from fulmen.connectors.postgres.texts import Rules
 from fulmen.connectors.postgres.writing import Contention
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import SqlSink
-from fulmen.transactional.stores.pools import shared
+from fulmen.services.pools import shared
 
 
 class PostgresSinkOptions(TableSinkOptions):

@@ -13,9 +13,9 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.postgres.bisection import RowsRefused, write_but_refused
-from fulmen.connectors.postgres.database import PostgresDatabase, escaped, qualified, said
+from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, array, texts
-from fulmen.connectors.postgres.writing import Contention, Writer, is_of_rows
+from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import (
@@ -26,8 +26,9 @@ from fulmen.connectors.sql.tables import (
     check_unwritten,
     cure_of_absence,
 )
-from fulmen.transactional.errors import StoreRefused
-from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIME
+from fulmen.services.errors import StoreRefused
+from fulmen.services.postgres import CREATES_ONE_AT_A_TIME, kind_of, qualified, said
+from fulmen.services.service import ErrorKind
 
 KINDS: Mapping[str, Kind] = {"S": "text", "N": "number", "A": "array"}
 """By the category of a type."""
@@ -184,7 +185,7 @@ class PostgresTransaction:
                         columns = [array(column) for column in zip(*found, strict=True)]
                         self._db.execute(statement, columns)
         except psycopg.Error as error:
-            if not is_of_rows(error):
+            if kind_of(error) is not ErrorKind.ROW:
                 raise
             raise RowsRefused(said(error)) from None
 

@@ -33,20 +33,14 @@ from fulmen.connectors.postgres.bisection import (
     write_but_refused,
     write_last_of_keys,
 )
-from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, PostgresDatabase, said
+from fulmen.connectors.postgres.database import PostgresDatabase
 from fulmen.connectors.postgres.statements import Statements
 from fulmen.connectors.postgres.texts import Text, array, lines
-from fulmen.transactional.stores.postgres_connection import code_of
+from fulmen.services.postgres import code_of, kind_of, said
+from fulmen.services.service import ErrorKind
 
-ROWS_FAULT = ("21", "22", "23", "44", "54", "P0")
-"""Classes of errors, by SQLSTATE, that are about rows: two of one key, values, constraints, views
-with a check, what is too large, and what a trigger raises."""
-RAISED = "exec_stmt_raise"
-"""The function of the server that RAISE in PL/pgSQL calls."""
 LACKS_ANOTHER = "23503"
 """What a row refers to is not there."""
-STRUCTURE = ("0A", "25", "2F", "38", "39", "3D", "3F", "42", "F0", "XX")
-"""Classes that are about what is there, such as a table that a trigger needs."""
 PATIENCE, SOON, LONG = 9, "40", 3
 """So many deadlocks of a task in a row, or a third of that of waits for a lock, and the rows are
 looked for that others are in the way of."""
@@ -245,19 +239,20 @@ class Writer:
         code = code_of(error)
         if code == LACKS_ANOTHER and len(items) == 1:
             self._orphans.add(tuple(items[0]))
-        if is_of_rows(error):
+        kind = kind_of(error)
+        if kind is ErrorKind.ROW:
             return True
         if self._db.closed:
             self._contention.ends += 1
             return False
-        if code.startswith(SERVERS):
+        if kind is ErrorKind.AWAY:
             return False
-        is_conflict = code.startswith(CONFLICTS)
+        is_conflict = kind is ErrorKind.BUSY
         if is_conflict and not self._is_stuck(code):
             return False
         if not self._takes_rows():
             return False
-        lacks = code.startswith(STRUCTURE) and error.diag.context
+        lacks = kind is ErrorKind.LACKING and error.diag.context
         if len(items) == 1 and (is_conflict or lacks):
             self._doubtful[tuple(items[0])] = error  # a trigger lacks it for this row, or for all
         return True
@@ -296,7 +291,7 @@ class Writer:
             with self._db.transaction(force_rollback=True):
                 self._try(self._db, [other])
         except psycopg.Error as error:
-            if not code_of(error).startswith(ROWS_FAULT):  # such as a key that is there
+            if kind_of(error) is not ErrorKind.ROW:  # such as a key that is there
                 return False
         else:
             if not self._statements.replaces:
@@ -369,7 +364,7 @@ class Writer:
         until = time.monotonic() + BACK_SECONDS
         while True:
             try:
-                db = self._database.connect()
+                db = self._database.service.connect()
                 break
             except psycopg.Error:
                 if time.monotonic() >= until:
@@ -377,11 +372,6 @@ class Writer:
                 time.sleep(LOOK_SECONDS)
         with closing(db):
             yield db
-
-
-def is_of_rows(error: psycopg.Error) -> bool:
-    """Whether an error is about rows, by itself."""
-    return code_of(error).startswith(ROWS_FAULT) or error.diag.source_function == RAISED
 
 
 def _execute(

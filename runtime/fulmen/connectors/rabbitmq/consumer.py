@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pika  # type: ignore[import-untyped]
 from pika import exceptions
 
-from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.headers import LenientConnection
 from fulmen.connectors.rabbitmq.options import RabbitSpoutOptions
+from fulmen.services.rabbitmq import Broker
 
 TURN_SECONDS = 1.0
 LAST_SECONDS = 0.01

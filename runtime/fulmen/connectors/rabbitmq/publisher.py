@@ -16,7 +16,7 @@ import pika  # type: ignore[import-untyped]
 from pika import exceptions
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.rabbitmq.connection import SECONDS, Broker, reason_of
+from fulmen.services.rabbitmq import SECONDS, Broker, reason_of
 
 AT_ONCE = 1000
 """So many messages are sent before their confirms are waited for."""
@@ -159,7 +159,7 @@ class Publisher:
                 raise ExchangeMissing(error.reply_text) from None
             if error.reply_code in OF_MESSAGES:
                 raise ChannelRefused(error.reply_code, reason_of(error)) from None
-            raise self._broker.away(error) from None
+            raise self._broker.unavailable(error) from None
         if self._returned:
             self._refused |= refused_of(messages, self._returned)
         return self._refused
@@ -256,7 +256,7 @@ class Publisher:
         if self._error is not None:
             if isinstance(self._error, exceptions.ChannelClosed):
                 raise self._error
-            raise self._broker.away(self._error)
+            raise self._broker.unavailable(self._error)
 
     def _is_alive(self) -> bool:
         """Whether there is a connection, after all that has arrived meanwhile."""

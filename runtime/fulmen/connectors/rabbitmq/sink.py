@@ -25,7 +25,6 @@ from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text, encode_each
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import Options
-from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.options import RabbitSinkOptions
 from fulmen.connectors.rabbitmq.publisher import (
     NO_RIGHT,
@@ -36,6 +35,7 @@ from fulmen.connectors.rabbitmq.publisher import (
 )
 from fulmen.connectors.templates import filler, has_fields
 from fulmen.errors import FulmenError
+from fulmen.services.rabbitmq import Broker
 
 Encoded = tuple[str, str, str, dict[str, Any], bytes]
 """The exchange, the routing key, the message id or "", headers, and the body."""

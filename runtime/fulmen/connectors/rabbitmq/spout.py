@@ -25,9 +25,9 @@ from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import ERRORS, Malformed, unread
 from fulmen.connectors.options import Options
-from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
 from fulmen.connectors.rabbitmq.options import MOST_PREFETCHED, RabbitSpoutOptions
+from fulmen.services.rabbitmq import Broker
 
 PREFETCHED = 1000
 """If neither the spout's options nor the topology say how many."""
@@ -135,7 +135,7 @@ class RabbitSpout(Spout):
             self._held.clear()  # all of it will come again
             self._again.clear()
             self._not_before = self.now() + PAUSE_SECONDS
-            raise self._broker.away(consumer.error)
+            raise self._broker.unavailable(consumer.error)
         if consumer is None:
             if self.now() < self._not_before:
                 return None

@@ -19,11 +19,11 @@ from fulmen.connectors.formats import Malformed, encode_each, readable
 from fulmen.connectors.formats.base import refused
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.commands import Command, commands, deletion
-from fulmen.connectors.redis.connection import Server
 from fulmen.connectors.redis.options import RedisSinkOptions
 from fulmen.connectors.redis.scripts import MAY_RUN, MAY_USE, WRITE
 from fulmen.connectors.templates import has_fields, parts_of
 from fulmen.errors import FulmenError
+from fulmen.services.redis import Redis
 
 AT_ONCE = 500
 """Rows that one script writes without a mark: others must not wait long for Redis."""
@@ -85,7 +85,7 @@ class RedisSink(Sink):
                 wanted of a cluster.
         """
         self._options: RedisSinkOptions = context.options
-        self._server = Server(context, self._options.url)
+        self._server = Redis(self._options.url)
         self._script = self._server.client.register_script(WRITE)
         self._may_use = self._server.client.register_script(MAY_USE)
         self._may_run = self._server.client.register_script(MAY_RUN)

@@ -22,7 +22,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import unread
-from fulmen.connectors.redis.connection import Server
+from fulmen.services.redis import Redis
 
 LOOK_SECONDS = 60.0
 LAG_SECONDS = 5.0
@@ -54,7 +54,7 @@ class RedisSource(Spout, Generic[M]):
         """
         self.collector, self._context = collector, context
         self._options: Any = context.options
-        self._server = Server(context, self._options.url)
+        self._server = Redis(self._options.url)
         self._read: deque[tuple[str, M]] = deque()
         self._fetched: deque[tuple[str, M]] = deque()
         self._lost: dict[str, None] = {}

@@ -15,12 +15,12 @@ from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import ERRORS, Malformed
 from fulmen.connectors.options import Options
-from fulmen.connectors.redis.connection import NO_GROUP
 from fulmen.connectors.redis.options import StreamSpoutOptions
 from fulmen.connectors.redis.scripts import GROUP, READ
 from fulmen.connectors.redis.source import RedisSource
 
 PAGE = 1000
+NO_GROUP = "NOGROUP"
 _EARLIEST = 1e9
 """Seconds of time.time(): an id that begins with less was made up by whoever added the entry."""
 _BEGINNINGS = {"0": "the first entry there is", "$": "those that come later"}

@@ -1,7 +1,7 @@
 """What the connectors of SQL databases have in common.
 
-`options` has the options of tables, `tables` what a table has to be like. `sink` writes rows and
-marks in one transaction. `source` is what all sources of rows have; `growing` is that of a table
-that grows. Uses `api`, `connectors.base`, the errors of `transactional`, and no database. Used by
-`connectors.sqlite` and `connectors.postgres`.
+`options` has the options of tables, `tables` what a table has to be like, `database` how its errors
+are told. `sink` writes rows and marks in one transaction. `source` is what all sources of rows
+have; `growing` is that of a table that grows. Uses `api`, `connectors.base`, `services` and no
+database. Used by `connectors.sqlite` and `connectors.postgres`.
 """

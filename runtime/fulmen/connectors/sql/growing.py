@@ -19,7 +19,7 @@ from fulmen.api.collector import MessageId
 from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.connectors.sql.source import SqlSource
 from fulmen.errors import repr_of
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 Row = Sequence[Any]
 BLOCK = 1 << 28

@@ -21,7 +21,7 @@ from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.base import is_deletion
 from fulmen.connectors.formats.types import SAMPLES
 from fulmen.connectors.sql.options import TableSinkOptions
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 LONGEST_REASON = 500
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 MARKS = "fulmen_sink_marks"
 """The table of marks, in the schema of the sink's own table."""

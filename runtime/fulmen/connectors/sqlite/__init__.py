@@ -1,7 +1,7 @@
 """Sinks and sources on tables in a file of SQLite: nothing to install and nothing to run.
 
-Uses `connectors.sql` and the connections of `transactional.stores`, which all components of a
-process share. Used by topologies: `class: fulmen.connectors.sqlite.SqliteSink`.
+Uses `connectors.sql` and `services.sqlite`. Used by topologies, as
+`class: fulmen.connectors.sqlite.SqliteSink`.
 """
 
 from fulmen.connectors.sqlite.query_spout import SqliteQueryOptions, SqliteQuerySpout

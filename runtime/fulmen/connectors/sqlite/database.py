@@ -1,92 +1,50 @@
-"""A file: its connections, and what its errors mean to a sink or a source."""
+"""A file: what its errors mean to a sink or a source, and its names."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from fulmen.api.sinks import ServiceUnavailable
-from fulmen.transactional.errors import StoreRefused, StoreUnavailable
-from fulmen.transactional.stores.pools import Pool, pool_of
-from fulmen.transactional.stores.sqlite import SqliteConnection, translate
-
-Kind = Literal["IMMEDIATE", "DEFERRED"]
+from fulmen.connectors.sql.database import SqlDatabase
+from fulmen.services.errors import StoreRefused, StoreUnavailable
+from fulmen.services.sqlite import Sqlite
 
 
-class SqliteDatabase:
-    """One file, for one component.
+class SqliteDatabase(SqlDatabase[Sqlite, sqlite3.Connection]):
+    """One file, for one component."""
 
-    Attributes:
-        service: Which file: what is away if it is.
-        where: Which table or query, and where: the first words of other messages.
-    """
+    def __init__(self, what: str, path: str, kind: Literal["IMMEDIATE", "DEFERRED"]) -> None:
+        """Make it known, without opening it.
 
-    def __init__(self, what: str, path: str) -> None:
-        self._path = os.path.abspath(path)
-        self.service = f"SQLite file {self._path!r}"
-        self.where = f"{what} in {self.service}"
-
-    def exists(self) -> bool:
-        """Whether the file is there."""
-        return os.path.exists(self._path)
-
-    @property
-    def _pool(self) -> Pool[SqliteConnection]:
-        return pool_of(("sqlite", self._path))
-
-    @contextmanager
-    def transaction(self, kind: Kind = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """A transaction.
-
-        Raises:
-            ServiceUnavailable: Whatever SQLite says. Nothing is wrong with the rows, so it is tried
-                again until it is mended.
+        Args:
+            what: A table or query.
+            path: The file.
+            kind: How transactions begin: with the file's lock, or without.
         """
-        try:
-            with self._lent(kind) as db:
-                yield db
-        except sqlite3.Error as error:
-            found = translate(self.where, self._path, error)
-            raise ServiceUnavailable(self.service, f"{found.reason}. {found.cure}") from error
+        super().__init__(what, Sqlite(path))
+        self._kind = kind
 
     @contextmanager
-    def opening(self, kind: Kind = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """The same for `open` and `prepare`, where a mistake ends the topology.
-
-        Raises:
-            ServiceUnavailable: The file is locked, or the disk is full.
-            StoreRefused: A name or a right is wrong.
-        """
-        try:
-            with self._lent(kind) as db:
-                yield db
-        except sqlite3.Error as error:
-            found = translate(self.where, self._path, error)
-            if isinstance(found, StoreUnavailable):
-                raise ServiceUnavailable(self.service, f"{found.reason}. {found.cure}") from error
-            raise found from error
-
-    @contextmanager
-    def _lent(self, kind: Kind) -> Iterator[sqlite3.Connection]:
-        with (
-            self._pool.lent(lambda: SqliteConnection(self._path)) as lent,
-            lent.transaction(kind) as db,
-        ):
+    def begun(self) -> Iterator[sqlite3.Connection]:
+        """A transaction."""
+        with self.service.lent() as lent, lent.transaction(self._kind) as db:
             yield db
+
+    def meant(self, error: sqlite3.Error) -> Exception:
+        """What an error means in `opening`."""
+        found = self.service.refused(self.where, error)
+        may_pass = isinstance(found, StoreUnavailable)
+        return self.service.unavailable(error) if may_pass else found
 
     def refuse_absent(self, cure: str = "Correct the path.") -> None:
         """Refuse a file that is not there.
 
-        Args:
-            cure: What to do about it.
-
         Raises:
             StoreRefused: It is not.
         """
-        if not self.exists():
+        if not self.service.exists():
             raise StoreRefused(self.where, "there is no such file", cure)
 
 

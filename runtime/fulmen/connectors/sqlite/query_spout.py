@@ -48,7 +48,7 @@ class SqliteQuerySpout(GrowingSpout):
 class _Query:
     def __init__(self, options: SqliteQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
-        self._database = SqliteDatabase(what, options.path)
+        self._database = SqliteDatabase(what, options.path, "DEFERRED")
         query = (options.query or "").rstrip().rstrip(";")
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size
@@ -61,7 +61,7 @@ class _Query:
             if name in types
         ]
         self._database.refuse_absent()
-        with self._database.opening("DEFERRED") as db:
+        with self._database.opening() as db:
             found = db.execute(f"SELECT * FROM {self._source} LIMIT 0").description
             names = [name for name, *_ in found]
             # SQLite takes a name in double quotes that is no column for a text
@@ -69,14 +69,14 @@ class _Query:
 
     def highest(self, position: Any) -> Any:
         """The highest value there is that has a place."""
-        with self._database.transaction("DEFERRED") as db, lenient(db):
+        with self._database.transaction() as db, lenient(db):
             where, _ = self._place(db, position)
             select = f"SELECT max({self._column}) FROM {self._source} WHERE {where}"
             return db.execute(select).fetchone()[0]
 
     def after(self, position: Any, last: Any) -> list[Row]:
         """The next rows in order."""
-        with self._database.transaction("DEFERRED") as db, lenient(db):
+        with self._database.transaction() as db, lenient(db):
             return self._select(db, position, last, self._most)
 
     def typed(self, values: list[Any]) -> list[Any]:
@@ -91,7 +91,7 @@ class _Query:
 
     def behind(self, position: Any) -> int:
         """How many rows have higher values, up to a limit."""
-        with self._database.transaction("DEFERRED") as db:
+        with self._database.transaction() as db:
             where, value = self._place(db, position)
             return self._count(db, *self._above(where, value, position))
 
@@ -99,7 +99,7 @@ class _Query:
 
     def without_place(self, position: Any) -> int:
         """How many rows have no value that has a place, up to a limit. SQLite has no NaN."""
-        with self._database.transaction("DEFERRED") as db:
+        with self._database.transaction() as db:
             where, _ = self._place(db, position)
             return self._count(db, f"({where}) IS NOT TRUE", [])
 

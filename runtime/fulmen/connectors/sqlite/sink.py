@@ -30,5 +30,5 @@ class SqliteSink(SqlSink):
 
     def look_at_table(self, options: Any, columns: Sequence[str], _task: str) -> SqliteTable:
         """Find the table and see that it takes these columns."""
-        database = SqliteDatabase(f"table {options.table!r}", options.path)
+        database = SqliteDatabase(f"table {options.table!r}", options.path, "IMMEDIATE")
         return SqliteTable(database, options, columns)

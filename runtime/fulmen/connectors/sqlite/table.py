@@ -21,7 +21,7 @@ from fulmen.connectors.sql.tables import (
 )
 from fulmen.connectors.sqlite.database import SqliteDatabase, columns_of, listed, quoted
 from fulmen.connectors.sqlite.values import Affinity, Value, affinity_of, values_of
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 
 class SqliteTable:

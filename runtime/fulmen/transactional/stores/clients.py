@@ -4,23 +4,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fulmen.errors import install
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 
 
 @contextmanager
-def needs(where: str, package: str, extra: str) -> Iterator[None]:
+def needs(where: str, extra: str) -> Iterator[None]:
     """Turn a failed import into a StoreRefused with the cure.
 
     Args:
         where: Which map.
-        package: The client's name as a module.
-        extra: Fulmen's extra that has it.
+        extra: Fulmen's extra that has the client.
     """
     try:
         yield
     except ImportError as error:
+        missing = error.__cause__ if isinstance(error.__cause__, ImportError) else error
         raise StoreRefused(
             where,
-            f"the Python package {package!r} can't be imported ({error})",
+            f"the Python package {missing.name!r} can't be imported ({missing})",
             f"Install it on every worker: {install(extra)}.",
         ) from error

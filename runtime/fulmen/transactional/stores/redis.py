@@ -18,22 +18,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactions import TransactionAttempt
+from fulmen.services.errors import StoreError, StoreRefused, StoreUnavailable
+from fulmen.services.pools import shared
+from fulmen.services.service import ErrorKind
 from fulmen.transactional.columns import Kind
-from fulmen.transactional.errors import StoreUnavailable
 from fulmen.transactional.maps import Decide, StoredMap
 from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.clients import needs
-from fulmen.transactional.stores.tables import OWNER_COLUMNS
+from fulmen.transactional.stores.redis_scripts import OWN, WRITE
+from fulmen.transactional.stores.sql import KEPT, OWNER_COLUMNS
 
 TRIES = 20
 MOST_ARGUMENTS = 1_000_000
 """Redis takes a little more in one command."""
+AGAIN = "The transaction is tried again: whether this attempt was written shows then."
+CURES = {
+    "the server does not let us in": "Check user and password.",
+    "a right is missing": f"{KEPT} The user needs EVALSHA, SCRIPT LOAD, MULTI, EXEC, EXISTS, HGET,"
+    " HMGET, HGETALL, HSET and HDEL on the map's keys.",
+    "the server is a read-only replica": f"{KEPT} Connect to the primary.",
+    "the server's memory is full": f"{KEPT} Raise maxmemory.",
+    "the server can't write to its disk": f"{KEPT} Make room, or see its log: it goes on then.",
+    "a key is of another type than Fulmen makes": "Use another name for this bolt's map.",
+    "a key is at another node of the cluster, and Fulmen uses one node alone": f"{KEPT} Use names"
+    " whose keys are all at the node of the URL, or a Redis without cluster.",
+}
+"""What to do about an error, by what it means."""
 
 
 class RedisMap(StoredMap):
@@ -64,16 +81,20 @@ class RedisMap(StoredMap):
         Raises:
             StoreRefused: An argument can't be right, or redis-py is not installed.
         """
-        with needs(f"map {name!r}", "redis", "redis"):
-            from fulmen.transactional.stores import redis_connection
-        described = redis_connection.described(name, url)
-        super().__init__(name, f"Redis {described}", context, rule, key, value)
+        with needs(f"map {name!r}", "redis"):
+            from fulmen.services.redis import Redis
+        try:
+            # Once again is safe for all that we do: a script that has run finds its own mark.
+            self._service = Redis(url, retries=1)
+        except ServiceUnavailable as error:
+            raise StoreRefused(f"map {name!r}", error.reason) from None
+        super().__init__(name, self._service.name, context, rule, key, value)
         if not name or not name.isprintable():
             self.refuse(f"its name is {name!r}", "Write a name that can be printed.")
-        self._connection = redis_connection.connection(url)
-        self._translated: Callable[[], AbstractContextManager[None]] = lambda: (
-            redis_connection.translated(self.where, url)
-        )
+        self._client = self._service.client
+        self._own_script = self._client.register_script(OWN)
+        self._write_script = self._client.register_script(WRITE)
+        self._known: dict[str, Owner] = shared(("maps in redis", url), dict)
         parts = ("txid", "previous", "tasks", "fulmen")
         self.hashes = [name, *(f"{name}:{part}" for part in parts)]
         self._to_key, self._to_value = _from_bytes(key), _from_bytes(value)
@@ -83,7 +104,7 @@ class RedisMap(StoredMap):
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
         """Write a commit phase, in one script."""
-        with self._translated():
+        with self._service.told(self._meant):
             self.make_or_check()
             for number in range(TRIES):
                 part = self._part(attempt, keys, decide, is_again=number > 0)
@@ -102,7 +123,7 @@ class RedisMap(StoredMap):
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide, *, is_again: bool
     ) -> list[Any] | None:
         """The script's arguments for this map; None: it was written."""
-        mark = self._connection.client.hget(self.hashes[3], self._mark) or b""
+        mark = self._client.hget(self.hashes[3], self._mark) or b""
         if is_again and mark == _written_down(self.mark_of(attempt)):
             return None
         wanted = list(keys)
@@ -122,7 +143,7 @@ class RedisMap(StoredMap):
                 "Give the bolt more tasks, or make batches smaller.",
             )
         keys = [key for a_map, _ in parts for key in a_map.hashes]
-        answer = self._connection.write(keys=keys, args=arguments)
+        answer = self._write_script(keys=keys, args=arguments)
         if answer == b"gone":
             self._refuse_lost()
         return bool(answer == b"written")
@@ -132,7 +153,7 @@ class RedisMap(StoredMap):
         """Have what is written to several maps in one script, at the end."""
         own = [a_map for a_map in maps if isinstance(a_map, RedisMap)]
         parts: list[Part] = []
-        with self._translated():
+        with self._service.told(self._meant):
             for a_map in own:
                 a_map.make_or_check()
         for a_map in own:
@@ -142,7 +163,7 @@ class RedisMap(StoredMap):
         finally:
             for a_map in own:
                 a_map.joined = None
-        with self._translated():
+        with self._service.told(self._meant):
             is_written = (
                 not parts
                 or self._write(parts)
@@ -154,7 +175,15 @@ class RedisMap(StoredMap):
     def has_written(self, part: Sequence[Any]) -> bool:
         """Whether the mark is there that the script was to write: its answer was lost then."""
         mark, _, new, *_ = part
-        return bool(self._connection.client.hget(self.hashes[3], mark) == new)
+        return bool(self._client.hget(self.hashes[3], mark) == new)
+
+    def _meant(self, error: Any) -> StoreError:
+        """What an error means to who uses the map."""
+        kind, reason = self._service.meaning(error)
+        is_refused = kind is ErrorKind.REFUSED
+        text = f"{reason} ({self._service.said(error)})"
+        cure = CURES.get(reason, KEPT if is_refused else AGAIN)
+        return (StoreRefused if is_refused else StoreUnavailable)(self.where, text, cure)
 
     def _refuse_faster(self) -> NoReturn:
         raise StoreUnavailable(
@@ -165,11 +194,11 @@ class RedisMap(StoredMap):
 
     def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
         """What there is of these keys."""
-        with self._translated():
-            known = self._connection.known
+        with self._service.told(self._meant):
+            known = self._known
             owner = known.get(self.name)
             if owner is None:
-                told = self._connection.client.hgetall(self.hashes[4])
+                told = self._client.hgetall(self.hashes[4])
                 if not told:
                     return None
                 owner = known[self.name] = self._owner_in(told)
@@ -183,7 +212,7 @@ class RedisMap(StoredMap):
         if not (keys or with_marks):
             return [], {}, {}
         names = [_bytes(key) for key in keys] or [b""]
-        with self._connection.client.pipeline(transaction=True) as pipe:
+        with self._client.pipeline(transaction=True) as pipe:
             for hash_name in self.hashes[:3]:
                 pipe.hmget(hash_name, names)
             if with_marks:
@@ -204,7 +233,7 @@ class RedisMap(StoredMap):
 
     def _changed_keys(self, txid: int, known: set[Raw]) -> list[Raw]:
         """The other keys that an earlier attempt of a transaction has changed."""
-        text = self._connection.client.hget(self.hashes[3], self._changed)
+        text = self._client.hget(self.hashes[3], self._changed)
         of_txid, names = json.loads(text) if text else (0, [])
         keys = [self._to_key(name.encode("latin-1")) for name in names]
         return [key for key in keys if key not in known] if of_txid == txid else []
@@ -239,17 +268,17 @@ class RedisMap(StoredMap):
 
     def make_or_check(self) -> None:
         """See whose the map is, once for each process; make it ours if it is new."""
-        known = self._connection.known.get(self.name)
+        known = self._known.get(self.name)
         if known is None:
             owner = [(name, getattr(self.owner, name)) for name in OWNER_COLUMNS]
-            answer = self._connection.own(keys=self.hashes, args=_pairs(owner))
+            answer = self._own_script(keys=self.hashes, args=_pairs(owner))
             if answer[0] == b"taken":
                 self.refuse(
                     f"there is a key {answer[1].decode()!r} that Fulmen has not made",
                     "It was not touched. Use another name for this bolt's map.",
                 )
             known = self._owner_in(dict(zip(*[iter(answer)] * 2, strict=True)))
-            self._connection.known[self.name] = known
+            self._known[self.name] = known
         self.owner.refuse_other(self.where, known)
 
     def _owner_in(self, found: Mapping[bytes, bytes]) -> Owner:

@@ -6,7 +6,6 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from fulmen.api.sinks import Rows
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
-from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader, traceparents_of
 from fulmen.connectors.kafka.writing.producing import ProducedRow
 from fulmen.connectors.kafka.writing.sink import _Encoder, with_traces
@@ -145,7 +144,7 @@ def test_a_part_of_a_run_is_taken():
 
 
 def test_the_reason_is_the_most_telling_of_what_was_said():
-    brokers = Brokers(KafkaSpoutOptions.model_validate(LEAST))
+    brokers = KafkaSpoutOptions.model_validate(LEAST).brokers()
     vague = KafkaException(KafkaError(KafkaError._TRANSPORT, "Failed to get metadata"))
     assert brokers.unavailable(vague).reason == "Failed to get metadata"
     note = brokers.settings()["error_cb"]
@@ -164,14 +163,14 @@ def test_properties_cannot_take_the_place_of_what_is_set(name):
     options = KafkaSpoutOptions.model_construct(
         topic="t", bootstrap_servers="b", security_protocol="SSL", properties={name: "x"}
     )
-    assert Brokers(options).settings()[name] != "x"
+    assert options.brokers().settings()[name] != "x"
 
 
 @pytest.mark.parametrize(("given", "used"), [({}, 10), ({"fetch.queue.backoff.ms": 500}, 500)])
 def test_how_often_a_consumer_looks_whether_to_fetch_more_can_be_set(monkeypatch, given, used):
     made = []
-    monkeypatch.setattr("fulmen.connectors.kafka.client.Consumer", made.append)
-    Brokers(KafkaSpoutOptions.model_validate(LEAST | {"properties": given})).consumer("g")
+    monkeypatch.setattr("fulmen.services.kafka.Consumer", made.append)
+    KafkaSpoutOptions.model_validate(LEAST | {"properties": given}).brokers().consumer("g")
     assert made[0]["fetch.queue.backoff.ms"] == used
 
 

@@ -5,7 +5,6 @@ from confluent_kafka import KafkaError, KafkaException
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSpoutOptions
-from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 
 UNKNOWN = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
@@ -30,7 +29,7 @@ def reported():
 @pytest.fixture
 def troubles(reported):
     config = {"bootstrap.servers": "broker:9092", "topic": "orders"}
-    return BrokerTroubles(Brokers(KafkaSpoutOptions.model_validate(config)), reported.append)
+    return BrokerTroubles(KafkaSpoutOptions.model_validate(config).brokers(), reported.append)
 
 
 @pytest.mark.parametrize(

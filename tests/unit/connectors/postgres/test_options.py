@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.connectors.postgres import PostgresSink, PostgresSinkOptions
-from fulmen.transactional.errors import StoreRefused
+from fulmen.services.errors import StoreRefused
 from support.connectors.sql_sinks import prepared
 
 SECRET = "s3cret/word"

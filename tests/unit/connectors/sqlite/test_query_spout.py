@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from fulmen.api import Stream
 from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout, query_spout
-from fulmen.transactional.errors import StoreRefused
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.errors import StoreRefused
+from fulmen.services.pools import close_all
 from support.connectors.sql_sources import Task
 from support.suite.seeds import generator, several
 

@@ -10,10 +10,10 @@ import pytest
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.sqlite import SqliteSink
+from fulmen.services import sqlite
+from fulmen.services.errors import StoreRefused
+from fulmen.services.pools import close_all
 from fulmen.testing.sinks import CASES, Subject
-from fulmen.transactional.errors import StoreRefused
-from fulmen.transactional.stores import sqlite
-from fulmen.transactional.stores.pools import close_all
 from support.connectors import sql_sinks
 from support.connectors.sql_sinks import EXACTLY, all_rows, mark, prepared, written
 from support.suite.seeds import generator, several

@@ -7,7 +7,7 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.connectors.sqlite import SqliteQuerySpout, SqliteSink
-from fulmen.transactional.stores.pools import close_all
+from fulmen.services.pools import close_all
 from support.connectors import sql_topologies
 from support.runs.engine_runs import make_driver
 from support.suite.seeds import several

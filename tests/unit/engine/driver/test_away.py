@@ -16,8 +16,8 @@ from fulmen.engine.driver.driver import OUTAGE_TOLD_SECONDS, Stop
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
+from fulmen.services.errors import StoreRefused
 from fulmen.testing import ListSpout, ManualClock
-from fulmen.transactional.errors import StoreRefused
 from support.parts.raising_parts import ALL, raising, script
 from support.runs.engine_runs import Steady, make_driver, new_store
 from support.runs.waiting import REASON, SERVICE, Reaches, run_waiting, waiting_driver

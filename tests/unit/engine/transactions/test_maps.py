@@ -10,10 +10,10 @@ from fulmen import (
     TransactionalTopologyBuilder,
 )
 from fulmen.errors import TopologyFailed
+from fulmen.services.pools import close_all
 from fulmen.testing import TransactionFault, run
 from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
 from fulmen.transactional.conformance import context_of
-from fulmen.transactional.stores.pools import close_all
 
 WORDS = ["tea", "tea", "milk", "tea", "salt", "tea"]
 

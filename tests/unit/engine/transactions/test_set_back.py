@@ -10,9 +10,9 @@ from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine.driver.decisions import accept_store
 from fulmen.errors import CheckpointError, TopologyFailed
+from fulmen.services.pools import close_all
 from fulmen.testing import run
 from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
-from fulmen.transactional.stores.pools import close_all
 
 
 class Sum(BatchBolt, Committer):

@@ -9,8 +9,8 @@ import pytest
 from fulmen import FailedException, ServiceUnavailable, TransactionAttempt
 from fulmen.engine.hosted.hosted_coordinator import LARGEST_METADATA
 from fulmen.errors import TopologyFailed
+from fulmen.services.errors import StoreUnavailable
 from fulmen.testing import run
-from fulmen.transactional.errors import StoreUnavailable
 from support.parts.raising_parts import ALL, Returned, raising, script
 from support.stores.outside_stores import STORES, fresh_store
 from support.transactions.sources import RowsEmitter

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
+from fulmen.services.kafka import Brokers
 
 
 class ConsumerGroup:
@@ -68,7 +68,7 @@ class ConsumerGroup:
         )
         self._troubles.tell(
             "group",
-            f"{self._brokers.service}: positions are not committed to group {self.name!r}"
-            f" ({self._brokers.reason_of(error)}). The checkpoint has them, so nothing is lost"
+            f"{self._brokers.name}: positions are not committed to group {self.name!r}"
+            f" ({self._brokers.said(error)}). The checkpoint has them, so nothing is lost"
             f"{cure}",
         )

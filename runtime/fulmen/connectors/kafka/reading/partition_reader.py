@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from fulmen.connectors.kafka.client import let_go
+from fulmen.services.kafka import let_go
 
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""

@@ -21,7 +21,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
-from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import ConsumerGroup
 from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader
@@ -36,6 +35,7 @@ from fulmen.connectors.kafka.reading.topic import (
     unread,
 )
 from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
+from fulmen.services.kafka import NO_TOPIC, SECONDS, error_of
 
 
 class GoneMessages(NamedTuple):
@@ -97,7 +97,7 @@ class Parts:
         """
         self._context = context
         self._options: TransactionalKafkaSpoutOptions = context.options
-        self._brokers = Brokers(self._options)
+        self._brokers = self._options.brokers()
         self._troubles = BrokerTroubles(self._brokers, lambda _: None)  # it is set in each call
         own = f"fulmen-{context.topology}-{context.component}"
         self._group = ConsumerGroup(self._brokers, self._options, own, self._troubles)

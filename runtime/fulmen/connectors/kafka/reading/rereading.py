@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from fulmen.connectors.kafka.client import SECONDS
 from fulmen.connectors.kafka.reading.messages import MessageId
+from fulmen.services.kafka import SECONDS
 
 AT_ONCE = 500
 """So many messages are read at once."""

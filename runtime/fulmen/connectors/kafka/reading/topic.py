@@ -17,8 +17,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of, no_topic
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
+from fulmen.services.kafka import NO_TOPIC, SECONDS, Brokers, error_of, no_topic
 
 LAG_SECONDS = 1.0
 """So often the lag is told."""

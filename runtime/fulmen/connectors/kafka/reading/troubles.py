@@ -8,14 +8,14 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError, KafkaException
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.kafka.client import (
+from fulmen.connectors.kafka.reading.topic import Description, Topic
+from fulmen.services.kafka import (
     NO_TOPIC,
     Brokers,
     error_of,
     is_lost,
     no_topic,
 )
-from fulmen.connectors.kafka.reading.topic import Description, Topic
 
 REPEAT_SECONDS = 30.0
 """After so long, the same trouble is reported again."""
@@ -75,8 +75,8 @@ class BrokerTroubles:
         self.tell("away", self._brokers.unavailable(error))
 
     def _unread(self, error: KafkaError, of: str = "") -> ServiceUnavailable:
-        reason = self._brokers.reason_of(error)
-        return ServiceUnavailable(self._brokers.service + of, reason, "can't be read")
+        reason = self._brokers.said(error)
+        return ServiceUnavailable(self._brokers.name + of, reason, "can't be read")
 
     def heard(self) -> None:
         """The brokers have answered."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fulmen.connectors.formats import readable
-from fulmen.connectors.kafka.client import Brokers, error_of
+from fulmen.services.kafka import Brokers, error_of
 
 DELIVERY_SECONDS = 30.0
 """How long a producer tries to deliver a message."""

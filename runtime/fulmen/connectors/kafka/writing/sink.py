@@ -21,7 +21,6 @@ from fulmen.connectors.formats import (
     encode_each,
 )
 from fulmen.connectors.formats.base import is_deletion, refused
-from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import (
     Limits,
@@ -82,7 +81,7 @@ class KafkaSink(Sink):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: KafkaSinkOptions = context.options
         self._options = options
-        self._brokers = Brokers(options)
+        self._brokers = options.brokers()
         self._encoders: dict[tuple[str, ...], _Encoder] = {}
         values, keys = options.formats()
         self._format = values.make()

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from fulmen.api.sinks import Mark, Rows
-from fulmen.connectors.kafka.client import SECONDS, Brokers, error_of, within
 from fulmen.connectors.kafka.writing.marks import Written
 from fulmen.connectors.kafka.writing.producing import (
     Limits,
@@ -26,6 +25,7 @@ from fulmen.connectors.kafka.writing.producing import (
     RowDelivery,
     reason_of_refusal,
 )
+from fulmen.services.kafka import SECONDS, Brokers, error_of, within
 
 TRANSACTION_SECONDS = 60
 FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED

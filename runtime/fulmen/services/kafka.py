@@ -1,4 +1,4 @@
-"""Kafka's own client: its settings, and its errors in one line that says what to do."""
+"""Kafka, by its own client: settings, and errors in one line that says what to do."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.kafka.options import ClientOptions, KafkaSinkOptions, KafkaSpoutOptions
-from fulmen.errors import install
+from fulmen.services.service import ErrorKind, Service, no_client
 
 try:
-    from confluent_kafka import (
-        Consumer,
-        ConsumerGroupTopicPartitions,
-        KafkaError,
-        KafkaException,
-        TopicPartition,
-    )
-    from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+    import confluent_kafka  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"{error}. The client of Kafka is an extra: {install('kafka')}") from error
+    raise no_client(error, "Kafka", "kafka") from error
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 T = TypeVar("T")
 SECONDS = 10.0
@@ -44,7 +45,6 @@ _REASONS = {
     " `security.protocol`: a broker that expects another one closes the connection",
     KafkaError._FENCED: "another process writes in the place of this one",
 }
-_LACKS = "this user lacks the right"
 _FINAL = {
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED),
     *(KafkaError._SSL, KafkaError._RESOLVE),
@@ -60,17 +60,25 @@ _FETCHING = {"fetch.queue.backoff.ms": 10}
 before it fetches more, and nothing can be emitted meanwhile."""
 
 
-class Brokers:
-    """Where a component's clients connect to, and what they have said of it.
+class Brokers(Service):
+    """Where a component's clients connect to, and what they have said of it."""
 
-    Attributes:
-        service: For messages.
-    """
+    errors = (KafkaException,)
 
-    def __init__(self, options: ClientOptions) -> None:
-        self.service = f"Kafka at {options.bootstrap_servers}"
-        self._options = options
-        self._rights = _rights(options)
+    def __init__(
+        self, servers: str, settings: Mapping[str, Any], rights: Mapping[int, str]
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            servers: Some of the brokers.
+            settings: What each client is given, by Kafka's names.
+            rights: What the brokers' refusals mean, by their codes: which right is missing.
+        """
+        super().__init__(f"Kafka at {servers}", str(settings.get("sasl.password") or ""))
+        defaults = {"log_level": 2, "client.id": "fulmen"}  # its errors arrive here anyway
+        self._settings = {"bootstrap.servers": servers, **defaults, **settings}
+        self._rights = rights
         self._said: dict[int, KafkaError] = {}
 
     def settings(self, **more: Any) -> dict[str, Any]:
@@ -79,21 +87,11 @@ class Brokers:
         Args:
             more: Those of one kind of client, by their names with `_` for each dot; and callbacks.
         """
-        options = self._options
-        given = {
-            "bootstrap.servers": options.bootstrap_servers,
-            "security.protocol": options.security_protocol.lower(),
-            "sasl.mechanism": options.sasl_mechanism,
-            "sasl.username": options.sasl_username,
-            "sasl.password": options.sasl_password,
-        }
-        defaults = {"log_level": 2, "client.id": "fulmen"}  # its errors arrive here anyway
         own = {
             name if callable(value) else name.replace("_", "."): value
             for name, value in more.items()
         }
-        found = {name: value for name, value in given.items() if value is not None}
-        return {**defaults, **options.properties, **found, **own, "error_cb": self._note}
+        return {**self._settings, **own, "error_cb": self._note}
 
     def make(
         self,
@@ -138,10 +136,8 @@ class Brokers:
     @property
     def compresses(self) -> bool:
         """Whether a larger message may be a smaller one for the brokers."""
-        given = self._options.properties
-        return any(
-            given.get(name, "none") != "none" for name in ("compression.type", "compression.codec")
-        )
+        names = "compression.type", "compression.codec"
+        return any(self._settings.get(name, "none") != "none" for name in names)
 
     def _note(self, error: KafkaError) -> None:
         self._said[error.code()] = error
@@ -160,22 +156,25 @@ class Brokers:
         """Whether a client has said anything since `forget`."""
         return bool(self._said)
 
+    def kind_of(self, error: KafkaException | KafkaError) -> ErrorKind:
+        """Whether a right is missing, as all else passes."""
+        return ErrorKind.LACKING if error_of(error).code() in self._rights else ErrorKind.AWAY
+
     def unavailable(self, error: KafkaException | KafkaError | None = None) -> ServiceUnavailable:
         """What to raise or report: the most telling of what clients have said, in one line."""
         told = [self._said[code] for code in _MOST_TELLING if code in self._said]
         if error is not None:
             last = error_of(error)
-            is_vague = last.code() in _VAGUE
-            told = [*told, last] if is_vague else [last]
+            told = [*told, last] if last.code() in _VAGUE else [last]
         if not told:
-            return ServiceUnavailable(self.service, "no answer")
-        state = "can't be used" if told[0].code() in self._rights else "is away"
-        return ServiceUnavailable(self.service, self.reason_of(told[0]), state)
+            return ServiceUnavailable(self.name, "no answer")
+        return super().unavailable(told[0])
 
-    def reason_of(self, error: KafkaError) -> str:
+    def said(self, error: KafkaException | KafkaError) -> str:
         """What an error means, in one line: which right the user lacks, if it is about one."""
-        known = self._rights | _REASONS
-        return known.get(error.code()) or " ".join(error.str().split())
+        found = error_of(error)
+        known = {**_REASONS, **self._rights}.get(found.code())
+        return self.masked(known or " ".join(found.str().split()))
 
     def metadata(self, client: Any, topic: str) -> Mapping[int, Any]:
         """The partitions of a topic, once the brokers tell.
@@ -299,29 +298,3 @@ def error_of(error: KafkaException | KafkaError) -> KafkaError:
 def is_lost(error: KafkaException | KafkaError) -> bool:
     """Whether it says no more than that no answer came."""
     return error_of(error).code() in _VAGUE
-
-
-def _rights(options: ClientOptions) -> dict[int, str]:
-    """What the brokers' refusals mean, by their codes. Brokers don't say which right is missing."""
-    if isinstance(options, KafkaSinkOptions):
-        topic = f"{_LACKS} Write for topic {options.topic!r}"
-        idempotence = f"{topic}; brokers before 3.0 want IdempotentWrite for the cluster, too"
-        if options.guarantee == "exactly-once":
-            topic = (
-                f"{_LACKS} Write or Read for topic {options.topic!r}: with `exactly-once` it needs"
-                " both, since the mark is an offset of that topic"
-            )
-        group = f"{_LACKS} Read for groups that begin with `fulmen-`"
-    elif isinstance(options, KafkaSpoutOptions):
-        topic = f"{_LACKS} Read for topic {options.topic!r}"
-        group = f"{_LACKS} Read for group {options.group_id!r}"
-        idempotence = topic
-    else:
-        return {}
-    return {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED: topic,
-        KafkaError.GROUP_AUTHORIZATION_FAILED: group,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: idempotence,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"{_LACKS} Write for transactional ids"
-        " that begin with `fulmen-`",
-    }

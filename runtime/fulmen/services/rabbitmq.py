@@ -1,24 +1,21 @@
-"""How to connect to RabbitMQ, and what pika's errors mean."""
+"""RabbitMQ, by pika."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.errors import install
-from fulmen.secrets import is_clear, without
+from fulmen.secrets import is_clear
+from fulmen.services.service import ErrorKind, Service, no_client
 
 try:
     import pika  # type: ignore[import-untyped]
-    from pika import exceptions
 except ImportError as error:
-    raise ImportError(
-        f"{error}. The client of RabbitMQ is an extra: {install('rabbitmq')}"
-    ) from error
+    raise no_client(error, "RabbitMQ", "rabbitmq") from error
+
+from pika import exceptions
 
 SECONDS = 10.0
 """For each step until there is a connection."""
@@ -46,13 +43,14 @@ REFUSED = (
 logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
-class Broker:
-    """A RabbitMQ.
+class Broker(Service):
+    """A broker and one of its vhosts.
 
     Attributes:
-        name: Which server and vhost, without its password.
         parameters: pika's.
     """
+
+    errors = (exceptions.AMQPError, exceptions.ChannelError, OSError)
 
     def __init__(self, url: str, heartbeat: int | None, title: str) -> None:
         """Understand a URL. Does not connect.
@@ -73,26 +71,22 @@ class Broker:
             port = parts.port or PORTS[parts.scheme]
         except Exception:  # noqa: BLE001 (pika's may be of any kind, and have the password in it)
             raise ServiceUnavailable("RabbitMQ", URL_CURE) from None
-        self._secret = unquote(parts.password or "")
-        self.name = f"RabbitMQ at {parts.hostname}:{port}, vhost {self.parameters.virtual_host!r}"
+        vhost = self.parameters.virtual_host
+        name = f"RabbitMQ at {parts.hostname}:{port}, vhost {vhost!r}"
+        super().__init__(name, unquote(parts.password or ""))
         self.parameters.client_properties = {"connection_name": title}
         self.parameters.connection_attempts = 1
         self.parameters.socket_timeout = self.parameters.stack_timeout = SECONDS
         if heartbeat is not None:
             self.parameters.heartbeat = heartbeat
 
-    @contextmanager
-    def told(self) -> Iterator[None]:
-        """Turn errors of pika into ServiceUnavailable, without the password."""
-        try:
-            yield
-        except (exceptions.AMQPError, exceptions.ChannelError, OSError) as error:
-            raise self.away(error) from None
+    def kind_of(self, error: BaseException) -> ErrorKind:  # noqa: ARG002
+        """Whatever it is, the connection is lost with it."""
+        return ErrorKind.AWAY
 
-    def away(self, error: BaseException) -> ServiceUnavailable:
-        """What to raise for an error of pika's."""
-        text = reason_of(error)
-        return ServiceUnavailable(self.name, without(text, self._secret))
+    def said(self, error: BaseException) -> str:
+        """What an error says, in one line without the password."""
+        return self.masked(reason_of(error))
 
 
 def reason_of(error: BaseException) -> str:
