@@ -3,7 +3,6 @@
 import zlib
 
 import pytest
-import redis
 
 from fulmen.api import Rows, ServiceUnavailable, TopologyContext
 from fulmen.api.declarer import Stream
