@@ -9,6 +9,7 @@ ask for more rounds.
 
 import os
 import random
+import re
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -68,7 +69,7 @@ def resource(name, slots, s3):
     spec = document["spec"]
     spec["slots"] = slots
     for component in (*spec["spouts"], *spec["bolts"]):
-        component["class"] = component["class"].removeprefix("support.")
+        component["class"] = re.sub(r"^support\.\w+\.", "", component["class"])
     code = Path(unrepeatable.__file__).read_text(encoding="utf-8")
     spec["code"] = {"files": {"unrepeatable.py": code}}
     spec["checkpoint"] = {"uri": s3.uri(name)}

@@ -23,6 +23,7 @@ left behind than follows from what was produced (soaks/growth.py).
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -102,7 +103,7 @@ class Soak:
         document = to_document(self.parts.build(self.workers).build())
         spec = document["spec"]
         for component in (*spec["spouts"], *spec["bolts"]):
-            component["class"] = component["class"].removeprefix("support.")
+            component["class"] = re.sub(r"^support\.\w+\.", "", component["class"])
         spec["code"] = {"folder": "."}
         (self.folder / "topology.yaml").write_text(yaml.safe_dump(document))
 

@@ -6,6 +6,7 @@ each value in each store is known, whatever has happened before.
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -84,7 +85,7 @@ class TransactionRun:
         document = to_document(b.build())
         spec = document["spec"]
         for component in (*spec["transactional"], *spec["bolts"]):
-            component["class"] = component["class"].removeprefix("support.")
+            component["class"] = re.sub(r"^support\.\w+\.", "", component["class"])
         spec["code"] = {"folder": "."}
         shutil.copy(parts.__file__, self.folder)
         (self.folder / "counted.yaml").write_text(json.dumps(document))
