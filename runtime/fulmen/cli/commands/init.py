@@ -1,11 +1,12 @@
 """`fulmen init`: a folder with a topology to begin from, its test and its README.
 
 What is written is in `cli/templates`: `own` has a spout and a bolt, `connected` is completed with
-one of `sources` and one of `sinks`.
+what two of `systems` have as a source and as a sink.
 """
 
 import os
 import re
+from importlib.metadata import metadata
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,10 +18,22 @@ from fulmen.topology.resource.base import DNS_NAME
 
 TEMPLATES = files("fulmen.cli") / "templates"
 LONGEST_NAME = 40
-SINKS = ("console", "files", "kafka", "postgres", "rabbitmq", "redis", "sqlite")
-SOURCES = ("generator", *SINKS)
-EXTRAS = frozenset({"kafka", "postgres", "rabbitmq", "redis"})
-"""Systems whose client is an extra of Fulmen, of that name."""
+PART = re.compile(r"^@@ (\w+\.\w+)\n", re.MULTILINE)
+"""Begins a part of a system's template: `source` or `sink`, as it is in YAML or in the README."""
+
+
+def _systems() -> dict[str, dict[str, str]]:
+    """What there is in a topology of each system: its name -> a part's name -> text."""
+    found = {}
+    for file in sorted((TEMPLATES / "systems").iterdir(), key=lambda file: file.name):
+        _, *parts = PART.split(file.read_text(encoding="utf-8"))
+        found[file.name.partition(".")[0]] = dict(zip(parts[::2], parts[1::2], strict=True))
+    return found
+
+
+SYSTEMS = _systems()
+SINKS = tuple(name for name, parts in SYSTEMS.items() if "sink.yaml" in parts)
+SOURCES = tuple(sorted(SYSTEMS, key=lambda name: (name in SINKS, name)))
 
 
 @click.command(short_help="Write a folder with a topology to begin from.")
@@ -44,6 +57,11 @@ def init(folder: Path, source: str | None, sink: str | None) -> None:
     echo(f"Continue with {folder / 'README.md'}")
 
 
+def extras_of(*systems: str) -> set[str]:
+    """The extras of Fulmen that have the clients of systems: they are of the same names."""
+    return {*systems} & {*(metadata("fulmen").get_all("Provides-Extra") or ())}
+
+
 def _topology_name(folder: Path) -> str:
     name = folder.name
     if not re.fullmatch(DNS_NAME, name) or len(name) > LONGEST_NAME:
@@ -55,13 +73,9 @@ def _topology_name(folder: Path) -> str:
     return name
 
 
-def _template(path: str) -> str:
-    return (TEMPLATES / path).read_text(encoding="utf-8")
-
-
 def _filled(path: str, values: dict[str, str]) -> str:
     """A template with values in place of their names."""
-    text = _template(path)
+    text = (TEMPLATES / path).read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text
@@ -85,14 +99,14 @@ def _own(name: str) -> dict[str, str]:
 
 def _connected(name: str, source: str, sink: str) -> dict[str, str]:
     """The files of a topology without classes of its own: path -> text."""
-    extras = ("local", *sorted(EXTRAS & {source, sink}))
+    extras = ("local", *sorted(extras_of(source, sink)))
     about = {"FROM": source, "TO": sink, "EXTRAS": ",".join(extras)}
 
     def filled(file: str, part: str = "") -> str:
         parts = {}
         if part:
-            parts["SOURCE"] = _template(f"sources/{source}.{part}").rstrip()
-            parts["SINK"] = _template(f"sinks/{sink}.{part}").rstrip()
+            parts["SOURCE"] = SYSTEMS[source][f"source.{part}"].rstrip()
+            parts["SINK"] = SYSTEMS[sink][f"sink.{part}"].rstrip()
         return _filled(f"connected/{file}", parts | about | {"NAME": name, "MODULE": _module(name)})
 
     content = {
