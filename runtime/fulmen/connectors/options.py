@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -30,6 +31,15 @@ Zone = Annotated[str, AfterValidator(_zone)]
 
 ATTEMPT = "tx"
 """The first field of what transactional spouts emit: the attempt."""
+
+
+def refuse_attempt(fields: Collection[str | None]) -> None:
+    """Refuse a field of that name among those of a transactional spout's messages."""
+    if ATTEMPT in fields:
+        raise ValueError(
+            f"the field {ATTEMPT!r} is the attempt of the transaction: give that of `format`"
+            " another name"
+        )
 
 
 class Options(BaseModel):

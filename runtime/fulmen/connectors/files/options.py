@@ -16,7 +16,7 @@ from fulmen.connectors.formats import (
 )
 from fulmen.connectors.formats.encodings import UTF_8
 from fulmen.connectors.formats.options import of_lines
-from fulmen.connectors.options import ATTEMPT, Options, SinkOptions
+from fulmen.connectors.options import Options, SinkOptions, refuse_attempt
 
 Path = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
@@ -97,11 +97,7 @@ class TransactionalFileSpoutOptions(FileSpoutOptions):
 
     @model_validator(mode="after")
     def _have_attempts(self) -> TransactionalFileSpoutOptions:
-        if ATTEMPT in (*self.format.make().fields, self.file_field):
-            raise ValueError(
-                f"the field {ATTEMPT!r} is the attempt of the transaction: give that of `format`"
-                " another name"
-            )
+        refuse_attempt((*self.format.make().fields, self.file_field))
         return self
 
 

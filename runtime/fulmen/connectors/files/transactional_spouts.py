@@ -15,24 +15,23 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from fulmen.api.components import FailedException, Outputs
+from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
-    TransactionalSource,
 )
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
+from fulmen.connectors.base.parts import PartCoordinator, PartSource, TransactionParts
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile, as_text
 from fulmen.connectors.files.positions import FileProgress
 from fulmen.connectors.files.reading.line_spout import FileSpout
 from fulmen.connectors.files.reading.records import Record
-from fulmen.connectors.formats import ERRORS, Malformed
-from fulmen.connectors.options import ATTEMPT
+from fulmen.connectors.formats import Malformed
 
 _MOST_BYTES = 1 << 20
 """A transaction has no more records of a task when it has so many bytes."""
@@ -153,7 +152,7 @@ class LinesGone(Exception):
         )
 
 
-class _Files(FileSpout):
+class _Files(FileSpout, TransactionParts):
     """The files of one task, read for one transaction after another."""
 
     options: TransactionalFileSpoutOptions
@@ -168,11 +167,13 @@ class _Files(FileSpout):
 
     # ---- transactions
 
+    @override
     def emit_part(
         self,
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
-        last_metadata: Mapping[str, Any] | None,
+        partition: int,
+        last: Mapping[str, Any] | None,
     ) -> Mapping[str, Any]:
         """Emit what there is behind the transactions before this one.
 
@@ -182,7 +183,8 @@ class _Files(FileSpout):
         Args:
             attempt: Of the transaction.
             collector: Emits.
-            last_metadata: What this returned for the transaction before; None: there was none.
+            partition: This task's.
+            last: What this returned for the transaction before; None: there was none.
 
         Returns:
             Which transaction it is, and up to where that goes, by file.
@@ -191,8 +193,8 @@ class _Files(FileSpout):
             ServiceUnavailable: Nothing can be read.
         """
         read = self._read_so_far
-        last = last_metadata["transaction"] if last_metadata else 0
-        for txid in sorted(txid for txid in read.parts if txid > last):
+        before = last["transaction"] if last else 0
+        for txid in sorted(txid for txid in read.parts if txid > before):
             read.again += read.parts.pop(txid).runs
         self._begin_part(attempt, collector)
         try:
@@ -207,19 +209,26 @@ class _Files(FileSpout):
         files = {as_text(run.path): run.end for run in self._part.runs}
         return {"transaction": attempt.txid, "files": files}
 
-    def repeat_part(self, attempt: TransactionAttempt, collector: BatchOutputCollector) -> None:
+    @override
+    def repeat_part(
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        partition: int,
+        part: Any,
+    ) -> None:
         """Emit a transaction once more, exactly as it was.
 
         Raises:
             LinesGone: That is not possible.
             ServiceUnavailable: It is not possible now.
         """
-        part = self._read_so_far.parts[attempt.txid]
+        kept = self._read_so_far.parts[attempt.txid]
         self._begin_part(attempt, collector)
         self._is_again = True
-        for values in part.told:
+        for values in kept.told:
             self._out.emit(values, ERRORS_STREAM)
-        for run in part.runs:
+        for run in kept.runs:
             try:
                 self._emit_run(run)
             except GoneFile as gone:
@@ -350,23 +359,34 @@ def _checksum(some: Iterable[Record]) -> int:
     return checksum
 
 
-class _FileSource(TransactionalSource):
+class _OpaqueFiles(_Files):
+    """While nothing can be read, the attempt fails: the next one has what there is then."""
+
+    @override
+    def emit_part(self, *about: Any) -> Mapping[str, Any]:
+        try:
+            return super().emit_part(*about)
+        except ServiceUnavailable as error:
+            raise FailedException(str(error)) from error
+
+
+class _FileSource(PartSource):
     """What both spouts have in common."""
 
     config_model = TransactionalFileSpoutOptions
 
     @override
-    def outputs_for(self, options: TransactionalFileSpoutOptions) -> Outputs:
+    def stream(self, options: TransactionalFileSpoutOptions) -> Stream:
         spout = FileSpout()
-        types = {ERRORS.fields[i]: kind for i, kind in enumerate(("binary", "string", "string"))}
-        return {
-            DEFAULT_STREAM: Stream((ATTEMPT, *spout.fields(options)), types=spout.types(options)),
-            ERRORS_STREAM: Stream((ATTEMPT, *ERRORS.fields), types=types),
-        }
+        return Stream(tuple(spout.fields(options)), types=spout.types(options))
 
     @override
     def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> _Coordinator:
         return _Coordinator(len(context.tasks(context.component)))
+
+    @override
+    def parts(self, context: TopologyContext) -> _Files:
+        return _Files(context)
 
 
 class TransactionalFileSpout(_FileSource, PartitionedTransactionalSpout):
@@ -378,10 +398,6 @@ class TransactionalFileSpout(_FileSource, PartitionedTransactionalSpout):
     are gone or can't be read: the attempt, `data`, `reason`, `position`.
     """
 
-    @override
-    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> _Emitter:
-        return _Emitter(context)
-
 
 class OpaqueTransactionalFileSpout(_FileSource, OpaquePartitionedTransactionalSpout):
     """Emits the lines of files; each attempt has what there is behind the last transaction.
@@ -391,72 +407,14 @@ class OpaqueTransactionalFileSpout(_FileSource, OpaquePartitionedTransactionalSp
     """
 
     @override
-    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> _OpaqueEmitter:
-        return _OpaqueEmitter(context)
+    def parts(self, context: TopologyContext) -> _Files:
+        return _OpaqueFiles(context)
 
 
-class _Coordinator(
-    PartitionedTransactionalSpout.Coordinator, OpaquePartitionedTransactionalSpout.Coordinator
-):
+class _Coordinator(PartCoordinator):
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
 
     @override
     def num_partitions(self) -> int:
         return self._partitions
-
-
-class _EmitterOfFiles:
-    """What both emitters have in common."""
-
-    def __init__(self, context: TopologyContext) -> None:
-        self._files = _Files(context)
-
-    def is_exhausted(self) -> bool:
-        """Whether all files are read to their ends, and are not followed."""
-        return self._files.is_exhausted()
-
-    def cleanup_before(self, txid: int) -> None:
-        """Forget what transactions had that are committed."""
-        self._files.committed_before(txid)
-
-    def close(self) -> None:
-        """Close the files."""
-        self._files.close()
-
-
-class _Emitter(_EmitterOfFiles, PartitionedTransactionalSpout.Emitter):
-    @override
-    def emit_partition_batch_new(
-        self,
-        attempt: TransactionAttempt,
-        collector: BatchOutputCollector,
-        partition: int,
-        last_metadata: Any,
-    ) -> Mapping[str, Any]:
-        return self._files.emit_part(attempt, collector, last_metadata)
-
-    @override
-    def emit_partition_batch(
-        self,
-        attempt: TransactionAttempt,
-        collector: BatchOutputCollector,
-        partition: int,
-        metadata: Any,
-    ) -> None:
-        self._files.repeat_part(attempt, collector)
-
-
-class _OpaqueEmitter(_EmitterOfFiles, OpaquePartitionedTransactionalSpout.Emitter):
-    @override
-    def emit_partition_batch(
-        self,
-        attempt: TransactionAttempt,
-        collector: BatchOutputCollector,
-        partition: int,
-        last_metadata: Any,
-    ) -> Mapping[str, Any]:
-        try:
-            return self._files.emit_part(attempt, collector, last_metadata)
-        except ServiceUnavailable as error:
-            raise FailedException(str(error)) from error

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from fulmen.connectors.formats import AvroKeyOptions, MessageFormatOptions, TextOptions
-from fulmen.connectors.options import ATTEMPT, Options, SinkOptions
+from fulmen.connectors.options import Options, SinkOptions, refuse_attempt
 from fulmen.services.kafka import Brokers
 
 Text = Annotated[str, Field(min_length=1)]
@@ -187,11 +187,7 @@ class TransactionalKafkaSpoutOptions(KafkaSpoutOptions):
 
     @model_validator(mode="after")
     def _have_attempts(self) -> Self:
-        if ATTEMPT in self.fields:
-            raise ValueError(
-                f"the field {ATTEMPT!r} is the attempt of the transaction: give that of `format`"
-                " another name"
-            )
+        refuse_attempt(self.fields)
         return self
 
 

@@ -12,37 +12,35 @@ from typing import Any
 from confluent_kafka import KafkaException
 from typing_extensions import override
 
-from fulmen.api.components import FailedException, Outputs
+from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.declarer import Stream
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
-    TransactionalSource,
 )
-from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
+from fulmen.connectors.base.parts import PartCoordinator, PartSource
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
-from fulmen.connectors.kafka.reading.parts import PartitionPart, Parts
+from fulmen.connectors.kafka.reading.parts import KafkaParts
 from fulmen.connectors.kafka.reading.topic import Topic
-from fulmen.connectors.options import ATTEMPT
 
 
-class _KafkaSource(TransactionalSource):
+class _KafkaSource(PartSource):
     """What both spouts have in common."""
 
     config_model = TransactionalKafkaSpoutOptions
 
     @override
-    def outputs_for(self, options: TransactionalKafkaSpoutOptions) -> Outputs:
-        return {
-            DEFAULT_STREAM: (ATTEMPT, *options.fields),
-            ERRORS_STREAM: (ATTEMPT, "data", "reason", "position"),
-        }
+    def stream(self, options: TransactionalKafkaSpoutOptions) -> Stream:
+        return Stream(options.fields)
 
     @override
     def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> _Coordinator:
         return _Coordinator(context)
+
+    @override
+    def parts(self, context: TopologyContext) -> KafkaParts:
+        return KafkaParts(context)
 
 
 class TransactionalKafkaSpout(_KafkaSource, PartitionedTransactionalSpout):
@@ -54,10 +52,6 @@ class TransactionalKafkaSpout(_KafkaSource, PartitionedTransactionalSpout):
     that are gone: the attempt, `data` (bytes or None), `reason`, `position`.
     """
 
-    @override
-    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> _Emitter:
-        return _Emitter(context)
-
 
 class OpaqueTransactionalKafkaSpout(_KafkaSource, OpaquePartitionedTransactionalSpout):
     """Emits the messages of a topic; each attempt has what there is behind the last transaction.
@@ -65,14 +59,8 @@ class OpaqueTransactionalKafkaSpout(_KafkaSource, OpaquePartitionedTransactional
     Its streams are those of a `TransactionalKafkaSpout`.
     """
 
-    @override
-    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> _OpaqueEmitter:
-        return _OpaqueEmitter(context)
 
-
-class _Coordinator(
-    PartitionedTransactionalSpout.Coordinator, OpaquePartitionedTransactionalSpout.Coordinator
-):
+class _Coordinator(PartCoordinator):
     """Counts partitions. It begins no transactions while it knows that the topic is away.
 
     There are at least as many as the spout has tasks, whether or not the topic has them: so each
@@ -101,52 +89,3 @@ class _Coordinator(
         elif self._is_away:
             raise FailedException("the brokers have not answered yet")
         return max(self._count, self._least)
-
-
-class _EmitterOfParts:
-    """What both emitters have in common."""
-
-    def __init__(self, context: TopologyContext) -> None:
-        self._parts = Parts(context)
-
-    def cleanup_before(self, txid: int) -> None:
-        """Tell the group."""
-        self._parts.committed_before(txid)
-
-    def close(self) -> None:
-        """Let go of the clients."""
-        self._parts.close()
-
-
-class _Emitter(_EmitterOfParts, PartitionedTransactionalSpout.Emitter):
-    @override
-    def emit_partition_batch_new(
-        self,
-        attempt: TransactionAttempt,
-        collector: BatchOutputCollector,
-        partition: int,
-        last_metadata: PartitionPart | None,
-    ) -> PartitionPart | None:
-        return self._parts.emit_new(attempt, collector, partition, last_metadata)
-
-    @override
-    def emit_partition_batch(
-        self,
-        attempt: TransactionAttempt,
-        collector: BatchOutputCollector,
-        partition: int,
-        metadata: PartitionPart | None,
-    ) -> None:
-        self._parts.emit_again(attempt, collector, partition, metadata)
-
-
-class _OpaqueEmitter(_EmitterOfParts, OpaquePartitionedTransactionalSpout.Emitter):
-    @override
-    def emit_partition_batch(
-        self,
-        attempt: TransactionAttempt,
-        collector: BatchOutputCollector,
-        partition: int,
-        last_metadata: PartitionPart | None,
-    ) -> PartitionPart | None:
-        return self._parts.emit_new(attempt, collector, partition, last_metadata)

@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
+from fulmen.connectors.base.parts import TransactionParts
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import ConsumerGroup
 from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader
@@ -86,7 +87,7 @@ class MessagesGone(Exception):
         )
 
 
-class Parts:
+class KafkaParts(TransactionParts):
     """Emits the parts of one task's partitions."""
 
     def __init__(self, context: TopologyContext) -> None:
@@ -142,7 +143,7 @@ class Parts:
 
     # ---- a new part
 
-    def emit_new(
+    def emit_part(
         self,
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
@@ -242,7 +243,7 @@ class Parts:
 
     # ---- a part that comes again
 
-    def emit_again(
+    def repeat_part(
         self,
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,

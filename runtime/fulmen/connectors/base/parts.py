@@ -1,0 +1,147 @@
+"""Sources of transactional topologies: a transaction has a part of each partition."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.components import Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import DEFAULT_STREAM, Stream
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.transactional_spouts import (
+    OpaquePartitionedTransactionalSpout,
+    PartitionedTransactionalSpout,
+    TransactionalSource,
+)
+from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
+from fulmen.connectors.formats import ERRORS
+from fulmen.connectors.options import ATTEMPT
+
+ERROR_TYPES = dict(zip(ERRORS.fields, ("binary", "string", "string"), strict=True))
+
+
+class TransactionParts(ABC):
+    """Emits the parts of one task's partitions, the attempt before the values of each tuple."""
+
+    @abstractmethod
+    def emit_part(
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        partition: int,
+        last: Any,
+    ) -> Any:
+        """Emit what there is behind the last part, and return what tells it from others.
+
+        Raises:
+            ServiceUnavailable: Nothing can be read.
+        """
+
+    @abstractmethod
+    def repeat_part(
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        partition: int,
+        part: Any,
+    ) -> None:
+        """Emit a part once more, exactly as it was. Any exception says that this can't be done.
+
+        Raises:
+            ServiceUnavailable: It can't be done now.
+        """
+
+    @abstractmethod
+    def committed_before(self, txid: int) -> None:
+        """All transactions before that one are committed."""
+
+    def is_exhausted(self) -> bool:
+        """Whether there will never be more than was emitted."""
+        return False
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
+class PartSource(TransactionalSource):
+    """A source with such parts; a spout derives from it and from one of Storm's two."""
+
+    @abstractmethod
+    def stream(self, options: Any) -> Stream:
+        """What a message becomes, without the attempt."""
+
+    @override
+    def outputs_for(self, options: Any) -> Outputs:
+        found = self.stream(options)
+        return {
+            DEFAULT_STREAM: Stream((ATTEMPT, *found.fields), types=found.types),
+            ERRORS_STREAM: Stream((ATTEMPT, *ERRORS.fields), types=ERROR_TYPES),
+        }
+
+    @abstractmethod
+    def parts(self, context: TopologyContext) -> TransactionParts:
+        """What a task emits."""
+
+    @override
+    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> Any:
+        is_opaque = isinstance(self, OpaquePartitionedTransactionalSpout)
+        return (_OpaqueEmitter if is_opaque else _Emitter)(self.parts(context))
+
+
+class PartCoordinator(
+    PartitionedTransactionalSpout.Coordinator, OpaquePartitionedTransactionalSpout.Coordinator
+):
+    """Counts partitions, for both."""
+
+
+class _EmitterOfParts:
+    def __init__(self, parts: TransactionParts) -> None:
+        self._parts = parts
+
+    def is_exhausted(self) -> bool:
+        return self._parts.is_exhausted()
+
+    def cleanup_before(self, txid: int) -> None:
+        self._parts.committed_before(txid)
+
+    def close(self) -> None:
+        self._parts.close()
+
+
+class _Emitter(_EmitterOfParts, PartitionedTransactionalSpout.Emitter):
+    @override
+    def emit_partition_batch_new(
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        partition: int,
+        last_metadata: Any,
+    ) -> Any:
+        return self._parts.emit_part(attempt, collector, partition, last_metadata)
+
+    @override
+    def emit_partition_batch(
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        partition: int,
+        metadata: Any,
+    ) -> None:
+        self._parts.repeat_part(attempt, collector, partition, metadata)
+
+
+class _OpaqueEmitter(_EmitterOfParts, OpaquePartitionedTransactionalSpout.Emitter):
+    @override
+    def emit_partition_batch(
+        self,
+        attempt: TransactionAttempt,
+        collector: BatchOutputCollector,
+        partition: int,
+        last_metadata: Any,
+    ) -> Any:
+        return self._parts.emit_part(attempt, collector, partition, last_metadata)
