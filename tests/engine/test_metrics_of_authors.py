@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fulmen.cli.local.environment import Where
 from fulmen.cli.local.prepared_run import prepare
+from fulmen.cli.topology_file import TopologyFile
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from support.runs.spark_runs import wait_until
@@ -92,7 +94,7 @@ def test_metrics_are_exact_although_a_worker_is_killed(tmp_path):
     (tmp_path / "counted.py").write_text(CODE)
     (tmp_path / "counted.yaml").write_text(TOPOLOGY)
     file = Path(tmp_path / "counted.yaml")
-    with prepare(file, (), None, str(tmp_path / "kept"), False) as prepared:
+    with prepare(TopologyFile(file), str(tmp_path / "kept"), Where.SPARK) as prepared:
         folder = prepared.runnable.code_folder
         jobs = LocalSparkJobs(2, {}, folder, tmp_path / "spark.log")
         running = Driver(prepared.runnable, jobs, prepared.checkpoint).start()

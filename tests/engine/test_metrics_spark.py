@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fulmen.cli.local.environment import Where
 from fulmen.cli.local.prepared_run import prepare
+from fulmen.cli.topology_file import TopologyFile
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.metrics import MetricsServer
@@ -64,7 +66,7 @@ def folder(tmp_path_factory):
 @contextmanager
 def running(folder):
     file = folder / write_letters(folder, ENDLESS, maxSpoutPending=200)
-    with prepare(Path(file), (), None, str(folder / "kept"), False) as prepared:
+    with prepare(TopologyFile(Path(file)), str(folder / "kept"), Where.SPARK) as prepared:
         thread = Running(prepared, folder)
         thread.start()
         with MetricsServer("127.0.0.1", 0, thread.totals) as server:

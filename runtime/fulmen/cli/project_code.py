@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.streams import echo
+from fulmen.cli.topology_file import TopologyFile
 from fulmen.cli.wheels import PROJECT, REQUIREMENTS, Target, requirements_of, unpack_wheels
 from fulmen.errors import CodeError
 from fulmen.own_files import PrivateFolder
-from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.code.packages import FOLDER, fits_here
 from fulmen.topology.code.packing import led_out, left_behind, pack, project_files
 from fulmen.topology.reading.partial_document import rest_of
@@ -64,15 +64,13 @@ class Project:
     files: Mapping[str, Path]
 
 
-def has_folder(code: Code | None, code_folder: Path | None) -> bool:
+def _has_folder(code: Code | None, file: TopologyFile) -> bool:
     """Whether the code is here, and not in a ConfigMap, a store or an image."""
-    return code_folder is not None or (code is not None and bool(code.folder or code.files))
+    return file.code_folder is not None or (code is not None and bool(code.folder or code.files))
 
 
 @contextmanager
-def bundled(
-    document: Any, file: Path, code_folder: Path | None, packages: Packages
-) -> Iterator[Bundle]:
+def bundled(document: Any, file: TopologyFile, packages: Packages) -> Iterator[Bundle]:
     """The packages of others that a project asks for, for as long as it is open.
 
     What can be imported here is: so the topology can be checked on a machine that does not have
@@ -82,11 +80,12 @@ def bundled(
         BadInput: Nothing says what is asked for, or a package can't be had.
     """
     code = rest_of(document)[0].code
-    if not packages.wanted or not has_folder(code, code_folder):
+    if not packages.wanted or not _has_folder(code, file):
         yield Bundle()
         return
-    own = code_folder or file.parent / ((code and code.folder) or ".")
-    asked_by = packages.requirements or requirements_of([own, file.parent])
+    base = file.path.parent
+    own = file.code_folder or base / ((code and code.folder) or ".")
+    asked_by = packages.requirements or requirements_of([own, base])
     with PrivateFolder("packages") as private:
         folder, name = private.path, str(private.path)
         made_for = unpack_wheels(asked_by, folder, packages.target)
@@ -105,8 +104,7 @@ def bundled(
 @contextmanager
 def project_of(
     code: Code | None,
-    file: Path,
-    code_folder: Path | None,
+    file: TopologyFile,
     include: Sequence[str],
     bundle: Bundle,
     but: Iterable[Path] = (),
@@ -116,7 +114,6 @@ def project_of(
     Args:
         code: What the topology says.
         file: The topology's file.
-        code_folder: Where the code is, instead of where the topology says.
         include: More files or folders of it, as patterns.
         bundle: What goes along besides.
         but: Files that do not go along in any case.
@@ -124,15 +121,15 @@ def project_of(
     Raises:
         BadInput: There is no code.
     """
-    if not has_folder(code, code_folder):
+    if not _has_folder(code, file):
         yield None
         return
-    with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
+    with file.code(code) as folder:
         assert folder.path is not None
         refused = {path.resolve() for path in but}
         found = [f for f in _files_of(folder.path, include) if not _is_output(f)]
         files = [f for f in found if f.resolve() not in refused]
-        useless = {file, *refused}
+        useless = {file.path, *refused}
         if bundle.asked_by is not None:
             useless |= {bundle.asked_by, folder.path / PROJECT}
         left = left_behind(folder.path, files, but=useless)

@@ -3,8 +3,10 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -15,89 +17,88 @@ from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import read_document
 from fulmen.topology.reading.partial_document import rest_of
+from fulmen.topology.resource.pods import Code
 from fulmen.topology.validation.check import Checked, check
 
-F = TypeVar("F", bound=Callable[..., Any])
+code_folder_type = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
-def topology_arguments(command: F) -> F:
-    """FILE, --set and --code-folder; the command gets `file`, `assignments` and `code_folder`."""
-    command = click.option(
-        "--code-folder",
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="The folder with the Python files, instead of the one in spec.code.",
-    )(command)
-    command = click.option(
-        "--set",
-        "assignments",
-        multiple=True,
-        metavar="PATH=VALUE",
-        help="Change a value of the file: 'spec.bolts[count].parallelism=2'. May be repeated.",
-    )(command)
-    return click.argument("file", type=click.Path(path_type=Path))(command)
+@dataclass(frozen=True)
+class TopologyFile:
+    """A topology's file as a command line names it.
 
-
-def read_file(file: Path, assignments: Sequence[str], code_folder: Path | None) -> Any:
-    """The document of a topology's file, in YAML or in Python, with values changed.
-
-    Raises:
-        ValidationFailed: The file can't be read, is not YAML, or a path of an assignment leads
-            nowhere.
-        CodeError: A file in Python can't be imported, or defines no topology.
+    Attributes:
+        path: The file, in YAML or Python. Relative paths in it start from its folder.
+        assignments: Changes to it, `path=value`.
+        code_folder: Where the author's modules are, instead of where the topology says.
     """
-    if is_python(file):
-        for folder in (code_folder, file.parent):
-            _keep_open(CodeFolder(folder))
-        with redirect_stdout(sys.stderr):  # what the author's modules print is no part of ours
-            document: Any = read_python(file)
-    else:
-        document = read_document(file)
-    return set_values(document, assignments)
 
+    path: Path
+    assignments: Sequence[str] = ()
+    code_folder: Path | None = None
 
-def check_file(file: Path, assignments: Sequence[str], code_folder: Path | None) -> Checked:
-    """Read a topology's file, change values, find all mistakes. Raises what `read_file` does."""
-    document = read_file(file, assignments, code_folder)
-    return check_document(document, file, code_folder)
+    def __str__(self) -> str:
+        return str(self.path)
 
+    def document(self) -> Any:
+        """The document, with values changed.
 
-def check_document(
-    document: Any,
-    file: Path,
-    code_folder: Path | None,
-    checkpoint_tasks: Mapping[str, int] | None = None,
-    *,
-    for_kubernetes: bool = False,
-) -> Checked:
-    """Find all mistakes in the document that came from `file`.
+        Raises:
+            ValidationFailed: The file can't be read, is not YAML, or a path of an assignment leads
+                nowhere.
+            CodeError: A file in Python can't be imported, or defines no topology.
+        """
+        if is_python(self.path):
+            for folder in (self.code_folder, self.path.parent):
+                _keep_open(CodeFolder(folder))
+            with redirect_stdout(sys.stderr):  # what the author's modules print is no part of ours
+                document: Any = read_python(self.path)
+        else:
+            document = read_document(self.path)
+        return set_values(document, self.assignments)
 
-    Args:
-        document: From `read_file`.
-        file: What relative paths in it start from is the folder of this.
-        code_folder: Where the author's modules are, instead of where the document says.
-        checkpoint_tasks: The number of tasks of each component that has a checkpoint.
-        for_kubernetes: What can't be right in pods is an error.
-    """
-    _keep_modules(document, file, code_folder)
-    with redirect_stdout(sys.stderr):
-        return check(
-            document,
-            code_folder,
-            checkpoint_tasks,
-            base=file.parent,
-            for_kubernetes=for_kubernetes,
-        )
+    def code(self, code: Code | None) -> CodeFolder:
+        """The author's classes, for as long as it is open.
 
+        Args:
+            code: What the topology says of them.
+        """
+        if self.code_folder is not None:
+            return CodeFolder(self.code_folder)
+        return CodeFolder.of(code, self.path.parent)
 
-def _keep_modules(document: Any, file: Path, code_folder: Path | None) -> None:
-    """Have the modules of a document's folder imported once by the command, not by each part."""
-    code = rest_of(document)[0].code
-    try:
-        _keep_open(
-            CodeFolder(code_folder) if code_folder else CodeFolder.folder_of(code, file.parent)
-        )
-    except CodeError:
-        return  # which the check of the document tells
+    def checked(
+        self,
+        document: Any = None,
+        checkpoint_tasks: Mapping[str, int] | None = None,
+        *,
+        for_kubernetes: bool = False,
+    ) -> Checked:
+        """Find all mistakes. Raises what `document` does.
+
+        Args:
+            document: From `document`; None: it is read.
+            checkpoint_tasks: The number of tasks of each component that has a checkpoint.
+            for_kubernetes: What can't be right in pods is an error.
+        """
+        document = self.document() if document is None else document
+        self._keep_modules(document)
+        with redirect_stdout(sys.stderr):
+            return check(
+                document,
+                self.code_folder,
+                checkpoint_tasks,
+                base=self.path.parent,
+                for_kubernetes=for_kubernetes,
+            )
+
+    def _keep_modules(self, document: Any) -> None:
+        """Have a folder's modules imported once by the command, not by each part of it."""
+        code, own = rest_of(document)[0].code, self.code_folder
+        try:
+            _keep_open(CodeFolder(own) if own else CodeFolder.folder_of(code, self.path.parent))
+        except CodeError:
+            return  # which the check of the document tells
 
 
 def _keep_open(folder: CodeFolder) -> None:
@@ -106,6 +107,44 @@ def _keep_open(folder: CodeFolder) -> None:
         folder.__enter__()
     else:
         context.with_resource(folder)
+
+
+def topology_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """FILE, --set and --code-folder; the command gets `file`."""
+
+    @click.argument("file", type=click.Path(path_type=Path))
+    @click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Change a value of the file: 'spec.bolts[count].parallelism=2'. May be repeated.",
+    )
+    @click.option(
+        "--code-folder",
+        type=code_folder_type,
+        help="The folder with the Python files, instead of the one in spec.code.",
+    )
+    @wraps(command)
+    def with_file(
+        file: Path, assignments: Sequence[str], code_folder: Path | None, **others: Any
+    ) -> None:
+        command(file=TopologyFile(file, assignments, code_folder), **others)
+
+    return with_file
+
+
+def workers_option(command: Callable[..., None]) -> Callable[..., None]:
+    """--workers, for a command that gets `file`."""
+
+    @click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
+    @wraps(command)
+    def with_workers(file: TopologyFile, workers: int | None, **others: Any) -> None:
+        if workers is not None:
+            file = replace(file, assignments=(*file.assignments, f"spec.workers={workers}"))
+        command(file=file, **others)
+
+    return with_workers
 
 
 def tell_warnings(checked: Checked) -> None:

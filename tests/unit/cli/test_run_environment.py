@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fulmen.cli.local.environment import environment_of
+from fulmen.cli.local.environment import Where, environment_of
 from support.cli.cli_runs import write_letters
 
 READS = """
@@ -49,7 +49,7 @@ def test_variables_of_workers_are_not_set_in_this_process(monkeypatch):
     environment = environment_of(
         document([{"name": "A", "value": "1"}, {"name": "E"}], [{"name": "B", "value": "2"}])
     )
-    with environment.applied(in_process=False):
+    with environment.applied(Where.SPARK):
         assert [os.environ.get(name) for name in "AEB"] == ["1", "", None]
     assert [os.environ.get(name) for name in "AEB"] == ["before", None, None]
     assert environment.workers == {"B": "2"}
@@ -58,7 +58,9 @@ def test_variables_of_workers_are_not_set_in_this_process(monkeypatch):
 def test_a_time_zone_counts_in_this_process_as_in_workers(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    with environment_of(document([{"name": "TZ", "value": "Asia/Tokyo"}], [])).applied(True):
+    with environment_of(document([{"name": "TZ", "value": "Asia/Tokyo"}], [])).applied(
+        Where.IN_PROCESS
+    ):
         assert time.localtime(0).tm_hour == 9
     assert time.localtime(0).tm_hour == 0
 

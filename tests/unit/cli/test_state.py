@@ -6,7 +6,7 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
-from fulmen.cli.display.kept_times import brief
+from fulmen.cli.display.kept_values import brief
 from fulmen.engine.driver.stop import Stop
 from fulmen.errors import JobFailed
 from fulmen.testing import CollectBolt, ListSpout, run

@@ -12,7 +12,7 @@ import click
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.streams import echo
-from fulmen.cli.topology_file import read_file, topology_arguments
+from fulmen.cli.topology_file import TopologyFile, topology_arguments
 from fulmen.cli.wheels import (
     REQUIREMENTS,
     dependencies_in,
@@ -51,16 +51,14 @@ IGNORED: Final = (
     metavar="IMAGE",
     help="Fulmen's image, as your registry calls it. Default: fulmen and this version.",
 )
-def image(
-    file: Path, assignments: tuple[str, ...], code_folder: Path | None, base: str | None
-) -> None:
+def image(file: TopologyFile, base: str | None) -> None:
     """Write a Dockerfile for the project of FILE: its code, and the packages that it asks for.
 
     It is written beside FILE, with a .dockerignore if there is none. Files that are there are left
     alone.
     """
-    folder = _code_folder(file, assignments, code_folder)
-    context = file.resolve().parent
+    folder = _code_folder(file)
+    context = file.path.resolve().parent
     if not folder.is_relative_to(context):
         context = folder
     found = requirements_in([folder, context])
@@ -74,14 +72,14 @@ def image(
     echo(f"  fulmen manifest {shlex.quote(str(file))} --image IMAGE | kubectl apply -f -")
 
 
-def _code_folder(file: Path, assignments: tuple[str, ...], code_folder: Path | None) -> Path:
-    if code_folder is not None:
-        return code_folder.resolve()
-    code = rest_of(read_file(file, assignments, code_folder))[0].code
+def _code_folder(file: TopologyFile) -> Path:
+    if file.code_folder is not None:
+        return file.code_folder.resolve()
+    code = rest_of(file.document())[0].code
     if code is None or code.folder is None:
         raise BadInput(f"'{file}' names no folder in spec.code. Name one: --code-folder.")
     try:
-        folder = CodeFolder.folder_of(code, file.parent).path
+        folder = CodeFolder.folder_of(code, file.path.parent).path
     except CodeError as error:
         raise BadInput(f"spec.code.folder: {error}") from error
     assert folder is not None

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.project_code import Packages, Project, bundled, project_of, write_packed
 from fulmen.cli.streams import echo
-from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
+from fulmen.cli.topology_file import TopologyFile, tell_warnings, topology_arguments
 from fulmen.cli.wheels import MACHINES, PROJECT, PYTHON, REQUIREMENTS, Target
 from fulmen.own_files import written_whole
 from fulmen.topology.code.packing import CODE
@@ -136,9 +136,7 @@ class CodeSource:
     help="The nodes' platform, for packages with compiled code.",
 )
 def manifest(
-    file: Path,
-    assignments: tuple[str, ...],
-    code_folder: Path | None,
+    file: TopologyFile,
     config_map: bool,
     include: tuple[str, ...],
     image: str | None,
@@ -164,19 +162,19 @@ def manifest(
         )
     if uri is not None:
         _at(uri, "0" * 64)  # before anything is downloaded
-    document = read_file(file, assignments, code_folder)
+    document = file.document()
     packages = Packages(
         wheels or requirements is not None, requirements, Target(python_version, platform)
     )
-    with bundled(document, file, code_folder, packages) as bundle:
-        checked = check_document(document, file, code_folder, for_kubernetes=True)
+    with bundled(document, file, packages) as bundle:
+        checked = file.checked(document, for_kubernetes=True)
         tell_warnings(checked)
         topology = checked.topology()
         if image is not None:
             echo(to_yaml(_in_image(topology, image)), nl=False)
             return
         but = [archive] if archive else []
-        with project_of(topology.spec.code, file, code_folder, include, bundle, but) as project:
+        with project_of(topology.spec.code, file, include, bundle, but) as project:
             if archive is not None:
                 _write_archive(_needed(project, "--archive"), archive, uri, topology)
                 return

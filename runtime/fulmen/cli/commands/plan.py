@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +11,12 @@ from rich.table import Table
 
 from fulmen.cli.display.output import open_console
 from fulmen.cli.streams import echo
-from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
+from fulmen.cli.topology_file import (
+    TopologyFile,
+    tell_warnings,
+    topology_arguments,
+    workers_option,
+)
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
 from fulmen.plan.savings import Saving, stage_costs
@@ -29,18 +33,10 @@ from fulmen.topology.resource.spec import Input, Topology
     show_default=True,
     help="The format; mermaid draws the topology.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
-def plan(
-    file: Path,
-    assignments: tuple[str, ...],
-    code_folder: Path | None,
-    output: str,
-    workers: int | None,
-) -> None:
+@workers_option
+def plan(file: TopologyFile, output: str) -> None:
     """Show where the executors of the topology of FILE run, and the stages of a batch."""
-    if workers is not None:
-        assignments = (*assignments, f"spec.workers={workers}")
-    checked = check_file(file, assignments, code_folder)
+    checked = file.checked()
     tell_warnings(checked)
     topology = checked.topology()
     made = make_plan(topology, pinned=checked.pinned)

@@ -14,11 +14,12 @@ import click
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.display.live_display import RunPhase
+from fulmen.cli.local.environment import Where
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.prepared_run import Prepared, prepare
 from fulmen.cli.local.run_log import open_log
 from fulmen.cli.streams import echo
-from fulmen.cli.topology_file import topology_arguments
+from fulmen.cli.topology_file import TopologyFile, topology_arguments, workers_option
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.spark.jobs import LocalSparkJobs
@@ -31,6 +32,8 @@ from fulmen.testing.components import Killed
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
 """The streams of this process, by the names that `--report` may give."""
+
+STARTS = {Where.IN_PROCESS: RunPhase.STARTING, Where.SPARK: RunPhase.STARTING_SPARK}
 
 
 class _FiniteRange(click.FloatRange):
@@ -47,7 +50,7 @@ class _FiniteRange(click.FloatRange):
 
 @click.command(short_help="Run a topology on this machine.")
 @topology_arguments
-@click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
+@workers_option
 @click.option(
     "--for",
     "seconds",
@@ -96,7 +99,10 @@ class _FiniteRange(click.FloatRange):
 )
 @click.option(
     "--in-process",
-    is_flag=True,
+    "where",
+    type=click.UNPROCESSED,
+    flag_value=Where.IN_PROCESS,
+    default=Where.SPARK,
     help="Run all workers in this process, without Spark. For trying a topology out.",
 )
 @click.option(
@@ -113,10 +119,7 @@ class _FiniteRange(click.FloatRange):
     help="The address to serve metrics on. The default lets only this machine connect.",
 )
 def run(
-    file: Path,
-    assignments: tuple[str, ...],
-    code_folder: Path | None,
-    workers: int | None,
+    file: TopologyFile,
     seconds: float | None,
     until_drained: bool,
     more: float | None,
@@ -124,7 +127,7 @@ def run(
     give_up: float | None,
     checkpoint: str | None,
     report: Path | None,
-    in_process: bool,
+    where: Where,
     metrics_port: int | None,
     metrics_host: str,
 ) -> None:
@@ -136,8 +139,6 @@ def run(
     The exit code is 0 if the topology was drained, 1 if it failed, 2 if FILE or an option can't be
     used.
     """
-    if workers is not None:
-        assignments = (*assignments, f"spec.workers={workers}")
     if more is not None and not until_drained:
         raise BadInput("--wait-for-more says when --until-drained ends: give both.")
     if end_of_input and not until_drained:
@@ -145,14 +146,14 @@ def run(
     if report is not None and not report.absolute().parent.is_dir():
         raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
     with (
-        prepare(file, assignments, code_folder, checkpoint, in_process) as prepared,
+        prepare(file, checkpoint, where) as prepared,
         open_log(
             prepared.runnable.topology.name, os.environ, Path.home, datetime.now().astimezone()
         ) as log,
         logged_to(log.write),
     ):
         prepared = prepared.with_large_batches() if until_drained else prepared
-        jobs = make_jobs(prepared, log.file, in_process=in_process)
+        jobs = make_jobs(prepared, log.file, where)
         stop = Stop(
             after_seconds=seconds,
             when_drained=until_drained,
@@ -161,8 +162,7 @@ def run(
             give_up_seconds=give_up,
             drain_seconds=prepared.runnable.topology.spec.message_timeout_seconds,
         )
-        start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK
-        local_run = LocalRun(prepared, jobs, stop, log, start)
+        local_run = LocalRun(prepared, jobs, stop, log, STARTS[where])
         with _metrics(metrics_host, metrics_port, local_run):
             try:
                 local_run.run()
@@ -171,9 +171,9 @@ def run(
                     _write_report(report, local_run.totals.report())
 
 
-def make_jobs(prepared: Prepared, log_file: Path, *, in_process: bool) -> Jobs:
+def make_jobs(prepared: Prepared, log_file: Path, where: Where) -> Jobs:
     """What runs the batches."""
-    if in_process:
+    if where is Where.IN_PROCESS:
         return InProcessJobs(losses=(Killed, KeyboardInterrupt))  # Ctrl-C raises neither here
     spec = prepared.runnable.topology.spec
     return LocalSparkJobs(

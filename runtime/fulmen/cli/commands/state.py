@@ -3,7 +3,8 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -14,12 +15,23 @@ import click
 
 from fulmen.checkpoint import Store
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.display.kept_times import is_of_window, of_time, plain, shown
+from fulmen.cli.display.kept_values import (
+    ShownRow,
+    StateEntry,
+    dropped_lines,
+    field_lines,
+    is_of_window,
+    plain,
+    shown,
+    state_lines,
+    timers_of,
+    windows_of,
+)
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.streams import echo
-from fulmen.cli.topology_file import read_file
+from fulmen.cli.topology_file import TopologyFile, code_folder_type
 from fulmen.engine.driver.decisions import accept_store, forget
-from fulmen.engine.driver.repair import find_unreadable, remove_entries, remove_unreadable
+from fulmen.engine.driver.repair import Removed, find_unreadable, remove_entries, remove_unreadable
 from fulmen.engine.state.committed_state import (
     CommittedState,
     read_components,
@@ -51,18 +63,16 @@ class ShownKind(StrEnum):
 
 Read = Callable[[Store, str], CommittedState]
 
-OF_TIME = (ShownKind.WINDOWS, ShownKind.TIMERS)
-WITH_KEYS = (ShownKind.STATE, *OF_TIME)
-"""Those of which one key can be taken out."""
-
-
-@dataclass(frozen=True)
-class StateEntry:
-    """One key of the state of one task, or one of its fields."""
-
-    key: Any
-    value: Any
-    task: int
+OF_TIME: Mapping[ShownKind, tuple[Read, Callable[..., Sequence[ShownRow]], str]] = {
+    ShownKind.WINDOWS: (read_state, windows_of, "open windows of an Aggregate"),
+    ShownKind.TIMERS: (read_timers, timers_of, "timers"),
+}
+REMOVABLE: Mapping[ShownKind, tuple[Read, str, str]] = {
+    ShownKind.STATE: (read_state, STATE, "entry of its state"),
+    ShownKind.WINDOWS: (read_state, STATE, "window"),
+    ShownKind.TIMERS: (read_timers, TIMERS, "timer"),
+}
+"""Those of which one key can be taken out: how they are read, the journal, and what one is."""
 
 
 @click.command(short_help="Show what a component keeps: keyed state, or fields.")
@@ -118,7 +128,7 @@ class StateEntry:
 )
 @click.option(
     "--code-folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=code_folder_type,
     help="The folder with the Python files, if keys or values are objects of their classes.",
 )
 def state(  # noqa: C901 (each option once)
@@ -158,7 +168,7 @@ def state(  # noqa: C901 (each option once)
     """
     if top is not None and show in OF_TIME:
         raise BadInput("--top is for values, and not for windows and timers.")
-    if removes and show is not ShownKind.UNREADABLE and (key is None or show not in WITH_KEYS):
+    if removes and show is not ShownKind.UNREADABLE and (key is None or show not in REMOVABLE):
         raise BadInput(
             "--remove needs --show unreadable, or a --key of the state, of windows or of timers."
         )
@@ -166,129 +176,148 @@ def state(  # noqa: C901 (each option once)
         raise BadInput("--above is for --accept-store: give both.")
     if forgets and accepts_store:
         raise BadInput("--forget and --accept-store: give one of them.")
+    kept = _Kept(checkpoint, component, code_folder)
     if forgets:
-        store = Store.open(_source(checkpoint, code_folder)[0])
-        _check(store, component)
-        count = forget(store, component, _who("--forget"))
-        echo(f"{store.uri}: the state of {count} tasks of {component!r} is gone.", err=True)
+        kept.forget()
+    elif accepts_store:
+        kept.accept_store(above or 0)
+    elif show is ShownKind.UNREADABLE:
+        if removes:
+            kept.remove_unreadable()
+        else:
+            kept.tell_unreadable()
+    elif removes:
+        assert key is not None
+        kept.remove(show, key)
+    elif show in OF_TIME:
+        _print(output, *kept.rows_of_time(show, key, output))
+    else:
+        entries = kept.entries(show, key)
+        entries = entries if top is None else _largest(entries, top)
+        _print(output, [vars(entry) for entry in entries], VALUES[show][1](entries))
+
+
+def _print(output: str, contents: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> None:
+    if output == "json":
+        echo(json.dumps([plain(one) for one in contents], indent=2, ensure_ascii=False))
         return
-    if accepts_store:
-        uri, folder = _source(checkpoint, code_folder)
+    for line in lines:
+        echo(visible(line))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a checkpoint has of a component.
+
+    Attributes:
+        checkpoint: As it was given.
+        component: Its name.
+        code_folder: Where the author's classes are, if that was given.
+    """
+
+    checkpoint: str
+    component: str
+    code_folder: Path | None
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """The checkpoint, which knows the component. The author's classes can be imported."""
+        uri, folder = _source(self.checkpoint, self.code_folder)
         with folder:
             store = Store.open(uri)
-            _check(store, component)
-            done = accept_store(store, component, above or 0, _who("--accept-store"))
-        echo(f"{uri}: {done}.", err=True)
-        return
-    if show is ShownKind.UNREADABLE:
-        _unreadable(checkpoint, component, code_folder, removes=removes)
-        return
-    if removes:
-        assert key is not None
-        _remove(checkpoint, component, key, code_folder, show)
-        return
-    as_json = output == "json"
-    if show in OF_TIME:
-        _times(checkpoint, component, key, code_folder, show, as_json=as_json)
-        return
-    read, as_table = VALUES[show]
-    uri, folder = _source(checkpoint, code_folder)
-    with folder:
+            _check(store, self.component)
+            yield store
+
+    def forget(self) -> None:
+        with self.opened() as store:
+            count = forget(store, self.component, _who("--forget"))
+        echo(f"{store.uri}: the state of {count} tasks of {self.component!r} is gone.", err=True)
+
+    def accept_store(self, above: int) -> None:
+        with self.opened() as store:
+            done = accept_store(store, self.component, above, _who("--accept-store"))
+        echo(f"{store.uri}: {done}.", err=True)
+
+    def tell_unreadable(self) -> None:
+        with self.opened() as store:
+            self._tell(find_unreadable(store, self.component))
+
+    def remove_unreadable(self) -> None:
+        if self.code_folder is None and not Path(self.checkpoint).is_file():
+            raise BadInput(
+                "--remove needs the author's classes, or it would take out all that is of them:"
+                " name their folder with --code-folder, or give the topology's file."
+            )
+        with self.opened() as store:
+            found = remove_unreadable(store, self.component, _who("--remove"))
+        self._tell(found)
+        if found:
+            echo(f"{len(found)} taken out of {store.uri}.", err=True)
+
+    def _tell(self, found: Sequence[Removed]) -> None:
+        for one in found:
+            echo(visible(f"task {one.task}  {one.where}  {one.key}  {one.reason}"))
+        if not found:
+            echo(f"everything that {self.component!r} keeps is readable.", err=True)
+
+    def remove(self, show: ShownKind, key: str) -> None:
+        read, journal, what = REMOVABLE[show]
+        with self.opened() as store:
+            found, names = self._read(store, read), {key}
+            if show is ShownKind.WINDOWS:
+                places = (place for of in found.tasks.values() for place in of.items())
+                names = {shown(place) for place, value in places if is_of_window(place, value, key)}
+            removed = remove_entries(
+                store,
+                self.component,
+                journal,
+                lambda place: shown(place) in names,
+                _who("--remove"),
+            )
+        if not removed:
+            raise FulmenError(f"component {self.component!r} has no {what} of the key {key!r}.")
+        for one in removed:
+            echo(visible(f"task {one.task}  {one.key}"))
+        echo(f"{len(removed)} taken out of {store.uri}.", err=True)
+
+    def rows_of_time(
+        self, show: ShownKind, key: str | None, output: str
+    ) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
+        """Its windows or timers: for programs, and for people, who are told if there are none."""
+        read, rows_of, what = OF_TIME[show]
+        with self.opened() as store:
+            rows = rows_of(self._read(store, read), key)
+        if not rows and output != "json":
+            of = "" if key is None else f" of the key {key!r}"
+            raise FulmenError(f"component {self.component!r} has no {what}{of}.")
+        return [row.content for row in rows], [row.line for row in rows]
+
+    def entries(self, show: ShownKind, key: str | None) -> Sequence[StateEntry]:
+        """Its values; if a key is given, only that one, which has to be there."""
+        read = VALUES[show][0]
         if key is not None and show is ShownKind.STATE:
             read = partial(read_key, text=key)
-        entries = list(_entries(_read(Store.open(uri), component, read)))
-        if not entries and key is None:
-            echo(_nothing(component, show), err=True)
-        if key is not None:
-            entries = [entry for entry in entries if str(entry.key) == key]
+        with self.opened() as store:
+            found = self._read(store, read).tasks
+            entries = [StateEntry(k, v, task) for task, of in found.items() for k, v in of.items()]
+        if key is None:
             if not entries:
-                is_field = show is ShownKind.FIELDS
-                what = f"no field {key!r}" if is_field else f"no key {key!r} in its state"
-                raise FulmenError(f"component {component!r} has {what}.")
-        if top is not None:
-            entries = _largest(entries, top)
-        if as_json:
-            content = [plain(vars(entry)) for entry in entries]
-            echo(json.dumps(content, indent=2, ensure_ascii=False))
-            return
-        for line in as_table(entries):
-            echo(visible(line))
+                echo(_nothing(self.component, show), err=True)
+            return entries
+        entries = [entry for entry in entries if str(entry.key) == key]
+        if not entries:
+            is_field = show is ShownKind.FIELDS
+            what = f"no field {key!r}" if is_field else f"no key {key!r} in its state"
+            raise FulmenError(f"component {self.component!r} has {what}.")
+        return entries
 
-
-def _times(
-    checkpoint: str,
-    component: str,
-    key: str | None,
-    code_folder: Path | None,
-    show: ShownKind,
-    *,
-    as_json: bool,
-) -> None:
-    is_timers = show is ShownKind.TIMERS
-    uri, folder = _source(checkpoint, code_folder)
-    with folder:
-        found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
-        for line in of_time(found, component, key, is_timers=is_timers, as_json=as_json):
-            echo(line if as_json else visible(line))
-
-
-def _unreadable(
-    checkpoint: str, component: str, code_folder: Path | None, *, removes: bool
-) -> None:
-    if removes and code_folder is None and not Path(checkpoint).is_file():
-        raise BadInput(
-            "--remove needs the author's classes, or it would take out all that is of them: name"
-            " their folder with --code-folder, or give the topology's file."
-        )
-    uri, folder = _source(checkpoint, code_folder)
-    with folder:
-        store = Store.open(uri)
-        _check(store, component)
-        if removes:
-            found = remove_unreadable(store, component, _who("--remove"))
-        else:
-            found = find_unreadable(store, component)
-    for one in found:
-        echo(visible(f"task {one.task}  {one.where}  {one.key}  {one.reason}"))
-    if not found:
-        echo(f"everything that {component!r} keeps is readable.", err=True)
-    elif removes:
-        echo(f"{len(found)} taken out of {uri}.", err=True)
-
-
-def _remove(
-    checkpoint: str,
-    component: str,
-    key: str,
-    code_folder: Path | None,
-    show: ShownKind,
-) -> None:
-    is_timers, is_windows = show is ShownKind.TIMERS, show is ShownKind.WINDOWS
-    uri, folder = _source(checkpoint, code_folder)
-    with folder:
-        store = Store.open(uri)
-        found = _read(store, component, read_timers if is_timers else read_state)
-        names = {key}
-        if is_windows:
-            names = {
-                shown(place)
-                for items in found.tasks.values()
-                for place, value in items.items()
-                if is_of_window(place, value, key)
-            }
-        removed = remove_entries(
-            store,
-            component,
-            TIMERS if is_timers else STATE,
-            lambda place: shown(place) in names,
-            _who("--remove"),
-        )
-    if not removed:
-        what = "timer" if is_timers else "window" if is_windows else "entry of its state"
-        raise FulmenError(f"component {component!r} has no {what} of the key {key!r}.")
-    for one in removed:
-        echo(visible(f"task {one.task}  {one.key}"))
-    echo(f"{len(removed)} taken out of {uri}.", err=True)
+    def _read(self, store: Store, read: Read) -> CommittedState:
+        try:
+            return read(store, self.component)
+        except (ImportError, AttributeError) as error:  # of a key's or a value's class
+            cure = "Name the folder with the author's classes: --code-folder."
+            what = f"the state of {self.component!r} can't be read"
+            raise CodeError(f"{what}: {error}", cure) from error
 
 
 def _who(option: str) -> str:
@@ -313,7 +342,7 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     file = Path(checkpoint)
     if not file.is_file():
         return as_uri(checkpoint), CodeFolder(code_folder)
-    document = read_file(file, (), code_folder)
+    document = TopologyFile(file, (), code_folder).document()
     uri = wanted_uri(None, document)
     if uri is None:
         raise BadInput(
@@ -326,17 +355,7 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     return uri, CodeFolder(code_folder or file.parent)
 
 
-def _read(store: Store, component: str, read: Read) -> CommittedState:
-    _check(store, component)
-    try:
-        return read(store, component)
-    except (ImportError, AttributeError) as error:  # of a key's or a value's class
-        cure = "Name the folder with the author's classes: --code-folder."
-        raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error
-
-
 def _check(store: Store, component: str) -> None:
-    """See that there is such a component."""
     known = read_components(store)
     if not known:
         raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
@@ -346,51 +365,18 @@ def _check(store: Store, component: str) -> None:
         raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
 
 
-def _entries(state: CommittedState) -> Iterator[StateEntry]:
-    for task, items in state.tasks.items():
-        for key, value in items.items():
-            yield StateEntry(key, value, task)
-
-
 def _largest(entries: Sequence[StateEntry], count: int) -> list[StateEntry]:
     """The entries with the largest values, largest first; equal ones by their keys."""
+    by_key = sorted(entries, key=lambda entry: shown(entry.key))
     try:
-        return sorted(sorted(entries, key=_shown_key), key=lambda e: e.value, reverse=True)[:count]
+        return sorted(by_key, key=lambda e: e.value, reverse=True)[:count]
     except TypeError as error:
         raise BadInput(f"--top: the values can't be put in order ({error}).") from error
 
 
-def _shown_key(entry: StateEntry) -> str:
-    return shown(entry.key)
-
-
-def _table(entries: Sequence[StateEntry]) -> Iterator[str]:
-    """A line for each entry: its key, and the value where all of them begin."""
-    width = min(40, max((len(shown(entry.key)) for entry in entries), default=0))
-    for entry in entries:
-        yield f"{shown(entry.key):{width}}  {shown(entry.value)}"
-
-
-def _fields_table(entries: Sequence[StateEntry]) -> Iterator[str]:
-    """A line for each field of each task."""
-    width = max((len(str(entry.key)) for entry in entries), default=0)
-    for entry in entries:
-        yield f"task {entry.task}  {entry.key!s:{width}}  {shown(entry.value)}"
-
-
-def _dropped_table(entries: Sequence[StateEntry]) -> Iterator[str]:
-    """A line for each tuple, and below it the traceback, if one is kept."""
-    for entry in entries:
-        kept = dict(entry.value)
-        traceback = kept.pop("traceback", "")
-        yield f"task {entry.task}  {entry.key}  {shown(kept)}"
-        for line in traceback.splitlines():
-            yield f"    {line}"
-
-
 VALUES: dict[ShownKind, tuple[Read, Callable[[Sequence[StateEntry]], Iterator[str]]]] = {
-    ShownKind.STATE: (read_state, _table),
-    ShownKind.FIELDS: (read_fields, _fields_table),
-    ShownKind.DROPPED: (read_dropped, _dropped_table),
+    ShownKind.STATE: (read_state, state_lines),
+    ShownKind.FIELDS: (read_fields, field_lines),
+    ShownKind.DROPPED: (read_dropped, dropped_lines),
 }
 """How values are read, and the lines of their table."""

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from fulmen.cli.bad_input import BAD_INPUT
 from fulmen.cli.streams import echo
-from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
+from fulmen.cli.topology_file import TopologyFile, tell_warnings, topology_arguments
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
@@ -25,14 +24,7 @@ from fulmen.topology.resource.spec import Topology
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
-def validate(
-    ctx: click.Context,
-    file: Path,
-    assignments: tuple[str, ...],
-    code_folder: Path | None,
-    checkpoint: str | None,
-    as_json: bool,
-) -> None:
+def validate(ctx: click.Context, file: TopologyFile, checkpoint: str | None, as_json: bool) -> None:
     """Find all mistakes in the topology of FILE: in its fields, its streams, and its classes.
 
     This imports the classes, so the code of their modules runs. The exit code is 2 if there are
@@ -40,7 +32,7 @@ def validate(
     """
     if as_json:
         try:
-            checked = check_file(file, assignments, code_folder)
+            checked = file.checked()
             problems = checked.problems
             if all(problem.severity != "error" for problem in problems):
                 problems = (*problems, *_unused_state(checked.topology(), checkpoint))
@@ -52,7 +44,7 @@ def validate(
         content = {"valid": valid, "problems": [asdict(problem) for problem in problems]}
         echo(json.dumps(content, indent=2, ensure_ascii=False))
         ctx.exit(0 if valid else BAD_INPUT)
-    checked = check_file(file, assignments, code_folder)
+    checked = file.checked()
     tell_warnings(checked)
     for problem in _unused_state(checked.topology(), checkpoint):
         echo(f"warning: {problem}", err=True)

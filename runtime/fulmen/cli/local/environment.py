@@ -5,11 +5,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from pydantic import ValidationError
 
 from fulmen.topology.resource.pods import EnvVar, Pod
+
+
+class Where(Enum):
+    """Where the workers of a run are."""
+
+    IN_PROCESS = auto()
+    """In the command's own process, without Spark."""
+    SPARK = auto()
+    """In Spark's processes on this machine."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +37,9 @@ class Environment:
     notes: Sequence[str]
 
     @contextmanager
-    def applied(self, in_process: bool) -> Iterator[None]:
+    def applied(self, where: Where) -> Iterator[None]:
         """Have this process's variables set, and set back at the end."""
-        changes = {**self.driver, **(self.workers if in_process else {})}
+        changes = {**self.driver, **(self.workers if where is Where.IN_PROCESS else {})}
         before = {name: os.environ.get(name) for name in changes}
         os.environ.update(changes)
         time.tzset()  # TZ is read once; processes that are started later read it themselves

@@ -4,15 +4,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.local.environment import environment_of
+from fulmen.cli.local.environment import Where, environment_of
 from fulmen.cli.local.run_checkpoint import KnownCheckpoint, look_at, place, wanted_uri
-from fulmen.cli.topology_file import check_document, read_file, tell_warnings
+from fulmen.cli.topology_file import TopologyFile, tell_warnings
 from fulmen.errors import CheckpointError, ValidationFailed
-from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.configuration.options import configured
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
@@ -52,21 +50,13 @@ class Prepared:
 
 
 @contextmanager
-def prepare(
-    file: Path,
-    assignments: Sequence[str],
-    code_folder: Path | None,
-    checkpoint: str | None,
-    in_process: bool,
-) -> Iterator[Prepared]:
+def prepare(file: TopologyFile, checkpoint: str | None, where: Where) -> Iterator[Prepared]:
     """Read and check a topology, and keep its folders for as long as this is open.
 
     Args:
-        file: YAML or Python.
-        assignments: Changes to it, `path=value`.
-        code_folder: Where the modules are, instead of where the topology says.
+        file: The topology's.
         checkpoint: Where state is kept, instead of where the topology says.
-        in_process: All workers will be in this process.
+        where: Where its workers will be.
 
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
@@ -74,11 +64,11 @@ def prepare(
         BadInput: It can't be run here, or not with this checkpoint.
         Unreachable: The checkpoint does not answer.
     """
-    document = read_file(file, assignments, code_folder)
+    document = file.document()
     environment = environment_of(document)
     with (
-        environment.applied(in_process),
-        _prepare(document, file, code_folder, checkpoint, in_process) as prepared,
+        environment.applied(where),
+        _prepare(document, file, checkpoint, where) as prepared,
     ):
         _refuse_unset(prepared.runnable, environment.workers)
         notes = [*prepared.notes, *environment.notes]
@@ -87,20 +77,15 @@ def prepare(
 
 @contextmanager
 def _prepare(
-    document: Any,
-    file: Path,
-    code_folder: Path | None,
-    checkpoint: str | None,
-    in_process: bool,
+    document: Any, file: TopologyFile, checkpoint: str | None, where: Where
 ) -> Iterator[Prepared]:
     uri = wanted_uri(checkpoint, document)
-    known, checked = _checked(document, file, code_folder, uri)
+    known, checked = _checked(document, file, uri)
     tell_warnings(checked)
     topology = checked.topology()
-    _refuse_what_is_elsewhere(topology, code_folder, uri, in_process)
-    code = topology.spec.code
+    _refuse_what_is_elsewhere(topology, file, uri, where)
     with (
-        CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder,
+        file.code(topology.spec.code) as folder,
         place(uri, known, topology) as (used_uri, note),
     ):
         notes = [note]
@@ -133,28 +118,26 @@ def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:
         raise ValidationFailed(list(problems))
 
 
-def _checked(
-    document: Any, file: Path, code_folder: Path | None, uri: str | None
-) -> tuple[KnownCheckpoint, Checked]:
+def _checked(document: Any, file: TopologyFile, uri: str | None) -> tuple[KnownCheckpoint, Checked]:
     """What the checkpoint knows, and all mistakes; those of the topology come first."""
     try:
         known = look_at(uri, document) if uri is not None else KnownCheckpoint()
     except (BadInput, CheckpointError):
-        check_document(document, file, code_folder).topology()
+        file.checked(document).topology()
         raise
-    return known, check_document(document, file, code_folder, known.tasks)
+    return known, file.checked(document, known.tasks)
 
 
 def _refuse_what_is_elsewhere(
-    topology: Topology, code_folder: Path | None, uri: str | None, in_process: bool
+    topology: Topology, file: TopologyFile, uri: str | None, where: Where
 ) -> None:
-    if code_folder is None and (elsewhere := code_elsewhere(topology.spec.code)):
+    if file.code_folder is None and (elsewhere := code_elsewhere(topology.spec.code)):
         field, place = elsewhere
         raise BadInput(
             f"spec.code.{field}: the classes are in {place}. "
             "Name a folder with a copy of its files: --code-folder."
         )
-    if uri is not None and uri.startswith("memory://") and not in_process:
+    if uri is not None and uri.startswith("memory://") and where is Where.SPARK:
         raise BadInput(
             f"--checkpoint: {uri} is the memory of one process, but each worker is a process of "
             "its own. Use a folder, or --in-process."

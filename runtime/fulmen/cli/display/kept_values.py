@@ -1,48 +1,65 @@
-"""Windows and timers out of a checkpoint, as text. Pure."""
+"""What a checkpoint keeps of a component, as text: values, windows, timers. Pure."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fulmen.engine.state.committed_state import CommittedState
 from fulmen.engine.totals.event_time import said
-from fulmen.errors import FulmenError
 from fulmen.windows.shown import ShownWindow, shown_windows
 
 MANY = 10
 """A collection of more values is not shown whole where each window has a line."""
 
-Timer = tuple[int | float, Any, int]
-"""When it is due, its key, and its task."""
 
+@dataclass(frozen=True)
+class ShownRow:
+    """A window or a timer.
 
-def of_time(
-    state: CommittedState, component: str, key: str | None, *, is_timers: bool, as_json: bool
-) -> Iterator[str]:
-    """The lines for windows or timers of a component.
-
-    Args:
-        state: Its keyed state, or its timers.
-        component: Its name.
-        key: Only those of the key that is written like this.
-        is_timers: They are timers.
-        as_json: One line with all of them.
-
-    Raises:
-        FulmenError: There are none.
+    Attributes:
+        line: For people.
+        content: For programs.
     """
-    found = _timers(state, key) if is_timers else _windows(state, key)
-    if not found and not as_json:
-        of = "" if key is None else f" of the key {key!r}"
-        what = "timers" if is_timers else "open windows of an Aggregate"
-        raise FulmenError(f"component {component!r} has no {what}{of}.")
-    if as_json:
-        yield json.dumps([plain(content) for _, content in found], indent=2, ensure_ascii=False)
-    else:
-        yield from (line for line, _ in found)
+
+    line: str
+    content: dict[str, Any]
 
 
-def _windows(state: CommittedState, key: str | None) -> list[tuple[str, dict[str, Any]]]:
+@dataclass(frozen=True)
+class StateEntry:
+    """One key of the state of one task, or one of its fields."""
+
+    key: Any
+    value: Any
+    task: int
+
+
+def state_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
+    """A line for each entry: its key, and the value where all of them begin."""
+    width = min(40, max((len(shown(entry.key)) for entry in entries), default=0))
+    for entry in entries:
+        yield f"{shown(entry.key):{width}}  {shown(entry.value)}"
+
+
+def field_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
+    """A line for each field of each task."""
+    width = max((len(str(entry.key)) for entry in entries), default=0)
+    for entry in entries:
+        yield f"task {entry.task}  {entry.key!s:{width}}  {shown(entry.value)}"
+
+
+def dropped_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
+    """A line for each tuple, and below it the traceback, if one is kept."""
+    for entry in entries:
+        kept = dict(entry.value)
+        traceback = kept.pop("traceback", "")
+        yield f"task {entry.task}  {entry.key}  {shown(kept)}"
+        for line in traceback.splitlines():
+            yield f"    {line}"
+
+
+def windows_of(state: CommittedState, key: str | None) -> Sequence[ShownRow]:
+    """The windows that are open; only those of the key that is written like this, if given."""
     windows = [
         (window, task)
         for task, items in state.tasks.items()
@@ -51,7 +68,7 @@ def _windows(state: CommittedState, key: str | None) -> list[tuple[str, dict[str
         if key in (None, _key_text(window.key))
     ]
     windows.sort(key=lambda one: (one[0].start, _key_text(one[0].key)))
-    return [(_line(window), {**_as_dict(window), "task": task}) for window, task in windows]
+    return [_window_row(window, task) for window, task in windows]
 
 
 def is_of_window(place: Any, value: Any, key: str) -> bool:
@@ -67,26 +84,26 @@ def is_of_window(place: Any, value: Any, key: str) -> bool:
     return (number is None or isinstance(number, int)) and key == _key_text(of)
 
 
-def _as_dict(window: ShownWindow) -> dict[str, Any]:
-    return {
+def _window_row(window: ShownWindow, task: int) -> ShownRow:
+    until = "" if window.end is None else f" to {said(window.end)}"
+    line = f"{said(window.start)}{until}  {_key_text(window.key)}  {brief(window.kept)}"
+    content = {
         "key": list(window.key),
         "window_start": window.start,
         "window_end": window.end,
         "value": window.kept,
+        "task": task,
     }
-
-
-def _line(window: ShownWindow) -> str:
-    until = "" if window.end is None else f" to {said(window.end)}"
-    return f"{said(window.start)}{until}  {_key_text(window.key)}  {brief(window.kept)}"
+    return ShownRow(line, content)
 
 
 def _key_text(key: tuple[Any, ...]) -> str:
     return ", ".join(map(shown, key))
 
 
-def _timers(state: CommittedState, key: str | None) -> list[tuple[str, dict[str, Any]]]:
-    timers: list[Timer] = [
+def timers_of(state: CommittedState, key: str | None) -> Sequence[ShownRow]:
+    """The timers, the next one first; only that of the key that is written like this, if given."""
+    timers: list[tuple[int | float, Any, int]] = [
         (at, one, task)
         for task, items in state.tasks.items()
         for one, at in items.items()
@@ -94,7 +111,7 @@ def _timers(state: CommittedState, key: str | None) -> list[tuple[str, dict[str,
     ]
     timers.sort(key=lambda timer: (isinstance(timer[0], float), timer[0], shown(timer[1])))
     return [
-        (f"{_due(at)}  {shown(one)}", {"key": one, "at": at, "task": task})
+        ShownRow(f"{_due(at)}  {shown(one)}", {"key": one, "at": at, "task": task})
         for at, one, task in timers
     ]
 
