@@ -1,9 +1,11 @@
-"""What a driver on a cluster, or a run's server at a URL, says of its topology, as JSON."""
+"""What a driver on a cluster, or a run's server at a URL, says of its topology, over HTTP."""
 
 import os
 import urllib.error
 import urllib.request
-from http.client import HTTPException
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl
@@ -12,9 +14,17 @@ from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
 from fulmen.metrics import TOKEN_ENV, credentials
 
-_URL_SECONDS = 10.0
+_SECONDS = 10.0
 _PATH = "api/topology?since=99999999999999"
 """Without the points of its charts."""
+_LOOPBACK = "http://127.0.0.1:"
+
+
+def checked_url(url: str) -> str:
+    """A URL as the user gave it. BadInput if it is none."""
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"--url {url}: must begin with http:// or https://.")
+    return url
 
 
 def read_pod(kubectl: Kubectl, topology: Json) -> str:
@@ -25,8 +35,8 @@ def read_pod(kubectl: Kubectl, topology: Json) -> str:
     pod = topology["status"]["driverPod"]
     if not _shown():
         return kubectl.read_pod(topology["metadata"]["namespace"], pod, METRICS_PORT, _PATH)
-    with Forward(kubectl.of(topology), pod, 0) as forward:
-        return _read(f"http://127.0.0.1:{forward.port}", has_proxies=False)
+    with Forward(kubectl.of(topology), pod) as forward:
+        return _read(forward.url)
 
 
 def read_url(url: str) -> str:
@@ -36,25 +46,47 @@ def read_url(url: str) -> str:
         BadInput: It is no URL of one.
         FulmenError: There is none, or it has no figures.
     """
-    if not url.startswith(("http://", "https://")):
-        raise BadInput(f"--url {url}: must begin with http:// or https://.")
-    return _read(url, has_proxies=True)
+    return _read(checked_url(url))
+
+
+def _read(url: str) -> str:
+    try:
+        with opened(url, _PATH, _SECONDS) as answer:
+            return answer.read().decode()
+    except urllib.error.HTTPError as error:
+        raise FulmenError(f"{url} answers {error.code}: {said(error)}") from error
+
+
+@contextmanager
+def opened(url: str, path: str, seconds: float) -> Iterator[HTTPResponse]:
+    """An answer of a server, for as long as this is open.
+
+    Args:
+        url: Of the server. A port-forward is not reached through a proxy.
+        path: What is asked for.
+        seconds: How long it may be silent.
+
+    Raises:
+        HTTPError: It refuses.
+        FulmenError: It does not answer.
+    """
+    request = urllib.request.Request(f"{url.rstrip('/')}/{path}", headers=_shown())
+    ways = [urllib.request.ProxyHandler({})] if url.startswith(_LOOPBACK) else []
+    try:
+        with urllib.request.build_opener(*ways).open(request, timeout=seconds) as answer:
+            yield answer
+    except urllib.error.HTTPError:
+        raise
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise FulmenError(f"{url} does not answer: {reason}.") from error
+
+
+def said(error: urllib.error.HTTPError) -> str:
+    """What a server says of why it refuses."""
+    with error:
+        return error.read().decode(errors="replace").strip() or str(error.reason)
 
 
 def _shown() -> dict[str, str]:
     return credentials(os.environ.get(TOKEN_ENV, ""))
-
-
-def _read(url: str, *, has_proxies: bool) -> str:
-    ways = [] if has_proxies else [urllib.request.ProxyHandler({})]
-    try:
-        request = urllib.request.Request(f"{url.rstrip('/')}/{_PATH}", headers=_shown())
-        with urllib.request.build_opener(*ways).open(request, timeout=_URL_SECONDS) as answer:
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        with error:
-            said = error.read().decode(errors="replace").strip() or error.reason
-        raise FulmenError(f"{url} answers {error.code}: {said}") from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise FulmenError(f"{url} does not answer: {reason}.") from error

@@ -99,7 +99,7 @@ class Kubectl:
 
     def get(self, name: str) -> Json:
         """A topology. BadInput if there is none of that name."""
-        return self._object(name, "get", "-o", "json")
+        return self._object(name, "get")
 
     def find(self, name: str) -> Json | None:
         """A topology; None if there is none of that name."""
@@ -136,7 +136,7 @@ class Kubectl:
         """A topology as it is now. Replaced if it is gone, or another one has its name."""
         name = topology["metadata"]["name"]
         try:
-            found = self._object(name, "get", "-o", "json")
+            found = self.get(name)
         except BadInput as error:
             if isinstance(error.__cause__, _NotFound):
                 raise Replaced(str(error)) from error
@@ -145,9 +145,8 @@ class Kubectl:
             raise _another(name)
         return found
 
-    def topologies(self, *, everywhere: bool = False) -> Sequence[Json]:
-        """All topologies of the namespace, or of all namespaces."""
-        where = ["--all-namespaces"] if everywhere else []
+    def topologies(self, *where: str) -> Sequence[Json]:
+        """All topologies of the namespace; those of all with `--all-namespaces`."""
         return self.items_of("get", _RESOURCE, *where)
 
     def of(self, topology: Json) -> "Kubectl":
@@ -171,7 +170,7 @@ class Kubectl:
             change: A mapping is merged; a list is a JSON patch, all of which is done or nothing.
         """
         kind = "merge" if isinstance(change, Mapping) else "json"
-        return self._object(name, "patch", f"--type={kind}", "-p", json.dumps(change), "-o", "json")
+        return self._object(name, "patch", f"--type={kind}", "-p", json.dumps(change))
 
     def delete(self, topology: Json) -> None:
         """Delete a topology, without waiting for its pods.
@@ -242,15 +241,12 @@ class Kubectl:
         return items
 
     def _object(self, name: str, verb: str, *arguments: str) -> Json:
-        content: Json = _read(self._about(name, verb, *arguments))
-        return content
-
-    def _about(self, name: str, verb: str, *arguments: str) -> str:
         try:
             # In this form a name can't be taken for an option, nor an empty one for all of them.
-            return self._run(verb, f"{_RESOURCE}/{name}", *arguments)
+            content: Json = _read(self._run(verb, f"{_RESOURCE}/{name}", *arguments, "-o", "json"))
         except _NotFound as error:
             raise BadInput(self._not_there(name)) from error
+        return content
 
     def _not_there(self, name: str) -> str:
         try:
@@ -276,7 +272,7 @@ class Kubectl:
             raise _no_kubectl(error) from error
         # Logs may have any bytes. As text of subprocess they would be cut at each `\r`.
         if done.returncode:
-            raise _error(done.stderr.decode(errors="replace"))
+            raise error_of(done.stderr.decode(errors="replace"))
         return done.stdout.decode(errors="replace")
 
 
@@ -287,11 +283,6 @@ def _no_kubectl(error: OSError) -> BadInput:
     )
 
 
-def error_of(stderr: str) -> FulmenError:
-    """What the words of a kubectl mean that has failed."""
-    return _error(stderr)
-
-
 def _another(name: str) -> Replaced:
     """What to say if a topology was deleted and made again while it was looked after."""
     return Replaced(
@@ -300,8 +291,8 @@ def _another(name: str) -> Replaced:
     )
 
 
-def _error(stderr: str) -> FulmenError:
-    """What kubectl's words mean."""
+def error_of(stderr: str) -> FulmenError:
+    """What the words of a kubectl mean that has failed."""
     lines = [line.strip() for line in stderr.splitlines() if not _NOISE.match(line)]
     text = " ".join(line for line in lines if line) or "it ended without a message"
     text = text if text.endswith((".", "?")) else f"{text}."

@@ -38,12 +38,13 @@ class Forward:
 
     Attributes:
         port: On this machine.
+        url: What leads there.
 
     Raises:
         FulmenError: It can't be made.
     """
 
-    def __init__(self, kubectl: Kubectl, pod: str, port: int) -> None:
+    def __init__(self, kubectl: Kubectl, pod: str, port: int = 0) -> None:
         self._pod = pod
         ports = f"{port or ''}:{METRICS_PORT}"
         where = ["--address=127.0.0.1", f"pod/{pod}", ports]
@@ -52,7 +53,7 @@ class Forward:
         said: list[str] = []
         for line in self._process.stdout:  # warnings may come first
             if found := _FORWARDING.match(line):
-                self.port = int(found[1])
+                self.port, self.url = int(found[1]), f"http://127.0.0.1:{found[1]}"
                 return
             said.append(line)
         self._process.communicate()

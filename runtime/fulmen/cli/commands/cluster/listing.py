@@ -30,7 +30,7 @@ _AT_ONCE = 8
 @cluster_command
 def list(kubectl: Kubectl, all_namespaces: bool, with_figures: bool) -> None:
     """List the topologies of a namespace: state, workers, age, and what to know about each."""
-    topologies = kubectl.topologies(everywhere=all_namespaces)
+    topologies = kubectl.topologies(*(["--all-namespaces"] if all_namespaces else []))
     if not topologies:
         echo(NO_TOPOLOGIES)
         return

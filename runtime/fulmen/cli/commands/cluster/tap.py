@@ -1,22 +1,19 @@
 """`fulmen tap`: tuples of a running topology, as they are emitted."""
 
 import json
-import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 
 import click
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.cluster.driver_figures import checked_url, opened, said
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.cli.cluster.port_forward import Forward, driver_of
 from fulmen.cli.streams import echo
 from fulmen.errors import FulmenError
-from fulmen.metrics import TOKEN_ENV, credentials
 
 _SILENT_SECONDS = 30.0
 """The server says something every second."""
@@ -79,7 +76,7 @@ def tap(
     others = 0
     try:
         with _server(kubectl, name, url) as address:
-            for line in _lines(address, path, has_proxies=url is not None):
+            for line in _lines(address, path):
                 others += _show(line)
     except KeyboardInterrupt:  # how it is meant to end
         return
@@ -92,28 +89,23 @@ def tap(
 def _server(kubectl: Kubectl, name: str | None, url: str | None) -> Iterator[str]:
     """The address of what shows a topology."""
     if url is not None:
-        if not url.startswith(("http://", "https://")):
-            raise BadInput(f"--url {url}: must begin with http:// or https://.")
-        yield url
+        yield checked_url(url)
         return
     assert name is not None
     topology = kubectl.get(name)
-    with Forward(kubectl.of(topology), driver_of(topology, _WITHOUT_DRIVER), 0) as forward:
-        yield f"http://127.0.0.1:{forward.port}"
+    with Forward(kubectl.of(topology), driver_of(topology, _WITHOUT_DRIVER)) as forward:
+        yield forward.url
 
 
-def _lines(server: str, path: str, *, has_proxies: bool) -> Iterator[Json]:
+def _lines(server: str, path: str) -> Iterator[Json]:
     """What the server says, until it says that it has come to its end.
 
     Raises:
         BadInput: It can't be had in this way.
         FulmenError: It can't be had now, or has come to an end by itself.
     """
-    shown = credentials(os.environ.get(TOKEN_ENV, ""))
-    request = urllib.request.Request(f"{server.rstrip('/')}/{path}", headers=shown)
-    ways = [] if has_proxies else [urllib.request.ProxyHandler({})]
     try:
-        with urllib.request.build_opener(*ways).open(request, timeout=_SILENT_SECONDS) as answer:
+        with opened(server, path, _SILENT_SECONDS) as answer:
             while line := answer.readline():
                 found: Json = json.loads(line) if line.strip() else {}
                 if "ended" in found:
@@ -121,13 +113,8 @@ def _lines(server: str, path: str, *, has_proxies: bool) -> Iterator[Json]:
                 yield found
             else:
                 found = {"ended": "the driver, or the way to it, is gone. Start again"}
-    except urllib.error.HTTPError as error:
-        with error:
-            said = error.read().decode(errors="replace").strip() or str(error.reason)
-        raise (BadInput if error.code < 500 else FulmenError)(said) from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise FulmenError(f"{server} does not answer: {reason}.") from error
+    except HTTPError as error:
+        raise (BadInput if error.code < 500 else FulmenError)(said(error)) from error
     if found["ended"]:
         raise FulmenError(f"{found['ended']}.")
 

@@ -38,7 +38,7 @@ def ui(kubectl: Kubectl, name: str, port: int, no_browser: bool) -> None:
                 with Forward(kubectl.of(topology), driver_of(topology, _PAGE), port) as forward:
                     port = forward.port
                     if not is_open:
-                        _show(f"http://127.0.0.1:{port}/", no_browser)
+                        _show(f"{forward.url}/", no_browser)
                         is_open = True
                     forward.wait()
             except BadInput:
