@@ -25,13 +25,7 @@ _SHOWN_LINKS = 5
 
 @dataclass(frozen=True)
 class Packages:
-    """Which packages of others go along.
-
-    Attributes:
-        wanted: Whether there are any.
-        requirements: The file that names them; None: the project's.
-        target: What they are for.
-    """
+    """Which packages of others go along: what the project asks for, or `requirements`."""
 
     wanted: bool
     requirements: Path | None
@@ -40,12 +34,7 @@ class Packages:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Packages of others, as they are installed.
-
-    Attributes:
-        files: All files, by the name that each has in an archive.
-        asked_by: The file that names the packages; None if none go along.
-    """
+    """Packages of others by their names in an archive, and the file that asks for them."""
 
     files: Mapping[str, Path] = field(default_factory=dict)
     asked_by: Path | None = None
@@ -53,12 +42,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Project:
-    """The code of a folder.
-
-    Attributes:
-        folder: Where it is.
-        files: All that goes along, by the name that it has in an archive.
-    """
+    """The code of a folder; its files by the names that they have in an archive."""
 
     folder: Path
     files: Mapping[str, Path]
@@ -109,18 +93,7 @@ def project_of(
     bundle: Bundle,
     but: Iterable[Path] = (),
 ) -> Iterator[Project | None]:
-    """The code of a topology's folder; None if it is elsewhere.
-
-    Args:
-        code: What the topology says.
-        file: The topology's file.
-        include: More files or folders of it, as patterns.
-        bundle: What goes along besides.
-        but: Files that do not go along in any case.
-
-    Raises:
-        BadInput: There is no code.
-    """
+    """The code of a topology's folder, with what goes along; None if it is elsewhere."""
     if not _has_folder(code, file):
         yield None
         return

@@ -21,15 +21,7 @@ def is_python(file: Path) -> bool:
 
 
 def read_python(file: Path) -> dict[str, Any]:
-    """The document of the topology that a Python file defines. Its module is imported.
-
-    Args:
-        file: Its name without `.py` becomes the module's. Its folder is open (`CodeFolder`).
-
-    Raises:
-        CodeError: It can't be imported, or defines no topology.
-        ValidationFailed: `TopologyBuilder` refused something.
-    """
+    """The document of the topology that a Python file defines. Its module is imported."""
     if not file.is_file():
         raise CodeError(f"{str(file)!r} can't be read: there is no such file")
     found = getattr(_imported(file), NAME, None)

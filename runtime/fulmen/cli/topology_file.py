@@ -58,11 +58,7 @@ class TopologyFile:
         return set_values(document, self.assignments)
 
     def code(self, code: Code | None) -> CodeFolder:
-        """The author's classes, for as long as it is open.
-
-        Args:
-            code: What the topology says of them.
-        """
+        """The folder with the author's classes, of which the topology says this."""
         if self.code_folder is not None:
             return CodeFolder(self.code_folder)
         return CodeFolder.of(code, self.path.parent)

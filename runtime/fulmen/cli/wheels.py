@@ -49,12 +49,7 @@ _PINNED: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*])?\s*(?:
 
 @dataclass(frozen=True)
 class Target:
-    """What the wheels are for.
-
-    Attributes:
-        python: The image's version of Python, such as `3.11`.
-        platform: The nodes' platform, one of `MACHINES`.
-    """
+    """The Python and the platform, one of `MACHINES`, that wheels are for."""
 
     python: str = PYTHON
     platform: str = "linux/amd64"
@@ -76,18 +71,7 @@ def requirements_of(folders: Sequence[Path]) -> Path:
 
 
 def unpack_wheels(requirements: Path, into: Path, target: Target) -> MadeFor:
-    """Write the packages that are asked for into a folder, as they are installed.
-
-    What the image has is left out.
-
-    Args:
-        requirements: A requirements.txt, or a pyproject.toml.
-        into: An empty folder.
-        target: What they are for.
-
-    Raises:
-        BadInput: The file can't be understood, or pip can't find or download a wheel.
-    """
+    """Write the packages that are asked for into a folder, as installed; not what the image has."""
     with PrivateFolder("wheels") as work:
         wheels = [
             wheel
@@ -210,23 +194,14 @@ def _stubs(folder: Path) -> Mapping[str, str]:
 
 
 def requirement_files(requirements: Path) -> list[Path]:
-    """A requirements.txt, and the files that it takes in by `-r` and `-c`, and they by theirs.
-
-    Raises:
-        BadInput: One can't be read.
-    """
+    """A requirements.txt, and the files that it takes in by `-r` and `-c`, and they by theirs."""
     found: list[Path] = []
     _lines_of(requirements, found)
     return found
 
 
 def _lines_of(file: Path, seen: "list[Path] | None" = None) -> list[str]:
-    """The lines of a requirements.txt and of the files that it takes in, without comments.
-
-    Args:
-        file: The file. What its lines name relative to it is absolute in what is returned.
-        seen: Gets all the files, each once.
-    """
+    """The lines of a requirements.txt and of what it takes in, with absolute paths, no comments."""
     seen = [] if seen is None else seen
     seen.append(file.resolve())
     lines: list[str] = []
@@ -266,11 +241,7 @@ def _without_image(requirements: Path, lines: Iterable[str]) -> Iterator[str]:
 
 
 def dependencies_in(project: Path) -> list[str] | None:
-    """What a pyproject.toml asks for; None: it has no list of that, if it is for tools only, say.
-
-    Raises:
-        BadInput: It can't be read, or says that another tool knows.
-    """
+    """What a pyproject.toml asks for; None: it has no list of that, as one for tools only."""
     try:
         content = tomllib.loads(_text_of(project))
     except tomllib.TOMLDecodeError as error:

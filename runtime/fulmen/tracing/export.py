@@ -45,11 +45,7 @@ _NANOSECONDS = 1e9
 
 
 class OtlpTracer:
-    """Follows traced trees, and has their spans exported. The driver's thread calls it.
-
-    Attributes:
-        sampling: Which trees are traced.
-    """
+    """Follows traced trees, and has their spans exported. The driver's thread calls it."""
 
     def __init__(
         self,

@@ -26,14 +26,7 @@ _SEQUENCE = TRACED_BIT - 1
 
 @dataclass(frozen=True)
 class TracedBatch:
-    """A batch in which something became of a tree.
-
-    Attributes:
-        number: Of the batch.
-        moments: When it did what.
-        commits: Whether there was anything to commit.
-        ran: Component -> what it did with the tree's tuples.
-    """
+    """A batch in which something became of a tree."""
 
     number: int
     moments: Moments
@@ -42,13 +35,7 @@ class TracedBatch:
 
 
 class TreeEvent(NamedTuple):
-    """Something that happened to a tree.
-
-    Attributes:
-        at: When, in seconds of time.time().
-        name: What.
-        reason: Why, in one line.
-    """
+    """Something that happened to a tree, when (in seconds of time.time()) and why."""
 
     at: float
     name: str
@@ -103,17 +90,7 @@ class Following:
     def batch(
         self, number: int, moments: Moments, summaries: Sequence[Summary], *, commits: bool
     ) -> list[Followed]:
-        """A batch counted.
-
-        Args:
-            number: Its number.
-            moments: When it did what.
-            summaries: Of all its stages and workers.
-            commits: Whether there was anything to commit.
-
-        Returns:
-            The trees that have ended with it, and those that are followed no longer.
-        """
+        """A batch counted. Gives the trees that have ended with it, or are followed no longer."""
         notes = [summary.traces for summary in summaries if summary.traces is not None]
         for begun in (begun for some in notes for begun in some.begun):
             tree = self._trees.setdefault(begun.root, Followed(begun))

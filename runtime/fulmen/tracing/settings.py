@@ -35,15 +35,7 @@ class TraceSettings:
 
     @staticmethod
     def of(environ: Mapping[str, str], topology: str) -> TraceSettings | None:
-        """What the variables say; None: nothing is traced.
-
-        Args:
-            environ: The environment.
-            topology: The name of the topology, which the service has if it is given none.
-
-        Raises:
-            FulmenError: One of them has a value that can't be used.
-        """
+        """What the variables say; None: nothing is traced. FulmenError if one can't be used."""
         if not any(environ.get(name) for name in ENDPOINTS):
             return None
         if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":

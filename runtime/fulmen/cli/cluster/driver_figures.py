@@ -40,12 +40,7 @@ def read_pod(kubectl: Kubectl, topology: Json) -> str:
 
 
 def read_url(url: str) -> str:
-    """What a metrics server answers.
-
-    Raises:
-        BadInput: It is no URL of one.
-        FulmenError: There is none, or it has no figures.
-    """
+    """What a metrics server answers. BadInput if it is no URL of one."""
     return _read(checked_url(url))
 
 
@@ -59,17 +54,7 @@ def _read(url: str) -> str:
 
 @contextmanager
 def opened(url: str, path: str, seconds: float) -> Iterator[HTTPResponse]:
-    """An answer of a server, for as long as this is open.
-
-    Args:
-        url: Of the server. A port-forward is not reached through a proxy.
-        path: What is asked for.
-        seconds: How long it may be silent.
-
-    Raises:
-        HTTPError: It refuses.
-        FulmenError: It does not answer.
-    """
+    """A server's answer. A port-forward is not reached through a proxy. HTTPError if it refuses."""
     request = urllib.request.Request(f"{url.rstrip('/')}/{path}", headers=_shown())
     ways = [urllib.request.ProxyHandler({})] if url.startswith(_LOOPBACK) else []
     try:

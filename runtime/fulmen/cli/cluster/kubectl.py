@@ -81,12 +81,7 @@ class Replaced(BadInput):
 
 @dataclass(frozen=True)
 class Kubectl:
-    """Topologies of one namespace.
-
-    Attributes:
-        namespace: Its name. Default: the context's.
-        context: The context of the kubeconfig to use. Default: the current one.
-    """
+    """Topologies of one namespace: by default that of the context, which is the current one."""
 
     namespace: str | None = None
     context: str | None = None
@@ -111,15 +106,7 @@ class Kubectl:
             raise
 
     def dry_run(self, manifest: str, *, server_side: bool) -> Sequence[Json]:
-        """The objects as they would be after a `kubectl apply`, which is not made.
-
-        Args:
-            manifest: The objects in YAML.
-            server_side: Whether it would be a `kubectl apply --server-side`.
-
-        Raises:
-            BadInput: They can't be read, or the API server would refuse them.
-        """
+        """The objects as they would be after a `kubectl apply`. BadInput if that would fail."""
         how = ["--server-side"] if server_side else []
         options = ["--dry-run=server", "-f", "-", "-o", "json"]
         try:
@@ -163,24 +150,12 @@ class Kubectl:
         return self.items_of("get", "events", "--field-selector", ",".join(selectors))
 
     def patch(self, name: str, change: Mapping[str, Any] | Sequence[Json]) -> Json:
-        """Change a topology; gives the new one. BadInput if there is none of that name.
-
-        Args:
-            name: The topology's.
-            change: A mapping is merged; a list is a JSON patch, all of which is done or nothing.
-        """
+        """Change a topology, by a merge or by a JSON patch, done as a whole; gives the new one."""
         kind = "merge" if isinstance(change, Mapping) else "json"
         return self._object(name, "patch", f"--type={kind}", "-p", json.dumps(change))
 
     def delete(self, topology: Json) -> None:
-        """Delete a topology, without waiting for its pods.
-
-        Args:
-            topology: As it was read. Another one that has its name by now is left as it is.
-
-        Raises:
-            BadInput: It is gone, or another one has its name.
-        """
+        """Delete this very topology, without waiting for its pods. BadInput if it is gone."""
         metadata = topology["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]
         where = f"/apis/{GROUP}/{VERSION}/namespaces/{quote(namespace, '')}/{PLURAL}"
@@ -313,12 +288,7 @@ def error_of(stderr: str) -> FulmenError:
 
 
 def cluster_command(command: Callable[..., None], short: str = "-n") -> Callable[..., None]:
-    """--namespace and --context; the command gets `kubectl`.
-
-    Args:
-        command: What to call.
-        short: The short form of --namespace, as kubectl has it; "": none.
-    """
+    """--namespace and --context; the command gets `kubectl`. `short` as in kubectl; "": none."""
     names = [name for name in (short, "--namespace") if name]
 
     @click.option(*names, help="The topology's namespace. Default: that of the context.")

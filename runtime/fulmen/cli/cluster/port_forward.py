@@ -14,12 +14,7 @@ _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
 
 
 def driver_of(topology: Json, lacking: str) -> str:
-    """The pod that shows what a topology does. FulmenError if there is none now.
-
-    Args:
-        topology: As the API server has it.
-        lacking: What there is not without a driver.
-    """
+    """The pod that shows what a topology does. FulmenError if there is none now."""
     status, state = topology.get("status", {}), state_of(topology)
     pod = status.get("driverPod")
     if not pod or state in ("Pending", "Suspended"):
@@ -29,20 +24,7 @@ def driver_of(topology: Json, lacking: str) -> str:
 
 
 class Forward:
-    """A port-forward, for as long as it is open.
-
-    Args:
-        kubectl: In the namespace of the pod.
-        pod: Where to.
-        port: On this machine; 0: any that is free.
-
-    Attributes:
-        port: On this machine.
-        url: What leads there.
-
-    Raises:
-        FulmenError: It can't be made.
-    """
+    """A port-forward to a pod, for as long as it is open. FulmenError if it can't be made."""
 
     def __init__(self, kubectl: Kubectl, pod: str, port: int = 0) -> None:
         self._pod = pod

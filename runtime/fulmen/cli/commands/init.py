@@ -120,11 +120,7 @@ def _connected(name: str, source: str, sink: str) -> dict[str, str]:
 
 
 def _write(folder: Path, content: dict[str, str]) -> None:
-    """Write all files, or none if one of them is there.
-
-    Raises:
-        BadInput: One of them is there, or can't be written.
-    """
+    """Write all files, or none if one of them is there."""
     there = [path for path in sorted(content) if os.path.lexists(folder / path)]
     if there:
         raise BadInput(

@@ -277,11 +277,7 @@ def _config_maps(topology: Topology, source: CodeSource) -> list[dict[str, Any]]
 
 
 def _read(project: Project) -> CodeSource:
-    """The code of a project: as files, or packed if there is more than Python files.
-
-    Raises:
-        BadInput: It can't be read, or there is too much of it.
-    """
+    """The code of a project: as files, or packed if there is more than Python files."""
     files = project.files
     if all(FILE_NAME.fullmatch(name) and path.suffix in CODE for name, path in files.items()):
         source = CodeSource({name: _text_of(path) for name, path in files.items()})

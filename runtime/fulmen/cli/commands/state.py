@@ -207,13 +207,7 @@ def _print(output: str, contents: Iterable[Mapping[str, Any]], lines: Iterable[s
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a checkpoint has of a component.
-
-    Attributes:
-        checkpoint: As it was given.
-        component: Its name.
-        code_folder: Where the author's classes are, if that was given.
-    """
+    """What a checkpoint has of a component."""
 
     checkpoint: str
     component: str

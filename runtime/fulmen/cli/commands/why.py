@@ -64,13 +64,7 @@ def why(kubectl: Kubectl, name: str | None, url: str | None, report: Path | None
 
 
 def known_of(kubectl: Kubectl, topology: Json, now: float) -> Known:
-    """All that can be read of a topology on a cluster.
-
-    Args:
-        kubectl: In the topology's namespace.
-        topology: The resource.
-        now: In seconds of time.time().
-    """
+    """All that can be read of a topology on a cluster."""
     unknown: list[str] = []
     name = topology["metadata"]["name"]
 

@@ -14,12 +14,7 @@ MANY = 10
 
 @dataclass(frozen=True)
 class ShownRow:
-    """A window or a timer.
-
-    Attributes:
-        line: For people.
-        content: For programs.
-    """
+    """A window or a timer, for people and for programs."""
 
     line: str
     content: dict[str, Any]

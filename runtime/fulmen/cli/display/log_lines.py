@@ -103,11 +103,7 @@ class WantedLogs:
 
 
 def containers(topology: Json, pods: Sequence[Json], wanted: WantedLogs) -> list[Container]:
-    """Whose logs to read, by pod and in the order in which a pod's containers start.
-
-    Raises:
-        BadInput: The topology has no such component.
-    """
+    """Whose logs to read, by pod and in the order in which a pod's containers start."""
     hosts = None if wanted.component is None else hosts_of(topology, wanted.component)
     found: list[Container] = []
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):

@@ -58,13 +58,7 @@ class TableColumns:
 def topologies_table(
     topologies: Sequence[Json], now: float, columns: TableColumns | None = None
 ) -> Table:
-    """A line for each topology, as its status has it.
-
-    Args:
-        topologies: As the API server has them.
-        now: In seconds of time.time().
-        columns: Further columns; None: there are none.
-    """
+    """A line for each topology, as its status has it."""
     columns = columns or TableColumns()
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for name in (*(["namespace"] if columns.namespace else []), "topology"):

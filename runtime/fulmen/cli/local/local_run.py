@@ -131,11 +131,7 @@ class LocalRun:
         return self._running.totals if self._running else None
 
     def run(self) -> None:
-        """Run it until its end, and print the summary.
-
-        Raises:
-            FulmenError: It failed, or was stopped at once. The text is complete.
-        """
+        """Run it until its end, and print the summary. The text of a FulmenError is complete."""
         for note in self._prepared.notes:
             self._display.line(note)
         try:

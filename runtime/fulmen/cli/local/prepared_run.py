@@ -96,11 +96,7 @@ def _prepare(
 
 
 def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:
-    """Find variables that a `config` names and that are not set, or not right, where it is read.
-
-    Raises:
-        ValidationFailed: There are some; it names all of them.
-    """
+    """Find variables that a `config` names and that are not set, or not right, where it is read."""
     spec, workers = runnable.topology.spec, {**os.environ, **of_workers}
     problems: dict[Problem, None] = {}
     for component in spec.components:

@@ -15,23 +15,14 @@ from fulmen.topology.resource.spec import ACKER, Topology
 
 @dataclass(frozen=True)
 class KnownCheckpoint:
-    """What a checkpoint holds already.
-
-    Attributes:
-        number: The number of its newest commit; 0 if it is new.
-        tasks: The number of tasks of each component.
-    """
+    """What a checkpoint holds: the number of its newest commit, and of each component's tasks."""
 
     number: int = 0
     tasks: Mapping[str, int] = field(default_factory=dict)
 
 
 def as_uri(given: str) -> str:
-    """A checkpoint as the user writes it, such as a plain path, as a URI for any process.
-
-    Raises:
-        BadInput: It names none.
-    """
+    """A checkpoint as the user writes it, as a path or not, as a URI. BadInput if it is empty."""
     if not given:
         raise BadInput("the checkpoint is empty text: name a folder or a URI.")
     if "://" in given:

@@ -50,12 +50,7 @@ class Difference:
 
 
 def difference(before: Json | None, after: Json) -> Difference:
-    """What a change does, by the table by which the operator decides. Pure.
-
-    Args:
-        before: The topology on the cluster; None: there is none.
-        after: As the API server would have it.
-    """
+    """What a change does, by the table by which the operator decides. Pure."""
     status, _ = repair(TopologyStatus, _known((before or {}).get("status") or {}))
     problems = validate(
         _document(after),

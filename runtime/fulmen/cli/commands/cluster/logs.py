@@ -80,13 +80,7 @@ def logs(
 
 
 class _Shown:
-    """Logs that are printed.
-
-    Args:
-        kubectl: In the namespace of the pods.
-        options: Of `kubectl logs`.
-        timestamps: Whether each line begins with its time.
-    """
+    """Logs that are printed."""
 
     def __init__(self, kubectl: Kubectl, options: Sequence[str], timestamps: bool) -> None:
         self._kubectl, self._options, self._timestamps = kubectl, options, timestamps
@@ -177,19 +171,7 @@ class _Shown:
 
 
 class _Follower:
-    """Follows the log of one container, on a thread of its own.
-
-    Args:
-        kubectl: In the namespace of the pod.
-        source: Whose log.
-        options: Of `kubectl logs`.
-        lines: Where the lines go.
-        after: The last line that was read already; None: there is none.
-
-    Attributes:
-        options: As given.
-        last: The last line with a time that was read; None: there was none.
-    """
+    """Follows the log of one container from a line on, on a thread of its own."""
 
     def __init__(
         self,

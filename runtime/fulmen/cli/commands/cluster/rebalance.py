@@ -15,13 +15,7 @@ from fulmen.topology.problems import Problem, did_you_mean, there_are
 
 @dataclass(frozen=True)
 class WantedNumbers:
-    """The numbers that are asked for.
-
-    Attributes:
-        workers: None: as before.
-        ackers: None: as before.
-        executors: COMPONENT=PARALLELISM, as they were given.
-    """
+    """The numbers that are asked for; None: as before. Executors are COMPONENT=PARALLELISM."""
 
     workers: int | None = None
     ackers: int | None = None
@@ -30,13 +24,7 @@ class WantedNumbers:
 
 @dataclass(frozen=True)
 class Rebalance:
-    """What a rebalance does to a topology.
-
-    Attributes:
-        patch: All of it, as one JSON patch.
-        changes: What changes, in words.
-        warnings: What to think about.
-    """
+    """What a rebalance does to a topology: one JSON patch, and what there is to say of it."""
 
     patch: list[Json] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
@@ -84,11 +72,7 @@ def rebalance(
 
 
 def make_rebalance(topology: Json, wanted: WantedNumbers) -> Rebalance:
-    """How the topology gets these numbers.
-
-    Raises:
-        ValidationFailed: Components that it doesn't have, numbers that can't be: all of them.
-    """
+    """How the topology gets these numbers. ValidationFailed names all mistakes."""
     problems: list[Problem] = []
     made = Rebalance()
     spec = topology["spec"]

@@ -117,12 +117,7 @@ def _of_url(url: str) -> RenderableType:
 
 
 def read_view(text: str, source: str) -> TopologyView:
-    """What a driver says. FulmenError if it is nothing that a driver of ours says.
-
-    Args:
-        text: The answer.
-        source: Who gave it, for the message.
-    """
+    """What a driver says. FulmenError if it is nothing that a driver of ours says."""
     try:
         return TopologyView.model_validate_json(text)
     except ValidationError as error:

@@ -32,12 +32,7 @@ _TROUBLE = {
 
 
 def condition_findings(topology: Json, now: float) -> Iterator[Finding]:
-    """What its conditions say, and how its drivers ended.
-
-    Args:
-        topology: The resource.
-        now: In seconds of time.time().
-    """
+    """What its conditions say, and how its drivers ended."""
     status = topology.get("status", {})
     if is_paused(topology):
         text = f"the annotation {PAUSED_ANNOTATION} is set: the operator changes nothing of it"
@@ -116,13 +111,7 @@ def error_findings(topology: Json) -> Iterator[Finding]:
 def event_findings(
     events: Iterable[Json], now: float, told: Iterable[Finding] = ()
 ) -> list[Finding]:
-    """The warnings of the last hour, the newest first, each once.
-
-    Args:
-        events: Of the topology and of its pods.
-        now: In seconds of time.time().
-        told: What is told already: an event that says no more is left out.
-    """
+    """The warnings of the last hour, the newest first, each once, but for what is told already."""
     texts = " ".join(finding.text for finding in told)
     warnings = [
         event
@@ -160,13 +149,7 @@ def _seconds_since(time: str, now: float) -> float:
 
 
 def is_about(event: Json, topology: str, pods: Sequence[str]) -> bool:
-    """Whether an event is about a pod of a topology, also one that is gone.
-
-    Args:
-        event: Of any pod.
-        topology: The topology's name.
-        pods: The names of its pods that there are.
-    """
+    """Whether an event is about a pod of a topology, also one that is gone."""
     name = event.get("involvedObject", {}).get("name", "")
     own = rf"{re.escape(topology)}-(driver-\d+|\d+-exec-\d+|preflight-[0-9a-f]+)"
     return name in pods or re.fullmatch(own, name) is not None

@@ -15,15 +15,7 @@ _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 
 @dataclass(frozen=True)
 class Explanation:
-    """What some reasons mean.
-
-    Attributes:
-        reasons: The reasons.
-        of: The conditions that may have them.
-        means: What they mean.
-        cure: What to do; empty: nothing.
-        and_others: Whether these are only examples, in Kubernetes' own words.
-    """
+    """What some reasons mean."""
 
     reasons: Sequence[str]
     of: Sequence[str]

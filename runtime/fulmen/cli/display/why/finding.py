@@ -7,12 +7,7 @@ from fulmen.cli.display.why.explanations import explanation_of, plain
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence about a topology.
-
-    Attributes:
-        text: What is so.
-        cure: What to do about it; empty: nothing, or the text says it.
-    """
+    """A sentence about a topology, and what to do about it; "": nothing, or the text says it."""
 
     text: str
     cure: str = ""

@@ -32,16 +32,7 @@ NOTHING = "nothing is wrong that can be seen from here"
 
 @dataclass(frozen=True)
 class Known:
-    """All that is known of a topology, as far as it could be read.
-
-    Attributes:
-        now: In seconds of time.time().
-        topology: The resource; None: it is not on a cluster.
-        events: Of it and of its pods.
-        view: What its driver says.
-        report: Of a run that has ended.
-        unknown: What could not be read, and why.
-    """
+    """All that is known of a topology, as far as it could be read, and what could not be."""
 
     now: float
     topology: Json | None = None
@@ -53,12 +44,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Section:
-    """Findings about one question.
-
-    Attributes:
-        title: The question.
-        findings: The answers, what matters most first.
-    """
+    """The answers to one question, what matters most first."""
 
     title: str
     findings: Sequence[Finding]
