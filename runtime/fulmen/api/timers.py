@@ -5,32 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from fulmen.api.event_time import TimeReader
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.errors import EventTimeError, repr_of
-
-AT_THE_END = 253_402_300_799_999
-"""The last millisecond of the year 9999: what is due then is so when event time has ended."""
-
-
-class OwnWindows(NamedTuple):
-    """What the windows of a task wait for that have a watermark of their own.
-
-    Attributes:
-        due: When the next one ends, in milliseconds since 1970.
-        watermark: How far that watermark has come; None: it is not known yet.
-        held_by: The component and the stream that hold it.
-        newest: The newest time of that stream; None: nothing has come on it.
-        lag: By so much the watermark is behind it.
-    """
-
-    due: int
-    watermark: int | None
-    held_by: tuple[str, str]
-    newest: int | None
-    lag: int
 
 
 class WindowCalls:
@@ -72,8 +51,6 @@ class Timers:
         self.keeper: TimerKeeper | None = None
         self.clock: float | None = None
         """The batch clock in seconds; None before the first batch. For the engine."""
-        self.windows: OwnWindows | None = None
-        """Said to people in place of a timer. Of Fulmen's own windows."""
         self.window_calls = WindowCalls()
         """Of windows with tuples. For the engine."""
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fulmen.api.signals import Lag, Sample, Signals
-from fulmen.api.timers import OwnWindows
 from fulmen.checkpoint import Update
 from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.deliveries import Deliveries
@@ -81,13 +80,11 @@ class PendingTimers(NamedTuple):
         event: When the next one of event time is due, in milliseconds; None: there is none.
         clock: The same by the batch clock, in seconds.
         number: How many there are.
-        windows: What windows with a watermark of their own wait for.
     """
 
     event: int | None
     clock: float | None
     number: int = 0
-    windows: OwnWindows | None = None
 
 
 @dataclass

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from fulmen.api.event_time import milliseconds
-from fulmen.api.timers import AT_THE_END, OwnWindows
 from fulmen.engine.protocol.figures.statistics import AHEAD, UNTIMED, UNUSABLE, CountKey
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import PendingTimers
@@ -61,7 +60,6 @@ class ComponentTime:
         has_ended: Whether all that it descends from, of what declares event times, has ended.
         timers: How many it has set, by event time and by the clock.
         due: When the next one of event time is due, in milliseconds; None: there is none.
-        windows: What is due then, if it is a window with a watermark of its own.
     """
 
     component: str
@@ -70,7 +68,6 @@ class ComponentTime:
     has_ended: bool = False
     timers: int = 0
     due: int | None = None
-    windows: OwnWindows | None = None
 
     @property
     def is_stuck(self) -> bool:
@@ -79,14 +76,12 @@ class ComponentTime:
             return False
         held = self.held_by
         if held is None:
-            return self.windows is None
+            return True
         return not held.is_unread and held.silent_seconds >= STUCK_SECONDS
 
     @property
     def _is_due(self) -> bool:
-        if self.due is None or self.watermark is None or self.windows is not None:
-            return False
-        return self.due <= self.watermark
+        return self.due is not None and self.watermark is not None and self.due <= self.watermark
 
     @property
     def why(self) -> str | None:
@@ -101,26 +96,12 @@ class ComponentTime:
             return "it fires in the next batch"
         if self.has_ended:
             return "its sources are exhausted, and it fires when the topology is drained"
-        if self.windows is not None:
-            return _own(self.windows)
         if self.held_by is None:
             return (
                 "there is no watermark, as nothing that it descends from declares eventTime;"
                 " declare it of the source"
             )
         return _waits_for(self.held_by, self.watermark, self.due or 0)
-
-
-def _own(windows: OwnWindows) -> str:
-    component, stream = windows.held_by
-    who = f"stream {stream!r} of {component!r}"
-    if windows.newest is None:
-        return f"its own watermark is not known yet, as nothing has come on {who}"
-    assert windows.watermark is not None
-    return (
-        f"its own watermark is {said(windows.watermark)}, held by {who}; it needs a tuple of it"
-        f" with a time after {said(windows.due + windows.lag)}"
-    )
 
 
 def _waits_for(held: HeldBy, watermark: int | None, due: int) -> str:
@@ -202,7 +183,7 @@ def times_of(
     for component in placed.topology.spec.components:
         name = component.name
         own = [timers[task] for task in placed.plan.tasks(name) if task in timers]
-        due, windows = _next(own)
+        due = min((one.event for one in own if one.event is not None), default=None)
         number = sum(one.number for one in own)
         if name in held:
             at = watermarks.sources.get(name, SourceTime()).watermark
@@ -217,17 +198,8 @@ def times_of(
         by = held[live[0]] if live else None
         has_ended = bool(froms) and not live
         at = watermarks.passed.get(name)
-        found[name] = ComponentTime(name, at, by, has_ended, number, due, windows)
+        found[name] = ComponentTime(name, at, by, has_ended, number, due)
     return found
-
-
-def _next(timers: Sequence[PendingTimers]) -> tuple[int | None, OwnWindows | None]:
-    """What is due next before event time ends; and which window that is, if it is one of these."""
-    found: list[tuple[int, OwnWindows | None]] = [
-        (one.event, None) for one in timers if one.event is not None and one.event < AT_THE_END
-    ]
-    found += [(one.windows.due, one.windows) for one in timers if one.windows is not None]
-    return min(found, key=lambda one: one[0], default=(None, None))
 
 
 def _order(watermarks: Watermarks, source: str) -> tuple[bool, int]:

@@ -19,7 +19,7 @@ from fulmen.api.returned import refuse_result
 from fulmen.errors import FulmenError
 from fulmen.windows.inputs import check_kept, missing_fields
 from fulmen.windows.windowed.options import WindowedOptions
-from fulmen.windows.windowed.task_windows import TIME, TaskWindows, TupleWindow
+from fulmen.windows.windowed.task_windows import TaskWindows, TupleWindow
 
 LATE_FIELDS = ("late_tuple",)
 
@@ -52,6 +52,7 @@ class WindowedBolt(Bolt):
     emits_results = True
     kept_for: Mapping[str, str] = MappingProxyType({})
     """What the windows in the state are of."""
+    took_late: tuple[int, int | None] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -97,7 +98,7 @@ class WindowedBolt(Bolt):
         return self._with(timestamp_field=field, unit=unit, timezone=timezone)
 
     def with_lag(self, lag: str) -> Self:
-        """A tuple may be so much older than the newest one of its stream, such as `10s`."""
+        """A tuple may be so much older than the watermark, such as `10s`."""
         return self._with(lag=lag)
 
     def with_late_tuple_stream(self, stream: str) -> Self:
@@ -194,12 +195,12 @@ class WindowedBolt(Bolt):
         """Called with each window that has a tuple. Emit what you like."""
 
     def end_batch(self) -> None:
-        """Call the windows that are due by the watermark. It can't be overridden."""
+        """Count keys that have windows. It can't be overridden."""
         self._windows.end_batch()
 
-    def on_timer(self, key: Any, at: float) -> None:  # noqa: ARG002 (of any bolt)
-        """Call the windows that are due by the clock. It can't be overridden."""
-        self._windows.on_timer(key)
+    def on_timer(self, key: Any, at: float) -> None:
+        """Call the windows that are due. It can't be overridden."""
+        self._windows.on_timer(key, at)
 
     def _begin(self, context: TopologyContext, collector: OutputCollector) -> None:
         options = self._options(context.options)
@@ -210,10 +211,8 @@ class WindowedBolt(Bolt):
                 " late_tuple, or declare streams by the attribute outputs"
             )
         now = options.kept_as()
-        if any(place != TIME for place in self.state):
+        if self.state:
             check_kept("open windows", self.kept_for, now)
-        elif self.kept_for.get("timestampField") != now["timestampField"]:
-            self.state.pop(TIME, None)
         self.kept_for = now
         self._windows = TaskWindows(self, options, context, collector)
 

@@ -76,7 +76,7 @@ class WindowedOptions(TimedOptions):
     timestamp_field: Name | None = None
     """The field with the event time. Without it, windows are by arrival."""
     lag: Duration | None = None
-    """A tuple may be so much older than the newest one."""
+    """A tuple may be so much older than the watermark, and windows wait for it so much longer."""
     late_tuple_stream: Name | None = None
     """The stream of what is late, as `late_tuple`. Without it, that is counted and logged."""
     key: tuple[Name, ...] = ()

@@ -3,7 +3,6 @@
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.api.timers import AT_THE_END, OwnWindows
 from fulmen.engine.protocol.figures.statistics import AHEAD, UNTIMED, UNUSABLE
 from fulmen.engine.protocol.summary import PendingTimers
 from fulmen.engine.time.watermarks import SourcePart, SourceTime, Watermarks
@@ -124,33 +123,6 @@ def test_why_it_does_not_fire_is_said(time, why, is_stuck):
     assert found.is_stuck is is_stuck
 
 
-@pytest.mark.parametrize(
-    ("held_by", "newest", "is_silent", "why"),
-    [
-        (
-            "visits",
-            NOON + 1000,
-            False,
-            f"its own {MARK.removeprefix('the ')}, held by stream 'main' of 'visits'; it needs a"
-            " tuple of it with a time after 2024-05-01 12:10:01 UTC",
-        ),
-        (
-            "orders",
-            None,
-            True,
-            "its own watermark is not known yet, as nothing has come on stream 'main' of 'orders'",
-        ),
-    ],
-)
-def test_windows_with_a_watermark_of_their_own_wait_for_it(held_by, newest, is_silent, why):
-    mark = None if newest is None else NOON
-    windows = OwnWindows(DUE, mark, (held_by, "main"), newest, 1000)
-    by = held(seconds=300) if is_silent else None
-    found = ComponentTime("counts", DUE, by, due=DUE, windows=windows)
-    assert found.why == IT + why
-    assert found.is_stuck is is_silent
-
-
 def test_times_are_said_for_people():
     assert said(NOON + 5) == "2024-05-01 12:00:00.005 UTC"
     assert said(10**18) == "1,000,000,000,000,000,000 ms after 1970"
@@ -207,17 +179,6 @@ def test_a_bolt_waits_for_what_is_furthest_behind_of_all_that_it_descends_from()
     assert found["behind"] == ComponentTime("behind", None, HeldBy("parse"))
     assert found["timed"] == ComponentTime("timed", None, None, timers=1, due=7)
     assert found.keys() == {"fast", "slow", "pass", "both", "parse", "behind", "timed"}
-
-
-def test_what_is_due_at_the_end_of_event_time_is_nothing_that_anybody_waits_for():
-    placed = topology()
-    [timed, *_], both = placed.plan.tasks("timed"), placed.plan.tasks("both")
-    windows = [OwnWindows(at, None, ("fast", "default"), None, 0) for at in (9, 8)]
-    timers = {timed: PendingTimers(AT_THE_END, None, 1)}
-    timers |= {task: PendingTimers(AT_THE_END, None, 1, windows.pop()) for task in both}
-    found = times_of(placed, Watermarks(SOURCES), timers, {}, clock=11.0)
-    assert (found["timed"].why, found["timed"].is_stuck) == (None, False)
-    assert (found["both"].due, found["both"].windows.due) == (8, 8)
 
 
 def test_what_has_ended_is_not_waited_for():

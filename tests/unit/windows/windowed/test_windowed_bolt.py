@@ -31,9 +31,10 @@ def by_time(bolt, lag="0"):
     return bolt.with_timestamp_field("at", unit="ms").with_lag(lag)
 
 
-def shown(items, bolt, config=None, tasks=1, key=(), **runs):
+def shown(items, bolt, config=None, tasks=1, key=(), lag="0", **runs):
     builder = TopologyBuilder()
-    builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    source = builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    source.set_event_time("at", unit="ms", lag=lag)
     windowed = builder.set_bolt("windowed", bolt, tasks)
     if config is not None:
         windowed.set_config(config)
@@ -65,7 +66,7 @@ def test_a_window_after_each_tuple_if_nothing_is_said_of_the_slide():
 
 def test_windows_by_event_time_with_a_lag_and_what_is_late():
     bolt = by_time(Shown().with_window("20ms", "10ms"), "5ms").with_late_tuple_stream("late")
-    items = [("a", 1, 3), ("a", 2, 12), ("a", 3, 8), PAUSE, ("a", 4, 7), ("a", 5, 6), PAUSE]
+    items = [("a", 1, 3), ("a", 2, 12), ("a", 3, 8), PAUSE, PAUSE, ("a", 4, 7), ("a", 5, 6), PAUSE]
     items += [("a", 6, 40)]
     found, result = shown(items, bolt)
     assert [(row[1], row[4:]) for row in found] == [
@@ -78,17 +79,28 @@ def test_windows_by_event_time_with_a_lag_and_what_is_late():
     [[late]] = result.collected("late")
     assert late == {"user": "a", "n": 5, "at": 6}
     assert len(result.acked("source")) == 6
-    assert [key for key in result.state("windowed") if key != ("time",)] == []
+    assert result.state("windowed") == {}
 
 
-@pytest.mark.parametrize("cut", [(), (PAUSE,)])
-def test_a_tuple_just_as_old_as_the_lag_allows_is_in_its_window(cut):
+@pytest.mark.parametrize("cut", [(), (PAUSE,), (PAUSE, PAUSE)])
+@pytest.mark.parametrize("lags", [("5ms", "0"), ("0", "5ms"), ("2ms", "3ms")])
+def test_a_tuple_just_as_old_as_the_lags_allow_is_in_its_window(cut, lags):
     """At whose end the watermark is, in whichever batch the tuple comes."""
-    bolt = by_time(Shown().with_tumbling_window("10ms"), "5ms").with_late_tuple_stream("late")
-    items = [("a", 1, 15), *cut, ("a", 2, 10), PAUSE, ("a", 3, 16), PAUSE, ("a", 4, 10)]
-    found, result = shown(items, bolt)
+    bolt = by_time(Shown().with_tumbling_window("10ms"), lags[0]).with_late_tuple_stream("late")
+    items = [("a", 1, 15), *cut, ("a", 2, 10), PAUSE, ("a", 3, 16), PAUSE, PAUSE, ("a", 4, 10)]
+    found, result = shown(items, bolt, lag=lags[1])
     assert [row[1] for row in found] == [[2], [1, 3]]
     assert [values["n"] for (values,) in result.collected("late")] == [4]
+
+
+def test_a_window_waits_for_the_lag_of_its_bolt_also_when_an_earlier_one_is_called():
+    with BoltHarness(by_time(Shown().with_tumbling_window("10ms"), "5ms"), fields=FIELDS) as bolt:
+        for n, at in enumerate((5, 15, 22)):
+            bolt.execute(["a", n, at])
+        bolt.advance(22)
+        bolt.execute(["a", 3, 17])
+        bolt.advance(40)
+        assert [row.values[1] for row in bolt.emitted] == [[0], [1, 3], [2]]
 
 
 TIMED = {"window": {"length": "10s", "slide": "5s"}, "timestampField": "at", "unit": "ms"}
@@ -118,24 +130,15 @@ def test_a_change_is_refused_that_open_windows_do_not_allow(after, said):
         assert "Traceback" not in str(refused.value)
 
 
-def test_windows_by_another_time_begin_anew_when_none_is_open():
-    items = [("a", 1, 60_000), ("a", 2, 90_000)]
-    first = shown(items, Shown(), TIMED)[1]
-    more = [*items, ("a", 3, 0), ("a", 4, 0)]
-    found, result = shown(more, Shown(), {**TIMED, "timestampField": "n"}, checkpoint=first)
-    assert [row[1] for row in found] == [[1], [1], [2], [2], [3, 4], [3, 4]]
-    assert result.errors == []
-
-
 def test_what_has_left_its_last_window_is_forgotten_before_a_gap_and_after_a_restart():
     bolt = by_time(Shown().with_window("20ms", "10ms"))
     with BoltHarness(bolt, fields=FIELDS) as harness:
         for n, at in enumerate((5, 500, 501)):
             harness.execute(["a", n, at])
-            harness.end_batch()
+            harness.advance(at)
             harness.restart()
         assert [row.values[1] for row in harness.emitted] == [[0], [0], [1]]
-        assert set(harness.state) == {("time",), ((), 1), ((), 2), ((), None)}
+        assert set(harness.state) == {((), 1), ((), 2), ((), None)}
 
 
 def test_each_key_has_windows_of_its_own_by_configuration():
@@ -163,9 +166,11 @@ def test_windows_by_the_clock(window, windows):
 
 def test_there_is_no_watermark_before_each_input_has_had_a_tuple():
     builder = TopologyBuilder()
-    builder.set_spout("one", ListSpout([("a", 1, 5), PAUSE, ("a", 2, 25)], fields=FIELDS))
-    other = [PAUSE, PAUSE, PAUSE, ("a", 3, 1), PAUSE, ("a", 4, 30)]
-    builder.set_spout("other", ListSpout(other, fields=FIELDS))
+    one = builder.set_spout("one", ListSpout([("a", 1, 5), PAUSE, ("a", 2, 25)], fields=FIELDS))
+    items = [PAUSE, PAUSE, PAUSE, ("a", 3, 1), PAUSE, ("a", 4, 30)]
+    other = builder.set_spout("other", ListSpout(items, fields=FIELDS))
+    for source in (one, other):
+        source.set_event_time("at", unit="ms")
     bolt = by_time(Shown().with_tumbling_window("10ms"))
     builder.set_bolt("windowed", bolt).global_grouping("one").global_grouping("other")
     builder.set_bolt("sink", CollectBolt).global_grouping("windowed")
@@ -173,23 +178,24 @@ def test_there_is_no_watermark_before_each_input_has_had_a_tuple():
     assert [row[1] for row in found] == [[3, 1], [2, 4]]
 
 
-def test_people_are_told_which_window_ends_next_and_what_it_waits_for():
-    """Not that its timer is due in the year 9999, which no source comes to."""
+def test_people_are_told_when_the_next_window_is_called_and_what_it_waits_for():
     at = 1_714_564_800_000  # 2024-05-01 12:00:00 UTC
     items = [("a", 1, at + 61_000), ("b", 2, at + 1_000), ("b", 3, at + 130_000)]
+    items += [PAUSE] * 9
     builder = TopologyBuilder()
-    builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    source = builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    source.set_event_time("at", unit="ms")
     windows = by_time(Shown().with_tumbling_window("1m"), lag="5s").with_key("user")
     builder.set_bolt("windowed", windows).fields_grouping("source", ["user"])
     running = make_driver(builder).start()
     for _ in range(3):
         running.step()
     running.close()
-    [found] = running.totals.event_times().values()
+    found = running.totals.event_times()["windowed"]
     assert found.why == (
-        "'windowed' has something due at 2024-05-01 12:03:00 UTC: its own watermark is 2024-05-01"
-        " 12:02:05 UTC, held by stream 'default' of 'source'; it needs a tuple of it with a time"
-        " after 2024-05-01 12:03:05 UTC"
+        "'windowed' has something due at 2024-05-01 12:03:05.001 UTC: the watermark is 2024-05-01"
+        " 12:02:10 UTC, and it needs a tuple of 'source' with a time of 2024-05-01 12:03:05.001 UTC"
+        " or later"
     )
     assert not found.is_stuck
 
@@ -287,7 +293,7 @@ class Declares(WindowedBolt):
 
 def test_streams_may_be_declared_as_in_storm():
     bolt = by_time(Declares().with_tumbling_window("10ms")).with_late_tuple_stream("late")
-    items = [("a", 1, 15), PAUSE, ("a", 2, 5)]
+    items = [("a", 1, 15), PAUSE, PAUSE, ("a", 2, 5)]
     found, result = shown(items, bolt)
     assert (found, len(result.collected("late"))) == ([[1]], 1)
 
@@ -387,8 +393,10 @@ def test_windows_are_those_of_sql(kind, events, is_near, extra):
         events = within(8, events, extra.draw)
     for number, (who, _, at) in enumerate(events):
         items += [(who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
-    bolt = by_time(Shown().with_window(*window).with_key("user"), "8ms" if is_near else "100ms")
-    found, result = shown(items, bolt, tasks=2, key=["user"], workers=2)
+    lag = 8 if is_near else 100
+    own = extra.draw(st.integers(0, lag))
+    bolt = by_time(Shown().with_window(*window).with_key("user"), f"{own}ms")
+    found, result = shown(items, bolt, tasks=2, key=["user"], lag=f"{lag - own}ms", workers=2)
     assert result.errors == []
     rows = [(who, number, at) for number, (who, _, at) in enumerate(events)]
     wanted = sorted(by_sql(query, events=("who TEXT, n BIGINT, t BIGINT", rows)))
@@ -421,7 +429,8 @@ def test_a_window_that_the_bolt_behind_it_fails_comes_again(cls, is_timed):
     bolt = by_time(cls().with_tumbling_window("10s")) if is_timed else cls().with_tumbling_window(2)
     items = [("a", 1, 1), ("a", 2, 2), PAUSE, ("a", 3, 11_000), ("a", 4, 12_000)]
     builder = TopologyBuilder()
-    builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    source = builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    source.set_event_time("at", unit="ms")
     builder.set_bolt("windowed", bolt).global_grouping("source")
     builder.set_bolt("fails", FailsOnce).shuffle_grouping("windowed")
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("fails")

@@ -91,8 +91,7 @@ class AuthorTimers(TaskPart):
     @override
     def tell(self, summary: Summary) -> None:
         if self.waiting:
-            windows = self._task.context.timers.windows
-            pending = PendingTimers(*self.waiting.next, len(self.waiting), windows)
+            pending = PendingTimers(*self.waiting.next, len(self.waiting))
             summary.timers[self._task.task] = pending
 
     def _forget_expired(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
