@@ -7,37 +7,17 @@ emits them, and each has been seen before.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fulmen.engine.grouping.choosers import make_chooser
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 TASKS = range(11, 23)
 VOCABULARY = 5_000
 CHUNKS = (10, 1_000, 100_000)
 SECONDS = 0.3
-
-
-class Columns:
-    """One column of values, in Arrow if asked for."""
-
-    def __init__(self, values: list[str], arrow: bool) -> None:
-        self._values = values
-        self.arrow = pa.record_batch({"word": values}) if arrow else None
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def column(self, i: int) -> list[Any]:
-        """The one column."""
-        return self._values
-
-    def row(self, k: int) -> Sequence[Any]:
-        """One value."""
-        return self._values[k : k + 1]
 
 
 def words(count: int, rng: np.random.Generator) -> list[str]:
@@ -52,7 +32,13 @@ def nanoseconds(kind: str, chunk: int, arrow: bool) -> float:
     rng = np.random.default_rng(1)
     chooser = make_chooser(kind, targets=TASKS, fields=[0], rng=rng, source_task=1)
     data = words(max(chunk, 10_000), rng)
-    chunks = [Columns(data[i : i + chunk], arrow) for i in range(0, len(data) - chunk + 1, chunk)]
+    parts = (data[i : i + chunk] for i in range(0, len(data) - chunk + 1, chunk))
+    chunks = [
+        TupleRows.of_arrow(pa.record_batch({"word": part}))
+        if arrow
+        else TupleRows.of_columns([part], "l")
+        for part in parts
+    ]
     times = []
     until = time.perf_counter() + SECONDS
     while time.perf_counter() < until or len(times) < 3:

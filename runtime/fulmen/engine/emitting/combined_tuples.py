@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from fulmen.api.combiner import IN_ORDER, Combiner
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
-from fulmen.engine.tuples.chunk import Columns, Ids, Lineage, Positions, Tasks
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.chunk import Ids, Lineage, Positions, Tasks
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import FulmenError
 from fulmen.topology.code.loading import load_class
 from fulmen.topology.configuration.options import configured
@@ -35,7 +35,7 @@ class CombinedRows(NamedTuple):
         lineage: None: they are not tracked.
     """
 
-    rows: EmittedRows
+    rows: TupleRows
     source: int
     targets: Tasks
     lineage: Lineage | None
@@ -59,7 +59,7 @@ class CombinedTuples:
     def add(
         self,
         task: int,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         index: Index | None,
         targets: Tasks,
         lineage: Lineage | None,
@@ -69,8 +69,7 @@ class CombinedTuples:
         Returns:
             The positions in `targets` of those that are sent as they are; None: all are.
         """
-        rows = emitted.rows
-        columns = rows.columns if isinstance(rows, Columns) else list(zip(*rows, strict=True))
+        columns = emitted.columns
         if index is not None:
             at = index.tolist()
             columns = [[column[i] for i in at] for column in columns]
@@ -106,7 +105,7 @@ class CombinedTuples:
         if lineage is not None:
             lineage = gathered(lineage, numbers, len(rows))
         self._numbers, self._targets, self._lineages = [], [], []
-        return CombinedRows(EmittedRows(rows), self._source, targets, lineage)
+        return CombinedRows(TupleRows(rows), self._source, targets, lineage)
 
 
 def gathered(lineage: Lineage, numbers: Positions, n: int) -> Lineage:

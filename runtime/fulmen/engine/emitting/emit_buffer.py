@@ -11,9 +11,8 @@ from typing import Any
 
 from fulmen.api.collector import Values
 from fulmen.engine.emitting.routes import Routes
-from fulmen.engine.tuples.chunk import Columns
-from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.sizes import rows_bytes, sample_bytes
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 
 class Buffer:
@@ -62,15 +61,13 @@ class Buffer:
         if self.kind is not None:
             self._mixed, self.flat, self.kind = list(self.rows()), [], None
 
-    def rows(self) -> Sequence[Values]:
+    def rows(self) -> TupleRows:
         """The values of each emit."""
         if self.kind is None:
-            return self._mixed
+            return TupleRows(self._mixed)
         width = len(self.routes.fields)
-        if not width:
-            return [self.kind() for _ in self.origins]
         columns = [self.flat] if width == 1 else [self.flat[k::width] for k in range(width)]
-        return Columns(columns, "l" if self.kind is list else "t")
+        return TupleRows.of_columns(columns, "l" if self.kind is list else "t", len(self))
 
     def about_bytes(self, start: int) -> int:
         """About how many bytes the emits from number `start` on take."""
@@ -86,10 +83,6 @@ class Buffer:
             for i, values in enumerate(self._mixed)
             if isinstance(values, str | bytes) or not isinstance(values, Sequence)
         ]
-
-    def emitted_rows(self) -> EmittedRows:
-        """The values, for the outbox. After `wrong`."""
-        return EmittedRows(self.rows())
 
     def parts(self, kind: Callable[[Any], bool]) -> list[Buffer]:
         """The emits as parts, in their order: the origins of each are all of the kind, or none."""

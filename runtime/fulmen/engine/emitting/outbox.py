@@ -37,7 +37,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots, Roots, TapSampler
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 
 
@@ -98,7 +98,7 @@ class Outbox:
         self,
         task: int,
         routes: Routes,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         parents: Lineage | None,
         chosen: Chosen | None = None,
         *,
@@ -136,7 +136,7 @@ class Outbox:
         self,
         task: int,
         routes: Routes,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         parents: Lineage | None,
         chosen: Chosen | None,
     ) -> Ids:
@@ -169,7 +169,7 @@ class Outbox:
         self,
         task: int,
         routes: Routes,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         anchors: Sequence[Sequence[Tuple]],
         tell: Callable[[Tuple, int], None],
         chosen: Chosen | None = None,
@@ -200,7 +200,7 @@ class Outbox:
         self,
         task: int,
         routes: Routes,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         anchors: Sequence[Sequence[Tuple]],
         tell: Callable[[Tuple, int], None],
         chosen: Chosen | None,
@@ -231,14 +231,12 @@ class Outbox:
             )
             self._deliver(task, subscription, routes, emitted, choice.index, targets, lineage)
 
-    def _tap(self, task: int, routes: Routes, emitted: EmittedRows, roots: Roots) -> None:
+    def _tap(self, task: int, routes: Routes, emitted: TupleRows, roots: Roots) -> None:
         """Let people see some of what is emitted."""
         assert self.taps is not None
         self.taps.take(task, routes.component, routes.stream, emitted, roots)
 
-    def _timed(
-        self, routes: Routes, emitted: EmittedRows, parts: Sequence[str] | None
-    ) -> TimedEmits:
+    def _timed(self, routes: Routes, emitted: TupleRows, parts: Sequence[str] | None) -> TimedEmits:
         """What the event times of emits say."""
         assert routes.times is not None
         return TimedEmits(routes, emitted, routes.times.find(emitted, self.wall), parts)
@@ -254,13 +252,13 @@ class Outbox:
             self.untimed.setdefault(task, next(iter(timed.late.values())))
 
     def _choices(
-        self, task: int, routes: Routes, emitted: EmittedRows, chosen: Chosen | None
+        self, task: int, routes: Routes, emitted: TupleRows, chosen: Chosen | None
     ) -> list[tuple[Subscription, Choice]]:
         """Which emits go to which tasks, subscription by subscription."""
         found = []
         transferred = 0
         if emitted.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
-            emitted.encode()  # first, as groupings are faster with columns
+            emitted.encoded()  # first, as groupings are faster with columns
         for k, (subscription, chooser) in enumerate(
             zip(routes.subscriptions, routes.choosers, strict=True)
         ):
@@ -276,7 +274,7 @@ class Outbox:
         self.counts[routes.component, TRANSFERRED, routes.stream] += transferred
         add_task(self.tasks, task, emitted=len(emitted))
         if self._placed.shows_emits:
-            self.emits.append((task, routes.stream, list(emitted.rows)))
+            self.emits.append((task, routes.stream, list(emitted)))
         return found
 
     def _leaves(self, subscription: Subscription) -> bool:
@@ -284,13 +282,13 @@ class Outbox:
         return self._placed.plan.stage_of(subscription.target) != self._stage
 
     def _with_chosen(
-        self, k: int, chooser: Chooser | None, emitted: EmittedRows, chosen: Chosen
+        self, k: int, chooser: Chooser | None, emitted: TupleRows, chosen: Chosen
     ) -> Choice:
         pairs: list[tuple[int, int]] = []
         rest = [i for i in range(len(emitted)) if i not in chosen]
         if rest and chooser is not None:
             try:
-                some = chooser.choose(EmittedRows([emitted.rows[i] for i in rest]))
+                some = chooser.choose(emitted.take(np.array(rest, np.int64)))
             except GroupingError as e:
                 emission = None if e.emission is None else rest[e.emission]
                 raise GroupingError(e.reason, emission, e.field) from e
@@ -308,7 +306,7 @@ class Outbox:
         task: int,
         subscription: Subscription,
         routes: Routes,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         index: Index | None,
         targets: Tasks,
         lineage: Lineage | None,
@@ -320,18 +318,8 @@ class Outbox:
                 here = lineage if at is None or lineage is None else lineage.take(at)
                 index_here = compose(index, at)
                 some = emitted if index_here is None else emitted.take(index_here)
-                self.receive(
-                    target,
-                    Chunk(
-                        subscription.source,
-                        routes.stream,
-                        routes.fields,
-                        task,
-                        here,
-                        None if some.arrow is not None else some.rows,
-                        some.arrow,
-                    ),
-                )
+                chunk = Chunk(subscription.source, routes.stream, routes.fields, task, here, some)
+                self.receive(target, chunk)
             return
         combined = self.combined.get(subscription.number)
         if combined is not None:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fulmen.engine.acking.root_ids import traced_among
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Lineage, Positions, Tasks
-from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.engine.tuples.encoded_rows import EncodedRows
 from fulmen.engine.tuples.salvage import deeply
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, text_of
 
 HELD_BYTES = 8 << 20
@@ -31,18 +29,6 @@ _FEW_GROUPS = 6
 """To compare all keys with each of so many is quicker than to sort them."""
 Index = npt.NDArray[np.integer[Any]]
 """Which of the emitted rows are meant; None in its place: all."""
-
-
-@dataclass(slots=True)
-class _Piece:
-    targets: Tasks
-    source: int
-    lineage: Lineage | None
-    values: EncodedRows | pa.RecordBatch
-    index: Index | None
-
-    def picked(self) -> EncodedRows | pa.RecordBatch:
-        return self.values if self.index is None else self.values.take(self.index)
 
 
 class Parcels:
@@ -65,7 +51,7 @@ class Parcels:
         self._rows = rows
         self._refuse = refuse
         self._row_tuples = placed.limits.row_tuples
-        self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
+        self._waiting: dict[tuple[int, int], list[wire.Parcel]] = defaultdict(list)
         self._held: Counter[tuple[int, int]] = Counter()
         self._held_bytes: Counter[tuple[int, int]] = Counter()
 
@@ -73,7 +59,7 @@ class Parcels:
         self,
         subscription: int,
         task: int,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         index: Index | None,
         targets: Tasks,
         lineage: Lineage | None,
@@ -88,68 +74,49 @@ class Parcels:
             targets: The task that each of those goes to.
             lineage: Their lineage.
         """
-        if emitted.arrow is None:
-            values: EncodedRows | pa.RecordBatch = emitted.encode()
-            size = values.about_bytes
-        else:
-            values, size = emitted.arrow, emitted.arrow.nbytes
+        rows = emitted.encoded()
+        size = rows.about_bytes
         for worker, at in groups(self._placed.task_worker[targets]):
-            piece = _Piece(
-                targets if at is None else targets[at],
-                task,
-                lineage if at is None or lineage is None else lineage.take(at),
-                values,
-                compose(index, at),
+            key, picked = (subscription, worker), compose(index, at)
+            some = targets if at is None else targets[at]
+            self._waiting[key].append(
+                wire.Parcel(
+                    subscription,
+                    some,
+                    np.full(len(some), task, np.int32),
+                    lineage if at is None or lineage is None else lineage.take(at),
+                    rows if picked is None else rows.take(picked),
+                )
             )
-            key = subscription, worker
-            self._pieces[key].append(piece)
-            self._held[key] += len(piece.targets)
-            self._held_bytes[key] += size * len(piece.targets) // max(1, len(emitted))
+            self._held[key] += len(some)
+            self._held_bytes[key] += size * len(some) // max(1, len(emitted))
             if self._held[key] >= self._row_tuples or self._held_bytes[key] >= HELD_BYTES:
                 self._pack(key)
 
     def pack_all(self) -> None:
         """Make rows of all that wait for more tuples."""
-        for key in list(self._pieces):
+        for key in list(self._waiting):
             self._pack(key)
 
     def pack_of(self, subscription: int) -> None:
         """The same of one subscription."""
-        for key in [key for key in self._pieces if key[0] == subscription]:
+        for key in [key for key in self._waiting if key[0] == subscription]:
             self._pack(key)
 
     def _pack(self, key: tuple[int, int]) -> None:
-        number, worker = key
-        pieces = self._pieces.pop(key)
+        worker, parts = key[1], self._waiting.pop(key)
         del self._held[key], self._held_bytes[key]
-        picked = [piece.picked() for piece in pieces]
-        targets = np.concatenate([p.targets for p in pieces])
-        sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])
-        lineage = Lineage.concat([(p.lineage, len(p.targets)) for p in pieces])
-        parents = self._parents_of(lineage)
-        whole = wire.Parcel(number, targets, sources, lineage, parents=parents)
-        encoded = [values for values in picked if isinstance(values, EncodedRows)]
-        if len(encoded) == len(picked):
-            together = EncodedRows.concat(encoded)
-            parcels = [replace(whole, encoded=together)]
-        else:  # Arrow: one batch each, since their schemas may differ
-            parcels, start = [], 0
-            for values in picked:
-                end = start + len(values)
-                cut = wire.part(whole, start, end)
-                is_rows = isinstance(values, EncodedRows)
-                parcels.append(
-                    replace(cut, encoded=values) if is_rows else replace(cut, batch=values)
-                )
-                start = end
-        for parcel in parcels:
+        # Arrow: one batch each, since their schemas may differ
+        is_arrow = any(part.rows.arrow is not None for part in parts)
+        for parcel in parts if is_arrow else (wire.concat(parts),):
+            parcel = replace(parcel, parents=self._parents_of(parcel.lineage))
             try:
                 packed = list(wire.pack_tuples(parcel, self._row_tuples))
             except PASSED_ON:
                 raise
             except BaseException:  # noqa: BLE001 (an author's __reduce__ may raise anything)
                 left = self._without_unpicklable(parcel)
-                packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left.targets) else []
+                packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left) else []
             self._rows += [(worker, row) for row in packed]
 
     def _parents_of(self, lineage: Lineage | None) -> Mapping[int, Any]:
@@ -163,9 +130,9 @@ class Parcels:
         """The tuples of a parcel that can leave their worker. The trees of the others fail."""
         subscription = self._placed.sent[parcel.subscription]
         kept = []
-        for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
+        for i, row in enumerate(parcel.rows):
             try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there
-                list(wire.pack_tuples(wire.select(parcel, np.array([i], np.int64))))
+                list(wire.pack_tuples(parcel.take(np.array([i], np.int64))))
             except PASSED_ON:
                 raise
             except BaseException as error:  # noqa: BLE001 (an author's __reduce__ may raise anything)
@@ -183,7 +150,7 @@ class Parcels:
             )
             roots = () if parcel.lineage is None else parcel.lineage.of(i)[0]
             self._refuse(int(parcel.sources[i]), roots, message, row)
-        return wire.select(parcel, np.array(kept, np.int64))
+        return parcel.take(np.array(kept, np.int64))
 
 
 def _unpicklable(row: Sequence[Any]) -> tuple[int, BaseException] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fulmen.engine.emitting.routes import Chosen
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 EMIT_BYTES_PER_SECOND = 128 << 20
 """Bytes per second of a batch's target: the spouts on one worker emit about so much a batch."""
@@ -30,7 +30,7 @@ class Emits:
     """
 
     stream: str
-    rows: EmittedRows
+    rows: TupleRows
     msg_ids: Sequence[Any] | None
     chosen: Chosen = field(default_factory=dict)
 

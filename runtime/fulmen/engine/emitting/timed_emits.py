@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.time.event_times import FoundTimes, newest_by_part
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 
-Share = tuple[Routes, npt.NDArray[np.int64], EmittedRows, Chosen | None]
+Share = tuple[Routes, npt.NDArray[np.int64], TupleRows, Chosen | None]
 """Routes, emit numbers, the rows that go there, and their tasks if they were chosen already."""
 
 
@@ -28,7 +28,7 @@ class TimedEmits:
     """
 
     def __init__(
-        self, routes: Routes, emitted: EmittedRows, found: FoundTimes, parts: Sequence[str] | None
+        self, routes: Routes, emitted: TupleRows, found: FoundTimes, parts: Sequence[str] | None
     ) -> None:
         self.late, self.ahead = found.wrong, len(found.ahead)
         self._routes = routes
@@ -54,8 +54,8 @@ class TimedEmits:
             yield self._routes, self._kept, self._emitted.take(self._kept), some
         gone = sorted(self.late)
         stream = self._routes.stream
-        rows: list[list[Any]] = [[stream, list(self._emitted.row(i)), self.late[i]] for i in gone]
-        yield self._routes.late, np.array(gone, np.int64), EmittedRows(rows), None
+        rows: list[list[Any]] = [[stream, list(self._emitted[i]), self.late[i]] for i in gone]
+        yield self._routes.late, np.array(gone, np.int64), TupleRows(rows), None
 
     @staticmethod
     @contextmanager

@@ -8,13 +8,12 @@ to it again without the offending emission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.column_hash import (
@@ -27,26 +26,13 @@ from fulmen.engine.grouping.column_hash import (
 )
 from fulmen.engine.grouping.equal_values import equal_hash
 from fulmen.engine.grouping.partial_key import Choices
+from fulmen.engine.tuples.columns import Column
 from fulmen.engine.tuples.string_column import StringColumn
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, GroupingError, error_text, repr_of
 from fulmen.topology.resource.spec import GroupingType
 
 Tasks = npt.NDArray[np.int32]
-
-
-class EmittedValues(Protocol):
-    """The values that were emitted, one row for each emission."""
-
-    def __len__(self) -> int: ...
-
-    def column(self, i: int) -> list[Any] | StringColumn | pa.Array:
-        """Field number `i` of every row."""
-
-    def row(self, k: int) -> Sequence[Any]:
-        """All fields of row number `k`."""
-
-    def without_values(self) -> Mapping[int, str]:
-        """What is wrong with rows that Python has no values for, by number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +47,7 @@ class Choice:
 class Chooser(Protocol):
     """Chooses the receiving tasks for one subscription to a stream of one task."""
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         """The receivers of each row.
 
         Raises:
@@ -132,35 +118,18 @@ def make_chooser(
 
 def choose_one(chooser: Chooser, row: Sequence[Any]) -> list[int]:
     """The tasks that receive a single tuple, for an emit that needs to know them at once."""
-    tasks: list[int] = chooser.choose(_OneRow(row)).tasks.tolist()
+    tasks: list[int] = chooser.choose(TupleRows([row])).tasks.tolist()
     return tasks
 
 
-class _OneRow:
-    def __init__(self, row: Sequence[Any]) -> None:
-        self._row = row
-
-    def __len__(self) -> int:
-        return 1
-
-    def column(self, i: int) -> list[Any]:
-        return [self._row[i]]
-
-    def row(self, k: int) -> Sequence[Any]:
-        return [self._row][k]
-
-    def without_values(self) -> Mapping[int, str]:
-        return {}
-
-
-def _column_hashes(values: list[Any] | StringColumn | pa.Array) -> Hashes:
+def _column_hashes(values: Column) -> Hashes:
     if isinstance(values, StringColumn):
         return string_column_hash(values)
     of_column = column_hash if isinstance(values, list) else arrow_column_hash
     return of_column(values, equal_hash)
 
 
-def _field_hashes(rows: EmittedValues, fields: Sequence[int]) -> list[Hashes]:
+def _field_hashes(rows: TupleRows, fields: Sequence[int]) -> list[Hashes]:
     """The hashes of some fields, a column for each."""
     columns = []
     for field in fields:
@@ -186,7 +155,7 @@ class _Constant(_Stateless):
     def __init__(self, task: int) -> None:
         self._task = task
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         return Choice(None, np.full(len(rows), self._task, np.int32))
 
 
@@ -194,7 +163,7 @@ class _All(_Stateless):
     def __init__(self, targets: Tasks, rng: np.random.Generator) -> None:
         self._targets = targets
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         index = np.repeat(np.arange(len(rows), dtype=np.int32), len(self._targets))
         return Choice(index, np.tile(self._targets, len(rows)))
 
@@ -204,7 +173,7 @@ class _None(_Stateless):
         self._targets = targets
         self._rng = rng
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         return Choice(None, self._rng.choice(self._targets, len(rows)))
 
 
@@ -215,7 +184,7 @@ class _Fields(_Stateless):
         self._targets = targets
         self._fields = fields
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         hashes = list_hash_columns(_field_hashes(rows, self._fields))
         return Choice(None, self._targets[task_index(hashes, len(self._targets))])
 
@@ -232,7 +201,7 @@ class _Shuffle:
         self._drawn: Tasks = targets[:0]  # ends at the end of a lap
         self._next = 0
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         end = self._next + len(rows)
         if end <= len(self._drawn):
             tasks = self._drawn[self._next : end]
@@ -264,7 +233,7 @@ class _PartialKey:
         self._choices = Choices(len(targets))
         self._sent = [0] * len(targets)
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         pairs = self._choices.of(_field_hashes(rows, self._fields))
         picked = _fewest_sent(pairs, self._sent)
         small = len(self._targets) <= 256  # through bytes it takes a third of the time
@@ -311,10 +280,10 @@ class _Custom(_Stateless):
         self._source_task = source_task
         self._custom = custom
 
-    def choose(self, rows: EmittedValues) -> Choice:
+    def choose(self, rows: TupleRows) -> Choice:
         for k, reason in rows.without_values().items():
             raise GroupingError(f"a custom grouping can't be asked. {reason}", k)
-        answers = [self._answer(k, rows.row(k)) for k in range(len(rows))]
+        answers = [self._answer(k, rows[k]) for k in range(len(rows))]
         tasks = np.array([task for answer in answers for task in answer], np.int32)
         counts = np.array([len(answer) for answer in answers], np.int32)
         if (counts == 1).all():

@@ -142,7 +142,7 @@ def texts_hash(text: bytes, ends: npt.NDArray[np.intp]) -> Hashes | None:
 
 def string_column_hash(column: StringColumn) -> Hashes:
     """The hash of each string of a column."""
-    text = column.text()
+    text = column.text
     hashes = texts_hash(text, ends_of(text))
     return column_hash(split_text(text)) if hashes is None else hashes
 

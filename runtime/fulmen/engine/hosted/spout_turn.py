@@ -29,7 +29,6 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.tasks.parts.spout_messages import CRASH_REASON
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.python_values import shown_rows
 from fulmen.plan.model import DRIVER
 
 Rows = list[tuple[int, bytes]]
@@ -69,7 +68,7 @@ class SpoutTurn:
         self.end = None if permit is None else min(self._count, self.begin + permit)
         rows = [] if self.is_told else [r for r in self.rows if r[1][:1] == wire.ACKS]
         for parcel, at in self._chosen():
-            rows += routed(wire.select(parcel, at), placed)
+            rows += routed(parcel.take(at), placed)
         return rows
 
     def poisoned_attempt(
@@ -138,19 +137,17 @@ def root_of_each(parcel: wire.Parcel) -> npt.NDArray[np.uint64]:
     """The root of each tuple of a spout's; 0: it is not tracked."""
     lineage = parcel.lineage
     if lineage is None:
-        return np.zeros(len(parcel.targets), np.uint64)
+        return np.zeros(len(parcel), np.uint64)
     if lineage.offsets is None:
         return lineage.roots
-    roots = np.zeros(len(parcel.targets), np.uint64)
+    roots = np.zeros(len(parcel), np.uint64)
     roots[np.diff(lineage.offsets) > 0] = lineage.roots
     return roots
 
 
 def first_row(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> list[Any]:
     """The plain values of the first of some tuples."""
-    one = wire.select(parcel, at[:1])
-    rows = one.rows if one.batch is None else shown_rows(one.batch)
-    return [dropped_tuples.plain(value) for value in rows[0]] if rows else []
+    return [dropped_tuples.plain(value) for value in parcel.rows[int(at[0])]]
 
 
 def rerouted(row: bytes, placed: PlacedTopology) -> Rows:
@@ -167,6 +164,6 @@ def routed(parcel: wire.Parcel, placed: PlacedTopology) -> Rows:
         (worker, part)
         for worker, at in groups(placed.task_worker[parcel.targets])
         for part in wire.pack_tuples(
-            parcel if at is None else wire.select(parcel, at), placed.limits.row_tuples
+            parcel if at is None else parcel.take(at), placed.limits.row_tuples
         )
     ]

@@ -55,8 +55,8 @@ class Subscription:
     grouping: Grouping
     is_combined: bool = False
 
-    def fields_of(self, rows: Sequence[Any] | None) -> tuple[str, ...]:
-        """The fields of rows that have arrived; None: they are Arrow."""
+    def fields_of(self, rows: Sequence[Any]) -> tuple[str, ...]:
+        """The fields of rows that have arrived."""
         if not (self.is_combined and rows):
             return self.fields
         return COMBINED, *map(str, range(1, len(rows[0])))

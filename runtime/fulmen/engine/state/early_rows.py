@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 from fulmen.windows.options import RETRACTION
 
@@ -180,4 +181,4 @@ def _taken_back(row: Row) -> Chunk:
     component, stream, fields, values = row
     at = fields.index(RETRACTION)
     back = [*values[:at], not values[at], *values[at + 1 :]]
-    return Chunk(component, stream, fields, -1, None, [back])
+    return Chunk(component, stream, fields, -1, None, TupleRows([back]))

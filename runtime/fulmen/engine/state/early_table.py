@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from fulmen.engine.state.early_rows import Row, key_of, keys_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 ABOUT = ""
 """The key of what tells whether the rows are still what they were."""
@@ -140,4 +141,4 @@ def _chunks(rows: Iterable[Row]) -> list[Chunk]:
     by_stream: dict[tuple[str, str, tuple[str, ...]], list[list[Any]]] = {}
     for *of, values in rows:
         by_stream.setdefault(tuple(of), []).append(values)  # type: ignore[arg-type]
-    return [Chunk(*of, -1, None, values) for of, values in by_stream.items()]
+    return [Chunk(*of, -1, None, TupleRows(values)) for of, values in by_stream.items()]

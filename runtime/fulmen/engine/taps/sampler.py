@@ -19,7 +19,7 @@ from fulmen.engine.protocol.placed_topology import RESERVED, PlacedTopology
 from fulmen.engine.taps.condition import conditions_of
 from fulmen.engine.taps.values import TO_COMPARE, Mask
 from fulmen.engine.tuples.chunk import Lineage
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 
 LOOKS = 1000
@@ -116,7 +116,7 @@ class TapSampler:
         return self.tapped
 
     def take(
-        self, task: int, component: str, stream: str, emitted: EmittedRows, roots: Roots
+        self, task: int, component: str, stream: str, emitted: TupleRows, roots: Roots
     ) -> None:
         """Take some of what a task has emitted on a stream."""
         for tap in self._taps:
@@ -139,7 +139,7 @@ class _Tap:
         self._room, self._looks = request.most, LOOKS
 
     def take(
-        self, task: int, component: str, stream: str, emitted: EmittedRows, roots: Roots
+        self, task: int, component: str, stream: str, emitted: TupleRows, roots: Roots
     ) -> None:
         """Take as many as there is room for."""
         n, wanted = len(emitted), self.request.roots
@@ -150,7 +150,7 @@ class _Tap:
                 break
             looked_at += 1
             try:
-                self._look(task, component, stream, emitted.row(i), roots.of(i))
+                self._look(task, component, stream, emitted[i], roots.of(i))
             except PASSED_ON:
                 raise
             except BaseException:  # noqa: BLE001 (no batch fails because somebody looks at it)

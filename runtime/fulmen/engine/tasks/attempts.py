@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from operator import itemgetter
 from typing import Any
 
 from fulmen.api.components import FailedException, ReportedFailedException
@@ -15,7 +14,9 @@ from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.task_errors import TaskErrors
-from fulmen.engine.tuples.chunk import Chunk, Columns
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.columns import listed
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, StreamError, repr_of, text_of, with_causes
 
 LOST = "its instance was lost with its process"
@@ -107,7 +108,7 @@ class Attempts:
             who: Has emitted, for messages.
         """
         try:
-            if _first_values(buffer) == expected:
+            if _first_values(buffer.rows(), buffer.routes.fields) == expected:
                 return
         except PASSED_ON:
             raise
@@ -130,15 +131,8 @@ class Attempts:
 
 def attempts_of(chunk: Chunk) -> list[Any]:
     """The first value of each tuple."""
-    rows = chunk.rows
-    if isinstance(rows, Columns) and rows.columns:
-        return list(rows.columns[0])
-    return list(map(itemgetter(0), rows)) if chunk.fields else [None] * len(chunk)
+    return _first_values(chunk.rows, chunk.fields)
 
 
-def _first_values(buffer: Buffer) -> list[Any]:
-    """The first value of each emit; nothing for one without values."""
-    width = len(buffer.routes.fields)
-    if buffer.kind is not None and width:
-        return buffer.flat[::width]
-    return [values[0] if len(values) else None for values in buffer.rows()]
+def _first_values(rows: TupleRows, fields: Sequence[str]) -> list[Any]:
+    return listed(rows.column(0)) if fields and rows.n else [None] * rows.n

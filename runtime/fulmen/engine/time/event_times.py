@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from fulmen.api.arrow_times import column_times
 from fulmen.api.event_time import TimeReader, milliseconds
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.columns import listed
 from fulmen.engine.tuples.python_values import python_values
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, EventTimeError
 from fulmen.topology.resource.event_time import EventTime
 
@@ -47,7 +48,7 @@ class StreamTimes:
         self._most_ahead = milliseconds(declared.max_ahead)
         self._ahead = declared.max_ahead
 
-    def find(self, emitted: EmittedRows, wall: float) -> FoundTimes:
+    def find(self, emitted: TupleRows, wall: float) -> FoundTimes:
         """The times of emits, and what is wrong with some.
 
         Args:
@@ -123,7 +124,7 @@ def _plain(column: Any) -> Sequence[Any]:
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
             column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
         return python_values(column)[0]  # None is no time
-    return column if isinstance(column, list) else list(column)
+    return listed(column)
 
 
 def newest_by_part(times: Times, parts: Sequence[str] | None) -> dict[str, int]:

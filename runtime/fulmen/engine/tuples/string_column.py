@@ -5,12 +5,12 @@ again, and the text is hashed as it is, because a zero at the beginning of the n
 nothing to its hash. Splitting takes half the time of making Python strings of an Arrow array.
 
 A column that can't be written so has no StringColumn: one with a NUL in a string, a lone surrogate,
-or any value that is not exactly a `str`. Its values take the ways of encoded_rows.py.
+or any value that is not exactly a `str`. Its values take the ways of columns.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import countOf
 from typing import Any
 
@@ -22,16 +22,19 @@ _NUL = "\0"
 
 
 class StringColumn:
-    """Strings, each with a NUL after it.
+    """Strings, each with a NUL after it. One column has the same strings in both of its forms."""
 
-    Attributes:
-        array: The strings with their NULs, as an Arrow array of large strings without nulls.
-    """
+    __slots__ = ("_array", "_text")
 
-    __slots__ = ("array",)
+    def __init__(self, array: pa.LargeStringArray | None = None, text: bytes | None = None) -> None:
+        """One of the two forms, or both; the other is made when it is asked for.
 
-    def __init__(self, array: pa.LargeStringArray) -> None:
-        self.array = array
+        Args:
+            array: The strings with their NULs, without nulls.
+            text: All strings in UTF-8, each with a NUL after it.
+        """
+        self._array = array
+        self._text = text
 
     @staticmethod
     def of(values: Sequence[Any]) -> StringColumn | None:
@@ -42,14 +45,33 @@ class StringColumn:
             text = (_NUL.join(values) + _NUL).encode() if values else b""
         except UnicodeEncodeError:  # a lone surrogate
             return None
-        ends = ends_of(text)
-        if len(ends) != len(values):  # a string has a NUL of its own
-            return None
-        offsets = np.empty(len(ends) + 1, np.int64)
-        offsets[0] = 0
-        np.add(ends, 1, out=offsets[1:])
-        buffers = pa.py_buffer(offsets), pa.py_buffer(text)
-        return StringColumn(pa.LargeStringArray.from_buffers(len(ends), *buffers))
+        column = StringColumn(text=text)
+        return column if len(column) == len(values) else None  # else one has a NUL of its own
+
+    @property
+    def array(self) -> pa.LargeStringArray:
+        """The strings with their NULs."""
+        if self._array is None:
+            assert self._text is not None
+            ends = ends_of(self._text)
+            offsets = np.empty(len(ends) + 1, np.int64)
+            offsets[0] = 0
+            np.add(ends, 1, out=offsets[1:])
+            buffers = pa.py_buffer(offsets), pa.py_buffer(self._text)
+            self._array = pa.LargeStringArray.from_buffers(len(ends), *buffers)
+        return self._array
+
+    @property
+    def text(self) -> bytes:
+        """All strings in UTF-8, each with a NUL after it."""
+        if self._text is None:
+            n, first = len(self.array), self.array.offset
+            if not n:
+                return b""
+            _, offsets, data = self.array.buffers()
+            start, end = np.frombuffer(offsets, np.int64)[[first, first + n]].tolist()
+            self._text = data[start:end].to_pybytes()
+        return self._text
 
     def __len__(self) -> int:
         return len(self.array)
@@ -63,31 +85,22 @@ class StringColumn:
         return StringColumn(self.array.take(index))
 
     @staticmethod
-    def concat(parts: Sequence[StringColumn]) -> StringColumn:
+    def concat(parts: Iterable[StringColumn]) -> StringColumn:
         """All strings of all parts."""
-        return StringColumn(pa.concat_arrays([part.array for part in parts]))
+        return StringColumn(text=b"".join([part.text for part in parts]))
 
     @property
     def nbytes(self) -> int:
         """How many bytes the column takes."""
         return int(self.array.nbytes)
 
-    def text(self) -> bytes:
-        """All strings in UTF-8, each with a NUL after it."""
-        n, first = len(self.array), self.array.offset
-        if not n:
-            return b""
-        _, offsets, data = self.array.buffers()
-        start, end = np.frombuffer(offsets, np.int64)[[first, first + n]].tolist()
-        return data[start:end].to_pybytes()  # type: ignore[no-any-return]
-
     def to_pylist(self) -> list[str]:
         """The strings."""
-        return split_text(self.text())
+        return split_text(self.text)
 
 
 def split_text(text: bytes) -> list[str]:
-    """The strings of what `StringColumn.text` gave."""
+    """The strings of what `StringColumn.text` is."""
     strings = str(text, "utf-8").split(_NUL)
     strings.pop()  # what is after the last NUL: nothing
     return strings

@@ -1,7 +1,7 @@
 """Rows between stages: bytes to Spark. The first one says what a row is, the rest is ours.
 
 Tuples travel in Arrow as far as possible, at most `ROW_BYTES` a row (unless one tuple alone is
-larger). How Python objects become columns is in engine/tuples/encoded_rows.py.
+larger). How Python objects become columns is in engine/tuples/columns.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fulmen.engine.tuples.chunk import Columns, Lineage, Positions, Tasks
-from fulmen.engine.tuples.encoded_rows import EncodedRows, encode, from_bytes, to_bytes
+from fulmen.engine.tuples.chunk import Lineage, Positions, Tasks
+from fulmen.engine.tuples.columns import from_bytes, to_bytes
 from fulmen.engine.tuples.salvage import Reasons
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 ROW_BYTES = 1 << 20
 ROW_TUPLES = 1 << 15
@@ -37,9 +38,7 @@ class Parcel:
         targets: The receiving task of each tuple.
         sources: The task that emitted it.
         lineage: None: none of them is tracked.
-        rows: The values, if they are Python objects.
-        batch: The values, if they are Arrow.
-        encoded: The values, if they are Python objects on their way out.
+        rows: The values.
         unreadable: Which values could not be unpickled, and why: column -> position -> reason.
         parents: Root -> the place in a trace that the message came with, of those that did.
     """
@@ -48,32 +47,62 @@ class Parcel:
     targets: Tasks
     sources: Tasks
     lineage: Lineage | None
-    rows: Sequence[Sequence[Any]] | None = None
-    batch: pa.RecordBatch | None = None
-    encoded: EncodedRows | None = None
+    rows: TupleRows
     unreadable: Mapping[int, Reasons] = field(default_factory=dict)
     parents: Mapping[int, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def take(self, at: Positions | slice) -> Parcel:
+        """Some of the tuples, by their positions."""
+        lineage = self.lineage
+        if lineage is not None:
+            lineage = lineage.take(np.arange(len(self))[at] if isinstance(at, slice) else at)
+        return replace(
+            self,
+            targets=self.targets[at],
+            sources=self.sources[at],
+            lineage=lineage,
+            rows=self.rows.take(at),
+            unreadable={},
+        )
+
+
+def concat(parts: Sequence[Parcel]) -> Parcel:
+    """The tuples of all parts, one after another: of one subscription, without parents."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return Parcel(
+        first.subscription,
+        np.concatenate([part.targets for part in parts]),
+        np.concatenate([part.sources for part in parts]),
+        Lineage.concat([(part.lineage, len(part)) for part in parts]),
+        TupleRows.concat([part.rows for part in parts]),
+    )
 
 
 def pack_tuples(parcel: Parcel, row_tuples: int = ROW_TUPLES) -> Iterator[bytes]:
     """The rows that carry a parcel; more than one if it is large, or has more than `row_tuples`."""
-    n = len(parcel.targets)
-    if parcel.rows is not None:
-        parcel = replace(parcel, rows=None, encoded=encode(parcel.rows))
+    n = len(parcel)
+    parcel = replace(parcel, rows=parcel.rows.encoded())
     if n > row_tuples:
         for a in range(0, n, row_tuples):
-            yield from pack_tuples(part(parcel, a, min(n, a + row_tuples)), row_tuples)
+            yield from pack_tuples(parcel.take(slice(a, min(n, a + row_tuples))), row_tuples)
         return
     row = _pack(parcel)
-    if len(row) > ROW_BYTES and parcel.batch is not None:
-        parcel = replace(parcel, batch=with_small_dictionaries(parcel.batch))
+    arrow = parcel.rows.arrow
+    if len(row) > ROW_BYTES and arrow is not None:
+        parcel = replace(parcel, rows=TupleRows.of_arrow(with_small_dictionaries(arrow)))
         row = _pack(parcel)
-    if len(row) <= ROW_BYTES or n == 1 or _repeats_much(parcel):
+    if len(row) <= ROW_BYTES or n == 1 or (arrow is not None and _repeats_much(arrow)):
         yield row
         return
     parts = min(n, -(-len(row) // ROW_BYTES) + 1)  # halves of halves would be packed many times
     for k in range(parts):
-        yield from pack_tuples(part(parcel, n * k // parts, n * (k + 1) // parts), row_tuples)
+        some = parcel.take(slice(n * k // parts, n * (k + 1) // parts))
+        yield from pack_tuples(some, row_tuples)
 
 
 def with_small_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -94,68 +123,28 @@ def _with_small_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
     )
 
 
-def _repeats_much(parcel: Parcel) -> bool:
+def _repeats_much(batch: pa.RecordBatch) -> bool:
     """Whether dictionaries inside of lists and structs would be in every part: don't divide it."""
-    if parcel.batch is None:
-        return False
-    types = [t for t in parcel.batch.schema.types if not pa.types.is_dictionary(t)]
+    types = [t for t in batch.schema.types if not pa.types.is_dictionary(t)]
     return any("dictionary<" in str(t) for t in types)
 
 
-def part(parcel: Parcel, a: int, b: int) -> Parcel:
-    """The tuples `a` to `b` of a parcel."""
-    return Parcel(
-        parcel.subscription,
-        parcel.targets[a:b],
-        parcel.sources[a:b],
-        parcel.lineage.take(np.arange(a, b)) if parcel.lineage is not None else None,
-        parcel.rows[a:b] if parcel.rows is not None else None,
-        parcel.batch.slice(a, b - a) if parcel.batch is not None else None,
-        parcel.encoded.part(a, b) if parcel.encoded is not None else None,
-        parents=parcel.parents,
-    )
-
-
-def select(parcel: Parcel, index: Positions) -> Parcel:
-    """The tuples at `index`."""
-    rows, at = parcel.rows, index.tolist()
-    taken: Sequence[Any] | None = None
-    if isinstance(rows, Columns):
-        taken = rows.take(at)
-    elif rows is not None:
-        taken = [rows[i] for i in at]
-    return Parcel(
-        parcel.subscription,
-        parcel.targets[index],
-        parcel.sources[index],
-        parcel.lineage.take(index) if parcel.lineage is not None else None,
-        taken,
-        parcel.batch.take(index) if parcel.batch is not None else None,
-        parcel.encoded.take(index) if parcel.encoded is not None else None,
-        parents=parcel.parents,
-    )
-
-
 def _pack(parcel: Parcel) -> bytes:
-    container: Any = None
-    codes = ""
-    others: list[bytes] = []
-    if parcel.encoded is not None:
-        container = parcel.encoded.container
-        codes, others, arrow = to_bytes(parcel.encoded)
+    rows, lineage, sources = parcel.rows, parcel.lineage, parcel.sources
+    if rows.arrow is None:
+        container: Any = rows.container
+        codes, others, arrow = to_bytes(rows.encoded_columns)
     else:
-        assert parcel.batch is not None
+        container, codes, others = None, "", []
         body = pa.BufferOutputStream()
-        with pa.ipc.new_stream(body, parcel.batch.schema) as writer:
-            writer.write_batch(parcel.batch)
+        with pa.ipc.new_stream(body, rows.arrow.schema) as writer:
+            writer.write_batch(rows.arrow)
         arrow = body.getvalue().to_pybytes()
-    lineage = parcel.lineage
-    sources = parcel.sources
     same = len(sources) > 0 and bool((sources == sources[0]).all())
     header = pickle.dumps(
         (
             parcel.subscription,
-            len(parcel.targets),
+            len(parcel),
             parcel.targets.tobytes(),
             int(sources[0]) if same else sources.tobytes(),
             None if lineage is None else lineage.roots.tobytes(),
@@ -192,14 +181,14 @@ def unpack_tuples(row: bytes) -> Parcel:
         else np.frombuffer(sources, np.int32)
     )
     arrow = pa.py_buffer(row).slice(start + length)
+    unreadable: Mapping[int, Reasons] = {}
     if container is None:
         with pa.ipc.open_stream(arrow) as reader:
-            batch = reader.read_next_batch()
-        return Parcel(number, task_ids, source_ids, lineage, batch=batch, parents=parents)
-    rows, unreadable = from_bytes(codes, container, n, others, arrow)
-    return Parcel(
-        number, task_ids, source_ids, lineage, rows=rows, unreadable=unreadable, parents=parents
-    )
+            rows = TupleRows.of_arrow(reader.read_next_batch())
+    else:
+        columns, unreadable = from_bytes(codes, others, arrow)
+        rows = TupleRows.of_columns(columns, container, n, is_encoded=True)
+    return Parcel(number, task_ids, source_ids, lineage, rows, unreadable, parents)
 
 
 def pack(kind: bytes, value: Any) -> bytes:

@@ -220,8 +220,8 @@ class StageTasks(LiveTasks):
                 if parcel.unreadable:
                     parcel = self._unreadable.without(parcel, self._by_task.__getitem__, outbox)
                 fields = subscription.fields_of(parcel.rows)
-                for target, at in groups(parcel.targets) if len(parcel.targets) else ():
-                    part = parcel if at is None else wire.select(parcel, at)
+                for target, at in groups(parcel.targets) if len(parcel) else ():
+                    part = parcel if at is None else parcel.take(at)
                     outbox.receive(
                         target,
                         Chunk(
@@ -231,7 +231,6 @@ class StageTasks(LiveTasks):
                             part.sources,
                             part.lineage,
                             part.rows,
-                            part.batch,
                         ),
                     )
                 return

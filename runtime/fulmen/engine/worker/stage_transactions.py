@@ -23,6 +23,7 @@ from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.topology.resource.spec import BoltSpec
 
 
@@ -100,5 +101,5 @@ def _end(attempt: TransactionAttempt, finishes: bool, task: BoltTask) -> Chunk |
     """What stands for the end of an attempt's input: it is to be finished, or waits for that."""
     if not task.ends_attempts:
         return None
-    fields = ("tx", "finishes")
-    return Chunk(TICK_COMPONENT, FINISH_STREAM, fields, -1, None, [[attempt, finishes]])
+    fields, rows = ("tx", "finishes"), TupleRows([[attempt, finishes]])
+    return Chunk(TICK_COMPONENT, FINISH_STREAM, fields, -1, None, rows)

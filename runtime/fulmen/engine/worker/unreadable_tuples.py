@@ -19,7 +19,8 @@ from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
-from fulmen.engine.tuples.python_values import have_python_values
+from fulmen.engine.tuples.python_values import have_python_values, python_rows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 
 class UnreadableTuples:
@@ -58,10 +59,9 @@ class UnreadableTuples:
             self._fail(subscription.source, int(parcel.sources[i]), message, roots, outbox)
             task = receiver(int(parcel.targets[i]))
             if task.attempts is not None:
-                assert parcel.rows is not None
                 task.attempts.fail(parcel.rows[i][0], message)
-        kept = np.array([i for i in range(len(parcel.targets)) if i not in why], np.int64)
-        return wire.select(parcel, kept)
+        kept = np.array([i for i in range(len(parcel)) if i not in why], np.int64)
+        return parcel.take(kept)
 
     def as_rows(self, task: BoltTask, chunk: Chunk, outbox: Outbox) -> Chunk:
         """The tuples of a chunk that Python has values for. The trees of the others fail.
@@ -75,11 +75,12 @@ class UnreadableTuples:
         Raises:
             ComponentFailed: There is one, and the topology has `onError: crash`.
         """
-        if isinstance(task, ArrowBoltTask) or not chunk.is_arrow:
+        arrow = chunk.rows.arrow
+        if isinstance(task, ArrowBoltTask) or arrow is None:
             return chunk
-        if isinstance(task.instance, ChunkBolt) and have_python_values(chunk.batch):
+        if isinstance(task.instance, ChunkBolt) and have_python_values(arrow):
             return chunk
-        kept, wrong = chunk.as_rows()
+        rows, wrong = python_rows(arrow)
         for i, why in sorted(wrong.items()):
             message = (
                 f"emit on stream {chunk.stream!r}: {why}, so bolt {task.component!r} did not get"
@@ -87,7 +88,9 @@ class UnreadableTuples:
             )
             self._fail(chunk.component, chunk.source_task(i), message, chunk.lineage(i)[0], outbox)
             if task.attempts is not None:
-                task.attempts.fail(chunk.shown(i)[0], message)
+                task.attempts.fail(chunk.rows[i][0], message)
+        kept = chunk.take([i for i in range(len(chunk)) if i not in wrong]) if wrong else chunk
+        kept.rows = TupleRows([row for i, row in enumerate(rows) if i not in wrong])
         return kept
 
     def _fail(

@@ -46,11 +46,11 @@ def test_emits_come_back_in_the_containers_that_they_had(some):
     buffer = buffer_of(rows, width)
     assert typed(buffer.rows()) == typed(rows)
     assert buffer.origins == [f"id {i}" for i in range(len(rows))]
-    assert len(buffer) == len(buffer.emitted_rows()) == len(rows)
+    assert len(buffer) == len(buffer.rows()) == len(rows)
     for i in range(len(rows)):
-        assert list(buffer.emitted_rows().row(i)) == list(rows[i])
+        assert list(buffer.rows()[i]) == list(rows[i])
     for k in range(width if rows else 0):
-        assert list(buffer.emitted_rows().column(k)) == [row[k] for row in rows]
+        assert list(buffer.rows().column(k)) == [row[k] for row in rows]
 
 
 @given(emits(), st.data())
@@ -59,8 +59,8 @@ def test_the_others_stay_when_an_emit_is_taken_out_or_some_are_picked(some, data
     if not rows:
         return
     index = data.draw(st.lists(st.integers(0, len(rows) - 1)))
-    picked = buffer_of(rows, width).emitted_rows().take(np.array(index, np.int64))
-    assert typed(picked.rows) == typed([rows[i] for i in index])
+    picked = buffer_of(rows, width).rows().take(np.array(index, np.int64))
+    assert typed(picked) == typed([rows[i] for i in index])
     buffer = buffer_of(rows, width)
     buffer.chosen = {i: [(0, [i])] for i in range(len(rows))}
     i = data.draw(st.integers(0, len(rows) - 1))

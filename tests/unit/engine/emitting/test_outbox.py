@@ -9,7 +9,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.plan import make_plan
 from support.windows.aggregates import FIELDS, TUMBLING, topology
 
@@ -30,7 +30,7 @@ def test_arrow_does_not_overtake_tuples_that_are_combined():
     outbox.combined = Combiners(placed, stage, ["source"]).begin({})
     routes = Routes(placed, task, "default", streams["source"]["default"], rng)
     arrow = pa.record_batch({"user": ["a"], "amount": [2], "at": [5]})
-    for rows in (EmittedRows([["a", 1, 5]]), EmittedRows(arrow=arrow), EmittedRows([["a", 3, 5]])):
+    for rows in (TupleRows([["a", 1, 5]]), TupleRows.of_arrow(arrow), TupleRows([["a", 3, 5]])):
         outbox.send(task, routes, rows, None)
     outbox.pack_all()
     parcels = [wire.unpack_tuples(row) for _, row in outbox.take_rows()]

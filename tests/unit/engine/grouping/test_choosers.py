@@ -3,7 +3,6 @@ from collections import Counter
 from typing import get_args
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.choosers import choose_one, make_chooser
 from fulmen.engine.grouping.column_hash import java_hash, list_hash
 from fulmen.engine.grouping.partial_key import two_choices
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 from fulmen.topology.builder import BoltDeclarer
 from fulmen.topology.resource.spec import GroupingType
@@ -22,32 +22,16 @@ TARGETS = [9, 4, 7, 5]
 SIZES = st.lists(st.integers(0, 40) | st.sampled_from([1, 64, 65, 1000, 3000]), max_size=8)
 
 
-class Rows:
+def rows_of(rows, arrow=False):
     """Rows of Python values, or the same as a record batch."""
-
-    def __init__(self, rows, arrow=False):
-        self.rows = rows
-        self.arrow = None
-        if arrow:
-            columns = [pa.array(column) for column in zip(*rows, strict=True)]
-            names = [str(i) for i in range(len(columns))]
-            self.arrow = pa.RecordBatch.from_arrays(columns, names)
-
-    def __len__(self):
-        return len(self.rows)
-
-    def column(self, i):
-        return [row[i] for row in self.rows]
-
-    def without_values(self):
-        return {}
-
-    def row(self, k):
-        return self.rows[k]
+    found = TupleRows(rows)
+    if not arrow:
+        return found
+    return TupleRows.of_arrow(found.record_batch([str(i) for i in range(len(rows[0]))]))
 
 
 def empty_rows(n):
-    return Rows([()] * n)
+    return TupleRows([()] * n)
 
 
 def chooser(kind, targets=TARGETS, seed=1, **options):
@@ -67,7 +51,7 @@ ALL_KINDS = [kind for kind in get_args(GroupingType) if kind not in ("custom", "
 @pytest.mark.parametrize("targets", [[3], [3, 8], [5, 300, 2]])
 @pytest.mark.parametrize("n", [0, 1, 10, 100])
 def test_every_grouping_gives_tasks_as_int32(kind, targets, n):
-    choice = chooser(kind, targets, fields=[0]).choose(Rows([(f"w{k}",) for k in range(n)]))
+    choice = chooser(kind, targets, fields=[0]).choose(rows_of([(f"w{k}",) for k in range(n)]))
     assert choice.tasks.dtype == np.int32
     assert set(choice.tasks.tolist()) <= set(targets)
     if choice.index is None:
@@ -80,7 +64,7 @@ def test_every_grouping_gives_tasks_as_int32(kind, targets, n):
 @pytest.mark.parametrize("kind", get_args(GroupingType))
 def test_every_grouping_has_a_chooser_a_method_and_a_row_of_the_docs(kind):
     if kind != "direct":  # the emitter is the one who chooses
-        assert chooser(kind, fields=[0], custom=Answers()).choose(Rows([([4],)])).tasks.size
+        assert chooser(kind, fields=[0], custom=Answers()).choose(rows_of([([4],)])).tasks.size
     assert callable(getattr(BoltDeclarer, kind.replace("-", "_") + "_grouping"))
     assert f"\n| `{kind}` |" in (ROOT / "docs/guide/streams.md").read_text(encoding="utf-8")
 
@@ -164,7 +148,7 @@ def test_local_or_shuffle(local, among):
 )
 def test_fields_grouping_is_storms(times, arrow, rows, fields):
     rows = rows * times
-    choice = chooser("fields", fields=fields).choose(Rows(rows, arrow and bool(rows)))
+    choice = chooser("fields", fields=fields).choose(rows_of(rows, arrow and bool(rows)))
     hashes = [list_hash([row[i] for i in fields]) for row in rows]
     assert choice.tasks.tolist() == [sorted(TARGETS)[hashed % 4] for hashed in hashes]
     assert choice.index is None
@@ -176,7 +160,7 @@ def test_fields_grouping_without_fields_is_global():
 
 @pytest.mark.parametrize("kind", ["fields", "partial-key"])
 def test_the_error_about_a_value_names_emission_and_field(kind):
-    rows = Rows([("a", 1), ("b", {}), ("c", {})])
+    rows = rows_of([("a", 1), ("b", {}), ("c", {})])
     by_key = chooser(kind, fields=[0, 1])
     with pytest.raises(GroupingError, match="type 'dict'") as raised:
         by_key.choose(rows)
@@ -210,7 +194,7 @@ def test_partial_key_decides_as_one_tuple_after_the_other(arrow, words, sizes, f
         rows = [(f"word {word}", word) for word in words * (size // 20)]
         partial = chooser("partial-key", fields=fields)
         partial.restore(pickle.loads(pickle.dumps(state)))
-        tasks = partial.choose(Rows(rows, arrow and bool(rows))).tasks.tolist()
+        tasks = partial.choose(rows_of(rows, arrow and bool(rows))).tasks.tolist()
         assert tasks == list(sequential(rows, fields, counts))
         state = partial.state()
 
@@ -218,13 +202,13 @@ def test_partial_key_decides_as_one_tuple_after_the_other(arrow, words, sizes, f
 def test_the_state_of_a_partial_key_does_not_grow():
     partial = chooser("partial-key", fields=[0])
     for _ in range(50):
-        partial.choose(Rows([(k,) for k in range(1000)]))
+        partial.choose(rows_of([(k,) for k in range(1000)]))
     assert min(partial.state()) == 0
     assert max(partial.state()) < 100
 
 
 def test_a_partial_key_begins_anew_if_its_state_is_about_other_tasks():
-    rows = Rows([("a",)] * 3)
+    rows = rows_of([("a",)] * 3)
     partial, fresh = chooser("partial-key", fields=[0]), chooser("partial-key", fields=[0])
     partial.restore((5, 0))
     assert partial.choose(rows).tasks.tolist() == fresh.choose(rows).tasks.tolist()
@@ -235,7 +219,7 @@ def test_a_partial_key_begins_anew_if_its_state_is_about_other_tasks():
 def test_partial_key_with_more_targets_than_fit_into_a_byte():
     targets = range(1, 400)
     rows = [(k,) for k in range(300)]
-    tasks = chooser("partial-key", targets, fields=[0]).choose(Rows(rows)).tasks.tolist()
+    tasks = chooser("partial-key", targets, fields=[0]).choose(rows_of(rows)).tasks.tolist()
     for row, task in zip(rows, tasks, strict=True):
         assert task - 1 in two_choices([java_hash(row[0])], 399)
 
@@ -277,7 +261,7 @@ class Answers(CustomStreamGrouping):
     ],
 )
 def test_custom_grouping(answers, index, tasks):
-    choice = chooser("custom", custom=Answers()).choose(Rows([(answer,) for answer in answers]))
+    choice = chooser("custom", custom=Answers()).choose(rows_of([(answer,) for answer in answers]))
     assert (choice.index if choice.index is None else choice.index.tolist()) == index
     assert choice.tasks.tolist() == tasks
     assert choice.tasks.dtype == np.int32
@@ -296,14 +280,14 @@ def test_custom_grouping(answers, index, tasks):
 @pytest.mark.parametrize("targets", [TARGETS])
 def test_a_wrong_answer_of_a_custom_grouping(answer, text, targets):
     with pytest.raises(GroupingError) as raised:
-        chooser("custom", targets, custom=Answers()).choose(Rows([([4],), (answer,)]))
+        chooser("custom", targets, custom=Answers()).choose(rows_of([([4],), (answer,)]))
     assert str(raised.value) == f"Answers.choose_tasks() called for task 2 {text}"
     assert raised.value.emission == 1
 
 
 def test_a_custom_grouping_that_raises():
     with pytest.raises(GroupingError) as raised:
-        chooser("custom", custom=Answers()).choose(Rows([([],), ()]))
+        chooser("custom", custom=Answers()).choose(rows_of([([],), ()]))
     assert str(raised.value) == (
         "Answers.choose_tasks() called for task 2 raised IndexError: tuple index out of range"
     )
@@ -312,7 +296,8 @@ def test_a_custom_grouping_that_raises():
 
 
 def test_a_custom_grouping_is_asked_even_if_there_is_only_one_target():
-    assert pairs(chooser("custom", [3], custom=Answers()).choose(Rows([([],), ([3],)]))) == [(1, 3)]
+    choice = chooser("custom", [3], custom=Answers()).choose(TupleRows([([],), ([3],)]))
+    assert pairs(choice) == [(1, 3)]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ from fulmen.engine.state.early_rows import EarlyRows
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import EARLY
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 FIELDS = ("shop", "sales")
 RETRACTING = ("shop", "sales", "is_retraction")
 
 
 def chunk(*rows, fields=FIELDS, component="windows"):
-    return Chunk(component, "default", fields, 1, None, [list(row) for row in rows])
+    return Chunk(component, "default", fields, 1, None, TupleRows([list(row) for row in rows]))
 
 
 def values(chunks):

@@ -6,6 +6,7 @@ from fulmen.engine.state.early_table import EarlyTable, has_keys_alone
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import EARLY
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 FIELDS = ("shop", "start", "sales")
 KEY = ("shop", "start")
@@ -17,7 +18,8 @@ def table(state=None, about="as it was"):
 
 def given(early, *rows, in_time=False, failed=(), undeleted=()):
     """The rows whose keys are deleted, and those that are written."""
-    chunks = [Chunk("windows", "default", FIELDS, 1, None, [list(r) for r in rows])] if rows else []
+    written = Chunk("windows", "default", FIELDS, 1, None, TupleRows([list(r) for r in rows]))
+    chunks = [written] if rows else []
     gone, new = early.in_time(chunks) if in_time else early.ahead(chunks)
     refused = dict.fromkeys(failed, "refused"), dict.fromkeys(undeleted, "refused")
     early.wrote([(c, refused[1]) for c in gone], [(c, refused[0]) for c in new], early=not in_time)

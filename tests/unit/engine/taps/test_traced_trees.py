@@ -5,10 +5,11 @@ from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.root_ids import traced_root, without_traced
 from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots
 from fulmen.engine.tuples.chunk import Chunk, Lineage
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 ROOTS = np.array([traced_root(1, 2), without_traced(traced_root(1, 3))], np.uint64)
 LINEAGE = Lineage(ROOTS, ROOTS)
-CHUNK = Chunk("a", "default", ("x",), 1, LINEAGE, [[1], [2]])
+CHUNK = Chunk("a", "default", ("x",), 1, LINEAGE, TupleRows([[1], [2]]))
 
 
 @pytest.mark.parametrize(

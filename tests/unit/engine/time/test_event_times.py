@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen.engine.time.event_times import StreamTimes, newest_by_part
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.topology.resource.event_time import EventTime
 
 
@@ -18,11 +18,11 @@ class Unreadable:
 
 
 def of_rows(values):
-    return EmittedRows([("a", value) for value in values])
+    return TupleRows([("a", value) for value in values])
 
 
 def of_arrow(values):
-    return EmittedRows(arrow=pa.record_batch({"name": ["a"] * len(values), "at": values}))
+    return TupleRows.of_arrow(pa.record_batch({"name": ["a"] * len(values), "at": values}))
 
 
 def find(emitted, wall=0.0, unit="ms"):

@@ -6,14 +6,13 @@ import pyarrow as pa
 import pytest
 
 from fulmen.engine.grouping.column_hash import arrow_column_hash
-from fulmen.engine.tuples.chunk import Chunk
-from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.python_values import (
     have_python_values,
     python_rows,
     python_values,
     shown_rows,
 )
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 
 UNITS = ("s", "ms", "us", "ns")
@@ -99,9 +98,10 @@ def test_rows_are_shown_and_kept_whatever_is_in_them(name):
     batch = pa.record_batch([pa.array(range(len(column))), column], ["i", "x"])
     shown = shown_rows(batch)
     assert [i for i, _ in shown] == list(range(len(column)))
-    kept, wrong = Chunk("c", "s", ("i", "x"), 1, None, batch=batch).as_rows()
-    assert [row[0] for row in kept.rows] == [i for i in range(len(column)) if i not in wrong]
-    assert wrong == python_rows(batch)[1]
+    rows = TupleRows.of_arrow(batch)
+    assert rows.without_values() == python_rows(batch)[1]
+    assert [row[0] for row in rows] == list(range(len(column)))
+    assert [rows[i] for i in range(len(column))] == list(rows)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -129,6 +129,6 @@ def test_what_python_has_nothing_for_is_shown_as_text():
     ns = pa.array([1767225600000000001, None], pa.timestamp("ns"))
     text = ALL["string"]
     batch = pa.record_batch([ns], ["at"])
-    assert EmittedRows(arrow=batch).row(0) == EmittedRows(arrow=batch).rows[0]
+    assert TupleRows.of_arrow(batch)[0] == next(iter(TupleRows.of_arrow(batch)))
     assert shown_rows(batch)[0] == ("2026-01-01 00:00:00.000000001",)
     assert shown_rows(pa.record_batch([text], ["x"]))[:2] == [("good",), (b"\xff\xfe",)]

@@ -11,9 +11,8 @@ from fulmen.engine.grouping import column_hash
 from fulmen.engine.grouping.choosers import make_chooser
 from fulmen.engine.grouping.column_hash import string_column_hash
 from fulmen.engine.grouping.value_hash import java_hash
-from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.engine.tuples.encoded_rows import EncodedRows, encode
 from fulmen.engine.tuples.string_column import StringColumn, split_text
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.engine.tuples.wire import Parcel, pack_tuples, unpack_tuples
 
 
@@ -29,7 +28,7 @@ VALUES = st.one_of(ANY_TEXT, st.just("a\0b"), st.none(), st.integers(), ANY_TEXT
 @given(st.lists(STRINGS, max_size=8), st.data())
 def test_strings_come_back_from_the_column_and_from_any_part_of_it(strings, data):
     column = StringColumn.of(strings)
-    assert column.to_pylist() == split_text(column.text()) == strings
+    assert column.to_pylist() == split_text(column.text) == strings
     assert len(column) == len(strings)
     a, b = sorted(data.draw(st.tuples(*[st.integers(0, len(strings))] * 2)))
     assert column[a:b].to_pylist() == strings[a:b]
@@ -88,16 +87,16 @@ def test_rows_of_many_columns_arrive_equal_and_hash_alike_at_any_number_of_worke
 ):
     kinds = [data.draw(st.sampled_from((STRINGS, STRINGS, VALUES))) for _ in range(width)]
     rows = data.draw(st.lists(st.tuples(*kinds).map(list), min_size=1, max_size=10))
-    encoded = encode(rows)
+    encoded = TupleRows(rows).encoded()
     keys = np.array(
         data.draw(st.lists(st.integers(0, workers), min_size=len(rows), max_size=len(rows))),
         np.int32,
     )
     for _, at in outbox.groups(keys):
         index = np.arange(len(rows)) if at is None else at
-        parts = EncodedRows.concat([encoded.take(index), encoded.take(index[:1])])
+        parts = TupleRows.concat([encoded.take(index), encoded.take(index[:1])])
         n = len(parts)
-        parcel = Parcel(1, np.zeros(n, np.int32), np.zeros(n, np.int32), None, encoded=parts)
+        parcel = Parcel(1, np.zeros(n, np.int32), np.zeros(n, np.int32), None, parts)
         (arrived,) = (unpack_tuples(row) for row in pack_tuples(parcel))
         assert same(list(arrived.rows), [rows[i] for i in [*index, index[0]]])
 
@@ -115,10 +114,10 @@ def test_fields_grouping_chooses_the_same_tasks_before_and_after_encoding(string
         return chooser.choose(view).tasks.tolist()
 
     rows = [[1, text] for text in strings]
-    encoded = EmittedRows(rows)
-    encoded.encode()
+    encoded = TupleRows(rows)
+    encoded.encoded()
     expected = [(java_hash(text) + 31) % targets for text in strings]
-    assert chosen(EmittedRows(rows)) == chosen(encoded) == expected
+    assert chosen(TupleRows(rows)) == chosen(encoded) == expected
 
 
 @given(

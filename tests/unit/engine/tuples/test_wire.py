@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Lineage
-from fulmen.engine.tuples.encoded_rows import EncodedRows, encode, encode_column
-from fulmen.engine.tuples.wire import Parcel, pack_tuples, part, select, unpack_tuples
+from fulmen.engine.tuples.columns import encoded, to_bytes
+from fulmen.engine.tuples.tuple_rows import TupleRows
+from fulmen.engine.tuples.wire import Parcel, pack_tuples, unpack_tuples
 
 
 def same(one, other):
@@ -32,7 +33,9 @@ def same(one, other):
 def parcel(rows=None, batch=None, lineage=None, subscription=3):
     n = len(rows) if rows is not None else batch.num_rows
     tasks = np.arange(n, dtype=np.int32)
-    return Parcel(subscription, tasks % 5, tasks % 2, lineage, rows, batch)
+    values = TupleRows.of_arrow(batch) if rows is None else rows
+    values = values if isinstance(values, TupleRows) else TupleRows(values)
+    return Parcel(subscription, tasks % 5, tasks % 2, lineage, values)
 
 
 def sent(original):
@@ -81,7 +84,7 @@ def test_rows_arrive_as_they_were_sent(rows):
     assert same(list(found.rows), rows)
     assert found.targets.tolist() == [i % 5 for i in range(len(rows))]
     assert found.sources.tolist() == [i % 2 for i in range(len(rows))]
-    assert (found.subscription, found.lineage, found.batch) == (3, None, None)
+    assert (found.subscription, found.lineage, found.rows.arrow) == (3, None, None)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ class Text(str):
     ],
 )
 def test_only_plain_columns_of_one_type_are_arrow(values, code):
-    assert encode_column(values)[0] == code
+    assert to_bytes([encoded(values)])[0] == code
 
 
 Point = namedtuple("Point", "x y")
@@ -138,9 +141,9 @@ def test_other_sequences_arrive_as_tuples():
 
 def test_rows_without_values():
     (found,) = sent(parcel([[], [], []]))
-    assert found.rows == [[], [], []]
+    assert list(found.rows) == [[], [], []]
     (found,) = sent(parcel([(), []]))
-    assert found.rows == [(), []]
+    assert list(found.rows) == [(), []]
 
 
 # ---- Arrow -----------------------------------------------------------------------------------
@@ -172,10 +175,9 @@ def test_batches_keep_their_types(name, rows):
     whole = pa.record_batch([ARRAYS[name]], schema=pa.schema([pa.field("x", ARRAYS[name].type)]))
     batch = whole.slice(rows.start, rows.stop - rows.start)
     (found,) = sent(parcel(batch=batch))
-    assert found.rows is None
-    assert found.batch.schema.equals(batch.schema, check_metadata=True)
-    assert found.batch.to_pylist() == batch.to_pylist() or name == "float32"
-    found.batch.validate(full=True)
+    assert found.rows.arrow.schema.equals(batch.schema, check_metadata=True)
+    assert found.rows.arrow.to_pylist() == batch.to_pylist() or name == "float32"
+    found.rows.arrow.validate(full=True)
 
 
 # ---- lineage ---------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def test_a_large_dictionary_does_not_go_with_every_part(used):
     packed = list(pack_tuples(parcel(batch=batch)))
     assert max(map(len, packed)) <= wire.ROW_BYTES
     assert sum(map(len, packed)) < 4 * 100 * used + 500_000
-    found = [unpack_tuples(row).batch for row in packed]
+    found = [unpack_tuples(row).rows.arrow for row in packed]
     assert {one.schema.field("word").type for one in found} == {column.type}
     assert [w for one in found for w in one["word"].to_pylist()] == column.to_pylist()
 
@@ -279,7 +281,7 @@ def test_a_large_dictionary_within_lists_goes_once():
     batch = pa.record_batch({"words": pa.ListArray.from_arrays(np.arange(0, 20_001, 10), inner)})
     packed = list(pack_tuples(parcel(batch=batch)))
     assert sum(map(len, packed)) < 3_000_000
-    assert [unpack_tuples(row).batch.equals(batch) for row in packed] == [True]
+    assert [unpack_tuples(row).rows.arrow.equals(batch) for row in packed] == [True]
 
 
 @given(st.data(), st.integers(1, 6), st.booleans())
@@ -292,14 +294,14 @@ def test_parts_and_selections_of_a_parcel(data, n, arrow):
     b = data.draw(st.integers(a, n))
     index = data.draw(st.lists(st.integers(0, n - 1), max_size=5))
     for found, at in (
-        (part(whole, a, b), list(range(a, b))),
-        (select(whole, np.array(index, np.int64)), index),
+        (whole.take(slice(a, b)), list(range(a, b))),
+        (whole.take(np.array(index, np.int64)), index),
     ):
         assert found.targets.tolist() == [i % 5 for i in at]
         assert found.sources.tolist() == [i % 2 for i in at]
         assert listed(found.lineage, len(at)) == [listed(lineage, n)[i] for i in at]
         if arrow:
-            assert found.batch["i"].to_pylist() == at
+            assert found.rows.arrow["i"].to_pylist() == at
         else:
             assert list(found.rows) == [rows[i] for i in at]
 
@@ -319,11 +321,11 @@ def test_encoded_rows_of_any_kind_can_be_picked_and_joined(parts):
         return
     everything = [row for rows in parts for row in rows]
     index = np.arange(len(everything))[::-2]
-    encoded = EncodedRows.concat([encode(rows) for rows in parts])
-    assert len(encoded) == len(everything)
-    assert all(map(same, encoded.rows(), everything))
-    picked = encoded.take(index)
-    assert all(map(same, picked.rows(), [everything[i] for i in index]))
-    assert all(map(same, encoded.part(1, 3).rows(), everything[1:3]))
-    (arrived,) = (unpack_tuples(row) for row in pack_tuples(parcel(picked.rows())))
-    assert all(map(same, arrived.rows, picked.rows()))
+    together = TupleRows.concat([TupleRows(rows).encoded() for rows in parts])
+    assert len(together) == len(everything)
+    picked, some = together.take(index), together[1:3]
+    (arrived,) = sent(parcel(picked))
+    assert all(map(same, together, everything))
+    assert all(map(same, picked, [everything[i] for i in index]))
+    assert all(map(same, some, everything[1:3]))
+    assert all(map(same, arrived.rows, picked))

@@ -46,7 +46,7 @@ def _written(runs: Sequence[tuple[int, Run]], ended: Ranges | None) -> Record:
 
 
 def _read(run: list[Any] | Parts) -> Run:
-    return run if isinstance(run, list) else ResultRows(*run)
+    return run if isinstance(run, list) else ResultRows.of(*run)
 
 
 def _pickled(runs: list[tuple[int, Run]], ended: Ranges | None, ids: MessageIds) -> bytes:

@@ -1,4 +1,4 @@
-"""Results that were emitted together, as columns: a window that ends has as many as it has keys."""
+"""Results that were emitted together, by column: a window that ends has as many as it has keys."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.engine.tuples.chunk import Columns
+from fulmen.engine.tuples.tuple_rows import Container, TupleRows
 
-Parts = tuple[str, Sequence[Sequence[Any]], str, Any]
-"""The stream, the columns, the container (see `Columns`), and what each result needs besides."""
+Parts = tuple[str, Sequence[Any], Container, Any]
+"""The stream, the columns, what each row is, and what each result needs besides."""
 
 
 class ResultRows(Sequence[Any]):
@@ -18,16 +18,22 @@ class ResultRows(Sequence[Any]):
 
     A list would be two more objects for each result, which are made, pickled, and looked at by the
     garbage collector.
-
-    Attributes:
-        parts: What is written in place of the list.
     """
 
-    __slots__ = ("_rows", "parts")
+    __slots__ = ("_more", "_rows", "_stream")
 
-    def __init__(self, stream: str, columns: Sequence[Any], container: str, more: Any) -> None:
-        self.parts: Parts = stream, columns, container, more
-        self._rows = Columns(columns, container)
+    def __init__(self, stream: str, rows: TupleRows, more: Any) -> None:
+        self._stream, self._rows, self._more = stream, rows, more
+
+    @property
+    def parts(self) -> Parts:
+        """What is written in place of the list."""
+        return self._stream, self._rows.columns, self._rows.container, self._more
+
+    @staticmethod
+    def of(stream: str, columns: Sequence[Any], container: Container, more: Any) -> ResultRows:
+        """What has these parts."""
+        return ResultRows(stream, TupleRows.of_columns(columns, container), more)
 
     @override
     def __len__(self) -> int:
@@ -35,12 +41,10 @@ class ResultRows(Sequence[Any]):
 
     @override
     def __iter__(self) -> Iterator[Any]:
-        stream, _, _, more = self.parts
-        return ((stream, row, more) for row in self._rows)
+        return ((self._stream, row, self._more) for row in self._rows)
 
     @override
     def __getitem__(self, i: Any) -> Any:
-        stream, columns, container, more = self.parts
         if isinstance(i, slice):
-            return list(ResultRows(stream, [column[i] for column in columns], container, more))
-        return stream, self._rows[i], more
+            return list(ResultRows(self._stream, self._rows[i], self._more))
+        return self._stream, self._rows[i], self._more

@@ -16,7 +16,7 @@ def values_of(chunks: Sequence[Chunk]) -> Sequence[Any]:
     """The values of all tuples, in the order of the first chunk's fields."""
     fields = chunks[0].fields
     if len(chunks) == 1:
-        return chunks[0].rows if isinstance(chunks[0].rows, list) else list(chunks[0].rows)
+        return list(chunks[0].rows)
     values: list[Any] = []
     for chunk in chunks:
         if chunk.fields == fields:

@@ -112,7 +112,7 @@ class AnchoringBoltTask(BoltTask):
             for origin in buffer.origins
         ]
         if not any(anchors):
-            outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
+            outbox.send(self.task, buffer.routes, buffer.rows(), None, buffer.chosen)
             return
 
         def tell(anchor: Tuple, edge: int) -> None:
@@ -121,9 +121,7 @@ class AnchoringBoltTask(BoltTask):
             elif isinstance(anchor._origin, Held):
                 anchor._origin.xor ^= edge
 
-        outbox.send_joined(
-            self.task, buffer.routes, buffer.emitted_rows(), anchors, tell, buffer.chosen
-        )
+        outbox.send_joined(self.task, buffer.routes, buffer.rows(), anchors, tell, buffer.chosen)
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

@@ -16,8 +16,8 @@ from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tuples.chunk import Chunk, Ids
-from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.mixed_columns import fitting
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, GroupingError, StreamError
 
 
@@ -74,12 +74,11 @@ class ArrowBoltTask(BoltTask):
     def _batch(self, chunk: Chunk) -> tuple[pa.RecordBatch, np.ndarray[Any, Any] | None]:
         """The rows that fit together, and their numbers; None: all. The others are failed."""
         try:
-            return chunk.batch, None
+            return chunk.rows.record_batch(chunk.fields), None
         except PASSED_ON:
             raise
         except BaseException:  # noqa: BLE001 (an author's objects may raise anything)
-            columns = list(zip(*chunk.rows, strict=True))
-            wrong, batch = fitting(chunk.fields, columns)
+            wrong, batch = fitting(chunk.fields, chunk.rows.columns)
         for row, text in sorted(wrong.items()):
             self.note_failure(row, StreamError(text))
         return batch, np.array([i for i in range(len(chunk)) if i not in wrong], np.int64)
@@ -89,13 +88,13 @@ class ArrowBoltTask(BoltTask):
         for stream, emitted, rows in self.collector.emits:
             batch, at = emitted, rows
             if self.results is not None and self.results.keeps(stream, chunk):
-                self.results.send_rows(stream, EmittedRows(arrow=batch), outbox)
+                self.results.send_rows(stream, TupleRows.of_arrow(batch), outbox)
                 if self.ordered:
                     outbox.pack_all()
                 continue
             while batch.num_rows:
                 try:
-                    self.send_anchored(stream, EmittedRows(arrow=batch), at, chunk, xors, outbox)
+                    self.send_anchored(stream, TupleRows.of_arrow(batch), at, chunk, xors, outbox)
                     break
                 except GroupingError as e:
                     self.errors.report_or_crash(e, "emit", fatal=e.emission is None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from fulmen.api.chunks import ChunkBolt
@@ -21,8 +22,7 @@ from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tuples.chunk import Chunk, Columns
-from fulmen.engine.tuples.python_values import shown_rows
+from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON
 
 
@@ -69,13 +69,12 @@ class BasicBoltTask(BoltTask):
     def _singly(self, chunk: Chunk) -> Iterable[tuple[int, Sequence[Any]]]:
         """The tuples that a method is to be called for, with their positions."""
         instance = self.instance
-        if isinstance(instance, ChunkBolt) and chunk.is_arrow:
-            left = instance.execute_batch(Tuple((), chunk, 0), chunk.batch)
-            if left is not None:
-                return zip(left, shown_rows(chunk.batch.take(left)), strict=True) if left else ()
-        rows = chunk.rows
-        if isinstance(instance, ChunkBolt) and isinstance(rows, Columns) and len(rows):
-            left = instance.execute_chunk(Tuple((), chunk, 0), rows.columns)
-            if left is not None:
-                return [(i, rows[i]) for i in left]
+        rows, left = chunk.rows, None
+        if isinstance(instance, ChunkBolt):
+            if rows.arrow is not None:
+                left = instance.execute_batch(Tuple((), chunk, 0), rows.arrow)
+            elif rows.is_by_column and rows.n and rows.columns:
+                left = instance.execute_chunk(Tuple((), chunk, 0), rows.columns)
+        if left is not None:
+            return zip(left, rows.take(np.array(left, np.int64)), strict=True)
         return enumerate(rows)

@@ -43,7 +43,7 @@ from fulmen.engine.tasks.parts.results import Results
 from fulmen.engine.tasks.parts.timers import AuthorTimers
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples.chunk import Chunk, Ids
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import FulmenError, GroupingError, text_of, with_causes
 
 NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
@@ -203,7 +203,7 @@ class BoltTask(Task):
         outbox: Outbox,
     ) -> None:
         """Send emits that no input is the reason of: each is a message of its own."""
-        results.send_rows(buffer.routes.stream, buffer.emitted_rows(), outbox, buffer.chosen)
+        results.send_rows(buffer.routes.stream, buffer.rows(), outbox, buffer.chosen)
 
     def send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream. One without a task to go to fails its input instead."""
@@ -229,13 +229,13 @@ class BoltTask(Task):
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
         at = np.fromiter(buffer.origins, np.int64, len(buffer))
-        emitted, stream = buffer.emitted_rows(), buffer.routes.stream
+        emitted, stream = buffer.rows(), buffer.routes.stream
         self.send_anchored(stream, emitted, at, chunk, xors, outbox, buffer.chosen)
 
     def send_anchored(
         self,
         stream: str,
-        emitted: EmittedRows,
+        emitted: TupleRows,
         positions: npt.NDArray[np.int64],
         chunk: Chunk,
         xors: Ids,
@@ -308,7 +308,7 @@ class BoltTask(Task):
 
     def tick(self, period: float) -> Chunk:
         """A tick tuple."""
-        return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
+        return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, TupleRows([[period]]))
 
     def end_batch(self) -> Chunk | None:
         """What stands for the end of the batch; None: the author makes no use of it."""
@@ -316,10 +316,10 @@ class BoltTask(Task):
             return None
         if not overrides(self.instance, "end_batch"):
             return None
-        return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
+        return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, TupleRows([[]]))
 
     def drain(self) -> Chunk | None:
         """What stands for its last turn; None: the author makes no use of it."""
         if not overrides(self.instance, "drain"):
             return None
-        return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, [[]])
+        return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, TupleRows([[]]))

@@ -42,6 +42,7 @@ from fulmen.engine.tasks.bolts.traced_tuples import traced_rows
 from fulmen.engine.tasks.parts.committed_rows import CommittedRows
 from fulmen.engine.tasks.parts.early_results import EarlyResults, Written
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, text_of, with_causes
 from fulmen.topology.code.sinks import guarantee_of, no_guarantee, takes_any_stream
 
@@ -163,7 +164,7 @@ class SinkTask(BoltTask):
         is_first = self.context.batch.looks_ahead and self.early  # some may be no more
         if not self.held and not self.committed.is_writing and not is_first:
             return None
-        return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
+        return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, TupleRows([[]]))
 
     @override
     def drain(self) -> None:

@@ -30,7 +30,7 @@ from fulmen.engine.tasks.parts.traced_roots import Came, marked, note_begun
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import Journaled, TaskPart
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import FulmenError, GroupingError
 
 WAS_GONE = "its component was not in the topology"
@@ -113,7 +113,7 @@ class MessageTrees(TaskPart):
             if limit is None or found[0] < limit:
                 outbox.counts[component, REPLAYED, ""] += 1
             else:
-                values = list(emits.rows.row(i))
+                values = list(emits.rows[i])
                 if found[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
                     values = [dropped_tuples.sendable(value) for value in values]
                 dead[i] = [emits.stream, values, msg_id, *found]
@@ -121,7 +121,7 @@ class MessageTrees(TaskPart):
             return emits
         outbox.counts[component, DEAD_LETTERED, ""] += len(dead)
         ids = [emits.msg_ids[i] for i in dead]
-        self.send(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox)
+        self.send(Emits(DEAD_LETTERS, TupleRows(list(dead.values())), ids), outbox)
         return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
 
     def send(self, emits: Emits, outbox: Outbox) -> None:

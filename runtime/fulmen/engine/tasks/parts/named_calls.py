@@ -36,7 +36,7 @@ from fulmen.engine.tasks.parts.results import Results
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.tuples.chunk import Chunk
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 WINDOW_STREAM = "__window"
 """Stands for a window in dead letters."""
@@ -116,7 +116,7 @@ class NamedCalls(TaskPart, WindowCalls):
             yield chunk
         else:
             for row in chunk.rows:
-                one = Chunk(chunk.component, chunk.stream, chunk.fields, -1, None, [row])
+                one = Chunk(chunk.component, chunk.stream, chunk.fields, -1, None, TupleRows([row]))
                 if not self._leaves_out(self.name_of(one), TIMER_STREAM, list(row)):
                     yield one
             self.send_letters(outbox)
@@ -159,6 +159,6 @@ class NamedCalls(TaskPart, WindowCalls):
         if routes is None or not routes.subscriptions:
             return
         if self._results is not None and self._results.is_on:
-            self._results.send_rows(DEAD_LETTERS, EmittedRows(letters), outbox)
+            self._results.send_rows(DEAD_LETTERS, TupleRows(letters), outbox)
         else:
-            outbox.send(task.task, routes, EmittedRows(letters), None)
+            outbox.send(task.task, routes, TupleRows(letters), None)

@@ -30,8 +30,8 @@ from fulmen.engine.state.messages.result_rows import ResultRows
 from fulmen.engine.state.pickling import noting
 from fulmen.engine.tasks.parts.message_trees import MessageTrees
 from fulmen.engine.tasks.task import Task
-from fulmen.engine.tuples.chunk import Chunk, Columns
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 
 LEAST_AGAIN = 1000
@@ -99,20 +99,19 @@ class Results(MessageTrees):
         )
 
     def send_rows(
-        self, stream: str, rows: EmittedRows, outbox: Outbox, chosen: Chosen | None = None
+        self, stream: str, rows: TupleRows, outbox: Outbox, chosen: Chosen | None = None
     ) -> None:
         """Send what was emitted on a stream, and keep it until its trees are acked."""
         chosen = chosen or {}
         schema = rows.arrow.schema if rows.arrow is not None else None
         more: Iterable[Any] = repeat(schema)
         results: Sequence[Result]
-        values = rows.rows
         if self.task.routes[stream].direct:
             more = [self._key_of(chosen.get(i)) for i in range(len(rows))]
-        if isinstance(values, Columns) and isinstance(values.container, str) and not chosen:
-            results = ResultRows(stream, values.columns, values.container, schema)
+        if rows.is_by_column and rows.columns and not chosen:
+            results = ResultRows(stream, rows, schema)
         else:
-            results = list(zip(repeat(stream), values, more, strict=False))
+            results = list(zip(repeat(stream), rows, more, strict=False))
         self.send(Emits(stream, rows, results, chosen), outbox)
 
     def _key_of(self, tasks: Sequence[tuple[int, Sequence[int]]] | None) -> str:
@@ -197,7 +196,7 @@ class Results(MessageTrees):
             for number, row in zip(numbers, rows, strict=True)
         ]
         outbox.counts[self.task.component, DEAD_LETTERED, ""] += len(letters)
-        self.send(Emits(DEAD_LETTERS, EmittedRows(letters), numbers), outbox)
+        self.send(Emits(DEAD_LETTERS, TupleRows(letters), numbers), outbox)
 
 
 def _kind(result: Result) -> tuple[str, Any]:
@@ -206,13 +205,13 @@ def _kind(result: Result) -> tuple[str, Any]:
     return stream, more if isinstance(more, pa.Schema) else None
 
 
-def _rows_of(values: list[Sequence[Any]], schema: pa.Schema | None) -> EmittedRows:
+def _rows_of(values: list[Sequence[Any]], schema: pa.Schema | None) -> TupleRows:
     """The rows as they were emitted."""
     if schema is None:
-        return EmittedRows(values)
+        return TupleRows(values)
     try:
         columns = zip(*values, strict=True)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
-        return EmittedRows(arrow=pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return TupleRows.of_arrow(pa.RecordBatch.from_arrays(arrays, schema=schema))
     except Exception:  # noqa: BLE001 (Arrow has no common class; a type may not take its own values)
-        return EmittedRows(values)
+        return TupleRows(values)

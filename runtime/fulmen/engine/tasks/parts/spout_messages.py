@@ -29,7 +29,7 @@ from fulmen.engine.tasks.parts.traced_roots import Came, TracedMessages
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import Ids
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 CRASH_REASON = "crashed worker"
 _IDS = "pickling its message ids"
@@ -157,12 +157,12 @@ class SpoutMessages(MessageTrees):
         ids = emits.msg_ids or [None] * len(emits.rows)
         letters, reason = [], f"{CRASH_REASON}: {poison.cause}".rstrip(": ")
         for i, msg_id in enumerate(ids):
-            kept = self.dropped.note(emits.stream, emits.rows.row(i), msg_id, *poison)
+            kept = self.dropped.note(emits.stream, emits.rows[i], msg_id, *poison)
             letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
         task.report(dropped_tuples.message(letters[0][1], poison.cause))
         if len(roots):
             self.fail_at_once(roots, CRASH_REASON, outbox)
         outbox.counts[task.component, DROPPED, ""] += len(letters)
         if task.routes[DEAD_LETTERS].subscriptions:
-            outbox.send(task.task, task.routes[DEAD_LETTERS], EmittedRows(letters), None)
+            outbox.send(task.task, task.routes[DEAD_LETTERS], TupleRows(letters), None)
         self.remember(tracked)

@@ -23,6 +23,7 @@ from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 TTL = "__state_ttl"
 """Begins the keys of the timers of `state_ttl`."""
@@ -129,7 +130,7 @@ class AuthorTimers(TaskPart):
             return None
         if component in header.watermarks:
             context.batch.watermark = header.watermarks[component][0]
-        return Chunk(TICK_COMPONENT, TIMER_STREAM, ("key", "at"), -1, None, rows)
+        return Chunk(TICK_COMPONENT, TIMER_STREAM, ("key", "at"), -1, None, TupleRows(rows))
 
     def _watermark(self, header: Header) -> float | None:
         if header.ends_time or header.looks_ahead:

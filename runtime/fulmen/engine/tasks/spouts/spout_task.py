@@ -26,7 +26,7 @@ from fulmen.engine.tasks.parts.spout_messages import SpoutMessages
 from fulmen.engine.tasks.spouts.empty_calls import EmptyCalls
 from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.engine.tasks.task import Task
-from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 from fulmen.topology.code.callbacks import takes_reason
 
@@ -332,14 +332,14 @@ class SpoutTask(Task):
         runs = self.collector.runs
         self.collector.close()
         emits = [
-            Emits(stream, EmittedRows(arrow=batch), None if msg_ids is None else listed(msg_ids))
+            Emits(stream, TupleRows.of_arrow(batch), None if msg_ids is None else listed(msg_ids))
             for stream, batch, msg_ids in self.arrow.emits
         ]
         self.arrow.emits = []
         for buffer in runs:
             if len(buffer):
                 wrong = buffer.wrong()
-                rows = buffer.emitted_rows()
+                rows = buffer.rows()
                 some = Emits(buffer.routes.stream, rows, buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
                     error = not_a_list(self.who, buffer.rows()[i])

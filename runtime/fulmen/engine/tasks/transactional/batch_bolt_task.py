@@ -313,7 +313,7 @@ class BatchBoltTask(BoltTask):
     @override
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         self.attempts.without_strays(buffer, list(buffer.origins), self.who)
-        outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
+        outbox.send(self.task, buffer.routes, buffer.rows(), None, buffer.chosen)
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

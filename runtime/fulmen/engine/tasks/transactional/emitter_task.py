@@ -269,7 +269,7 @@ class EmitterTask(Task):
             if not len(buffer):
                 continue
             try:
-                outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
+                outbox.send(self.task, buffer.routes, buffer.rows(), None, buffer.chosen)
             except GroupingError as e:
                 self.errors.report_or_crash(e, "emit", fatal=e.emission is None)
                 self.attempts.fail(attempt, str(e))

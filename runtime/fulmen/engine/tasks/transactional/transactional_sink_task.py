@@ -28,7 +28,8 @@ from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.attempts import LOST, Attempts, attempts_of
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.parts.early_results import Written
-from fulmen.engine.tuples.chunk import Chunk, Columns
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import repr_of
 from fulmen.topology.code.sinks import without_attempt
 
@@ -170,14 +171,9 @@ def _is_committed(unwritten: Unwritten, work: TransactionWork) -> bool:
 
 def _part(chunk: Chunk, first: int, end: int) -> Chunk:
     """Some rows without their attempt."""
-    rows, fields = chunk.rows, chunk.fields[1:]
-    part: Sequence[Any]
-    if isinstance(rows, Columns) and fields:
-        container = rows.container if isinstance(rows.container, str) else rows.container[first:end]
-        part = Columns([column[first:end] for column in rows.columns[1:]], container)
-    else:
-        part = [row[1:] for row in rows[first:end]]
-    return Chunk(chunk.component, chunk.stream, fields, -1, None, part)
+    some = chunk.rows[first:end]
+    rows = TupleRows.of_columns(some.columns[1:], some.container, len(some))
+    return Chunk(chunk.component, chunk.stream, chunk.fields[1:], -1, None, rows)
 
 
 def _shown(chunk: Chunk, i: int) -> Any:
