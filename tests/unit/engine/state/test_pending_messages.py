@@ -63,7 +63,7 @@ def test_nothing_happened_nothing_to_write():
     assert pending.record(1) is None
 
 
-ROWS = ResultRows("default", [["a", "b", "c"], [1, 2, 3]], "l", None)
+ROWS = ResultRows.of("default", [["a", "b", "c"], [1, 2, 3]], "l", None)
 AS_LIST = [("default", ["a", 1], None), ("default", ["b", 2], None), ("default", ["c", 3], None)]
 
 
