@@ -29,12 +29,7 @@ from fulmen.api.transactional_spouts import (
     TransactionalSpout,
     TransactionCoordinator,
 )
-from fulmen.api.transactions import (
-    BatchBolt,
-    BatchOutputCollector,
-    Committer,
-    TransactionAttempt,
-)
+from fulmen.api.transactions import BatchBolt, BatchOutputCollector, Committer, TransactionAttempt
 from fulmen.api.tuples import Tuple
 
 __all__ = [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from fulmen.api.collector import MessageId
-from fulmen.api.components import Component, Spout, overrides
+from fulmen.api.collector import ErrorCollector, MessageId
+from fulmen.api.components import AnyBolt, Spout, overrides
 from fulmen.api.context import TopologyContext
 
 if TYPE_CHECKING:  # neither the operator nor most topologies need it
@@ -29,24 +29,11 @@ class ArrowSpout(Spout):
                 self.ack(msg_id)
 
 
-class ArrowBolt(Component):
+class ArrowBolt(AnyBolt):
     """A bolt that receives Arrow record batches. Anchors and acks for you, as a BasicBolt does."""
 
-    state_ttl: ClassVar[str | None] = None
-    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
-    batch clock's time, which stands still while the topology does not run. Default: for good."""
-
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Called once for each instance, before anything else but a restore of its fields.
-
-        An exception that may mean that a service is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made some seconds later. Any other exception
-        stops the topology; with `onError: crash` every exception does.
-
-        Args:
-            conf: The topology's `config`, with the component's own on top of it.
-            context: Names, task ids and streams.
-        """
+        """Called as `Bolt.prepare`, without a collector: `execute` is given one."""
 
     @abstractmethod
     def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
@@ -63,27 +50,19 @@ class ArrowBolt(Component):
         """Called when a tick is due (spec: `tickSeconds`)."""
 
     def end_batch(self, collector: ArrowOutputCollector) -> None:
-        """Called at the end of each batch in which this task received a tuple or a tick.
-
-        The tuples of the batch are acked. What is emitted is a result: its task keeps it until its
-        tree is acked, and emits it again if it fails (see `trackResults`). This is the place to
-        emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
-        again. It is not called in a transactional topology.
-
-        An exception is reported; with `onError: crash` it stops the topology.
-        """
+        """Called as `BasicBolt.end_batch`."""
 
     def on_timer(self, key: Any, at: float, collector: ArrowOutputCollector) -> None:
-        """Called when a timer of `context.timers` is due, as `BasicBolt.on_timer` is."""
+        """Called as `BasicBolt.on_timer`."""
 
     def drain(self, collector: ArrowOutputCollector) -> None:
-        """Called when the topology is drained: the last turn, as `BasicBolt.drain` is."""
+        """Called as `BasicBolt.drain`."""
 
     def cleanup(self) -> None:
         """Called before the instance is dropped, if there is time. An exception is reported."""
 
 
-class ArrowSpoutCollector(ABC):
+class ArrowSpoutCollector(ErrorCollector):
     """Given to `ArrowSpout.open`."""
 
     @abstractmethod
@@ -101,12 +80,8 @@ class ArrowSpoutCollector(ABC):
             CollectorError: Not in a callback.
         """
 
-    @abstractmethod
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology continues."""
 
-
-class ArrowOutputCollector(ABC):
+class ArrowOutputCollector(ErrorCollector):
     """Given to `ArrowBolt.execute`, `tick`, `end_batch` and `drain`."""
 
     source: tuple[str, str]
@@ -143,7 +118,3 @@ class ArrowOutputCollector(ABC):
             StreamError: There is no row of such a number, or `rows` is a mask instead of numbers.
             CollectorError: Not in `execute`, `tick` or `drain`.
         """
-
-    @abstractmethod
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology continues."""

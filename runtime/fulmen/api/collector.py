@@ -19,7 +19,15 @@ Anchors = Tuple | Sequence[Tuple]
 MessageId = Hashable
 
 
-class SpoutOutputCollector(ABC):
+class ErrorCollector(ABC):
+    """What all collectors have in common."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology continues."""
+
+
+class SpoutOutputCollector(ErrorCollector):
     """Given to `Spout.open`. Usable in next_tuple, ack, fail, activate and deactivate."""
 
     @abstractmethod
@@ -103,12 +111,8 @@ class SpoutOutputCollector(ABC):
             CollectorError: Not in a callback.
         """
 
-    @abstractmethod
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology continues."""
 
-
-class OutputCollector(ABC):
+class OutputCollector(ErrorCollector):
     """Given to `Bolt.prepare`. Usable in execute and drain.
 
     Every tuple that the bolt receives must be acked or failed, now or later.
@@ -125,19 +129,14 @@ class OutputCollector(ABC):
         """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
 
         Args:
-            values: One value per declared field, in that order. They are not copied: don't change
-                them afterwards.
-            stream: A stream that this component declares, and not a direct one.
+            values: As for `SpoutOutputCollector.emit`, as are `stream` and `need_task_ids`.
+            stream: The stream.
             anchors: Inputs (one, or several) whose trees the new tuple joins. Without any it is not
                 tracked.
-            need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
-
-        Returns:
-            With `need_task_ids`, the task ids it goes to, ascending; empty if nothing subscribes.
+            need_task_ids: Whether to choose the tasks now, and to return their ids.
 
         Raises:
-            StreamError: `stream` is not declared, is direct, or has another number of fields; or an
-                anchor is no tuple that was received.
+            StreamError: As there, or an anchor is no tuple that was received.
             CollectorError: Not in `execute` or `drain`.
         """
 
@@ -147,17 +146,10 @@ class OutputCollector(ABC):
     ) -> None:
         """Send one tuple to one task of a bolt that subscribes with direct grouping.
 
-        A task that does not subscribe receives nothing, as in Storm.
-
-        Args:
-            task: Id of the receiving task.
-            values: The values, as for `emit`.
-            stream: A stream that this component declares as direct.
-            anchors: The anchors, as for `emit`.
+        As `SpoutOutputCollector.emit_direct`, with anchors as for `emit`.
 
         Raises:
-            StreamError: `stream` is not declared or not direct, or has another number of fields; or
-                an anchor is no tuple that was received.
+            StreamError: As there, or an anchor is no tuple that was received.
             CollectorError: Not in `execute` or `drain`.
         """
 
@@ -190,12 +182,8 @@ class OutputCollector(ABC):
             CollectorError: Not in `execute` or `drain`.
         """
 
-    @abstractmethod
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology continues."""
 
-
-class BasicOutputCollector(ABC):
+class BasicOutputCollector(ErrorCollector):
     """Given to `BasicBolt.execute` and `drain`.
 
     What `execute` emits is anchored to the input, which is acked afterwards.
@@ -210,7 +198,3 @@ class BasicOutputCollector(ABC):
     @abstractmethod
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
         """Send one tuple, anchored to the input. Otherwise like `OutputCollector.emit_direct`."""
-
-    @abstractmethod
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology continues."""

@@ -16,11 +16,7 @@ from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequen
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fulmen.api.collector import (
-    BasicOutputCollector,
-    MessageId,
-    OutputCollector,
-)
+from fulmen.api.collector import BasicOutputCollector, MessageId, OutputCollector
 from fulmen.api.combiner import Combiner
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, declare
@@ -73,8 +69,6 @@ class Component(ABC):
         outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream
             names to fields, or to a `Stream`, which may be direct; or one `Stream`, of `default`.
         transient: Names of fields that are not to be written to the checkpoint, such as caches.
-        durable: Of Fulmen's own classes: the only ones of their fields that are written to the
-            checkpoint. None: all are that can be pickled and are not `transient`.
         config_model: A pydantic model of the component's `config` in the topology's file, without
             the topology's own. Every mistake is found before the topology runs. `open` and
             `prepare` get the validated model as `context.options`. None: any `config` will do.
@@ -82,7 +76,6 @@ class Component(ABC):
 
     outputs: ClassVar[Outputs] = ()
     transient: ClassVar[Sequence[str]] = ()
-    durable: ClassVar[Sequence[str] | None] = None
     config_model: ClassVar[type[BaseModel] | None] = None
 
     @cached_property
@@ -319,12 +312,19 @@ class Spout(Component):
         return False
 
 
-class Bolt(Component):
-    """Receives tuples, and does the anchoring, acking and failing itself."""
+class AnyBolt(Component):
+    """What `Bolt`, `BasicBolt` and `ArrowBolt` have in common."""
 
     state_ttl: ClassVar[str | None] = None
     """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
     batch clock's time, which stands still while the topology does not run. Default: for good."""
+
+    def cleanup(self) -> Awaitable[None] | None:
+        """Called before the instance is dropped, if there is time. An exception is reported."""
+
+
+class Bolt(AnyBolt):
+    """Receives tuples, and does the anchoring, acking and failing itself."""
 
     emits_results: ClassVar[bool] = False
     """Whether what `execute` emits without an anchor is a result, as in `end_batch`."""
@@ -405,40 +405,19 @@ class Bolt(Component):
         An exception is reported; with `onError: crash` it stops the topology.
         """
 
-    def cleanup(self) -> Awaitable[None] | None:
-        """Called before the instance is dropped, if there is time. An exception is reported."""
 
-
-class BasicBolt(Component):
+class BasicBolt(AnyBolt):
     """A bolt whose emits are anchored to the input, which is acked when `execute` returns."""
-
-    state_ttl: ClassVar[str | None] = None
-    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
-    batch clock's time, which stands still while the topology does not run. Default: for good."""
 
     emits_results: ClassVar[bool] = False
     """Whether what `execute` emits is a result, as in `end_batch`, instead of being anchored."""
 
     max_concurrency: ClassVar[int] = 100
-    """With `async def execute`: of how many tuples of a task `execute` may be under way at a time.
-
-    It then waits for other services without blocking, on one event loop in each worker. `prepare`
-    and `cleanup` may be async too. All calls of a batch end before the batch does. What is
-    emitted leaves in the order of the tuples that it was emitted for.
-    """
+    """As `Bolt.max_concurrency`. What is emitted leaves in the order of the tuples that it was
+    emitted for."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> Awaitable[None] | None:
-        """Called once for each instance, before anything else but a restore of its fields.
-
-        An exception that may mean that a service is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made some seconds later. So is one about what is
-        wrong outside, such as a file or a table of a connector's, once the topology has run. Any
-        other exception stops the topology; with `onError: crash` every exception does.
-
-        Args:
-            conf: The topology's `config`, with the component's own on top of it.
-            context: Names, task ids and streams.
-        """
+        """Called as `Bolt.prepare`, without a collector: `execute` is given one."""
 
     @classmethod
     def combiner_for(
@@ -470,43 +449,13 @@ class BasicBolt(Component):
         """
 
     def end_batch(self, collector: BasicOutputCollector) -> None:
-        """Called at the end of each batch in which this task received a tuple or a tick.
+        """Called as `Bolt.end_batch`, when the tuples of the batch are acked.
 
-        The tuples of the batch are acked. What is emitted is a result: its task keeps it until its
-        tree is acked, and emits it again if it fails (see `trackResults`). This is the place to
-        emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
-        again. It is not called in a transactional topology.
-
-        An exception is reported; with `onError: crash` it stops the topology.
+        All that is emitted is a result.
         """
 
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        """Called when a timer of `context.timers` is due, after the tuples of the batch.
-
-        Timers that are due are called in the order of their times. What is emitted is a result, as
-        in `end_batch`. Timers that are set here and are due come after those.
-
-        An exception is reported, and the timer is not called again; with `onError: crash` it stops
-        the topology.
-
-        Args:
-            key: The key that it was set for.
-            at: What it was set for: milliseconds since 1970, or seconds of the batch clock.
-            collector: Takes what is emitted.
-        """
+        """Called as `Bolt.on_timer`. All that is emitted is a result."""
 
     def drain(self, collector: BasicOutputCollector) -> None:
-        """Called when the topology is drained and nothing else is left: the last turn.
-
-        Spouts have stopped, or are exhausted. Bolts get their last turns in the order of the graph,
-        so what earlier bolts emit in their last turns has arrived. Emit what is held back, such as
-        a window that is still open, and delete it: a later run continues with the state as it is
-        afterwards. What is emitted is a result, as in `end_batch`.
-
-        It is called again if tuples come after it, and whenever the topology is drained again.
-
-        An exception is reported; with `onError: crash` it stops the topology.
-        """
-
-    def cleanup(self) -> Awaitable[None] | None:
-        """Called before the instance is dropped, if there is time. An exception is reported."""
+        """Called as `Bolt.drain`. All that is emitted is a result."""

@@ -174,16 +174,7 @@ class Sink(Component):
     outputs: ClassVar[Mapping[str, Sequence[str]]] = {ERRORS_STREAM: ("row", "reason")}
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Called once for each instance, before anything else. Connect here.
-
-        An exception that may mean that a service is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made some seconds later. So is one about what is
-        wrong outside, such as a table, once the topology has run. Any other exception stops it.
-
-        Args:
-            conf: The topology's `config`, with the component's own on top of it.
-            context: Names, task ids and streams.
-        """
+        """Called as `Bolt.prepare`, without a collector. Connect here."""
 
     def encode(self, rows: Rows) -> Sequence[Any]:
         """What is to be written for each row: anything that can be pickled. Default: the values.

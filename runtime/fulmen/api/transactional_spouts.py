@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fulmen.api.components import Component
 from fulmen.api.context import TopologyContext
@@ -50,14 +50,25 @@ class TransactionCoordinator(ABC):
         """Called before the coordinator is dropped, if there is time."""
 
 
-class TransactionalSource(Component):
+class TransactionEmitter(ABC):
+    """What the emitters of all transactional spouts have in common."""
+
+    def close(self) -> None:
+        """Called before the emitter is dropped, if there is time."""
+
+
+C = TypeVar("C", bound=TransactionCoordinator)
+E = TypeVar("E", bound=TransactionEmitter)
+
+
+class TransactionalSource(Component, Generic[C, E]):
     """What the three kinds of transactional spouts have in common.
 
     An object of it makes coordinators and emitters, and keeps no state.
     """
 
     @abstractmethod
-    def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> Any:
+    def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> C:
         """Make the coordinator. Called in the driver.
 
         Args:
@@ -66,16 +77,13 @@ class TransactionalSource(Component):
         """
 
     @abstractmethod
-    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> Any:
-        """Make an emitter. Called once for each task, in its worker.
-
-        Args:
-            conf: The topology's `config`, with the component's own on top of it.
-            context: Names, task ids and streams.
-        """
+    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> E:
+        """Make an emitter. Called once for each task, in its worker; takes the same."""
 
 
-class TransactionalSpout(TransactionalSource):
+class TransactionalSpout(
+    TransactionalSource["TransactionalSpout.Coordinator", "TransactionalSpout.Emitter"]
+):
     """A source that can emit a transaction again, exactly as it was."""
 
     class Coordinator(TransactionCoordinator):
@@ -93,7 +101,7 @@ class TransactionalSpout(TransactionalSource):
                 previous_metadata: That of transaction `txid - 1`; None for the first one.
             """
 
-    class Emitter(ABC):
+    class Emitter(TransactionEmitter):
         """Emits the tuples of transactions, in one task."""
 
         @abstractmethod
@@ -113,21 +121,6 @@ class TransactionalSpout(TransactionalSource):
         def cleanup_before(self, txid: int) -> None:
             """All transactions before that one are committed: forget what was kept of them."""
 
-        def close(self) -> None:
-            """Called before the emitter is dropped, if there is time."""
-
-    @abstractmethod
-    def get_coordinator(
-        self, conf: Mapping[str, Any], context: TopologyContext
-    ) -> TransactionalSpout.Coordinator:
-        """Make the coordinator; see `TransactionalSource.get_coordinator`."""
-
-    @abstractmethod
-    def get_emitter(
-        self, conf: Mapping[str, Any], context: TopologyContext
-    ) -> TransactionalSpout.Emitter:
-        """Make an emitter; see `TransactionalSource.get_emitter`."""
-
 
 class PartitionCoordinator(TransactionCoordinator):
     """Says how many partitions a source has."""
@@ -137,7 +130,22 @@ class PartitionCoordinator(TransactionCoordinator):
         """The number of partitions, which are numbered from 0. It may grow."""
 
 
-class PartitionedTransactionalSpout(TransactionalSource):
+class PartitionEmitter(TransactionEmitter):
+    """What emitters of partitions have in common."""
+
+    def is_exhausted(self) -> bool:
+        """Whether this task's partitions will never have more than was emitted.
+
+        When all emitters say so, `fulmen run --until-drained` may end.
+        """
+        return False
+
+
+class PartitionedTransactionalSpout(
+    TransactionalSource[
+        "PartitionedTransactionalSpout.Coordinator", "PartitionedTransactionalSpout.Emitter"
+    ]
+):
     """A source of partitions, each of which can emit its part of a transaction again as it was.
 
     The emitter in the task with number i emits partitions i, i + n, i + 2n and so on, where n is
@@ -147,7 +155,7 @@ class PartitionedTransactionalSpout(TransactionalSource):
     class Coordinator(PartitionCoordinator):
         """Says how many partitions there are."""
 
-    class Emitter(ABC):
+    class Emitter(PartitionEmitter):
         """Emits partitions, in one task.
 
         FailedException in any method fails the attempt. A partition that is away for a while is
@@ -192,30 +200,13 @@ class PartitionedTransactionalSpout(TransactionalSource):
                 metadata: What `emit_partition_batch_new` returned.
             """
 
-        def is_exhausted(self) -> bool:
-            """Whether this task's partitions will never have more than was emitted.
 
-            When all emitters say so, `fulmen run --until-drained` may end.
-            """
-            return False
-
-        def close(self) -> None:
-            """Called before the emitter is dropped, if there is time."""
-
-    @abstractmethod
-    def get_coordinator(
-        self, conf: Mapping[str, Any], context: TopologyContext
-    ) -> PartitionedTransactionalSpout.Coordinator:
-        """Make the coordinator; see `TransactionalSource.get_coordinator`."""
-
-    @abstractmethod
-    def get_emitter(
-        self, conf: Mapping[str, Any], context: TopologyContext
-    ) -> PartitionedTransactionalSpout.Emitter:
-        """Make an emitter; see `TransactionalSource.get_emitter`."""
-
-
-class OpaquePartitionedTransactionalSpout(TransactionalSource):
+class OpaquePartitionedTransactionalSpout(
+    TransactionalSource[
+        "OpaquePartitionedTransactionalSpout.Coordinator",
+        "OpaquePartitionedTransactionalSpout.Emitter",
+    ]
+):
     """A source of partitions that can't promise to emit the same tuples again.
 
     Each attempt begins where the last transaction ended, so nothing is lost and nothing comes
@@ -225,7 +216,7 @@ class OpaquePartitionedTransactionalSpout(TransactionalSource):
     class Coordinator(PartitionCoordinator):
         """Says how many partitions there are."""
 
-    class Emitter(ABC):
+    class Emitter(PartitionEmitter):
         """Emits partitions, in one task."""
 
         @abstractmethod
@@ -252,25 +243,3 @@ class OpaquePartitionedTransactionalSpout(TransactionalSource):
             Returns:
                 Where this part ended.
             """
-
-        def is_exhausted(self) -> bool:
-            """Whether this task's partitions will never have more than was emitted.
-
-            When all emitters say so, `fulmen run --until-drained` may end.
-            """
-            return False
-
-        def close(self) -> None:
-            """Called before the emitter is dropped, if there is time."""
-
-    @abstractmethod
-    def get_coordinator(
-        self, conf: Mapping[str, Any], context: TopologyContext
-    ) -> OpaquePartitionedTransactionalSpout.Coordinator:
-        """Make the coordinator; see `TransactionalSource.get_coordinator`."""
-
-    @abstractmethod
-    def get_emitter(
-        self, conf: Mapping[str, Any], context: TopologyContext
-    ) -> OpaquePartitionedTransactionalSpout.Emitter:
-        """Make an emitter; see `TransactionalSource.get_emitter`."""

@@ -7,12 +7,12 @@ and their meanings are those of Storm's transactional topologies.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import total_ordering
 from typing import Any
 
-from fulmen.api.collector import Values
+from fulmen.api.collector import ErrorCollector, Values
 from fulmen.api.components import Component
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
@@ -66,7 +66,7 @@ class TransactionAttempt:
         return TransactionAttempt, (self.txid, self.attempt)
 
 
-class BatchOutputCollector(ABC):
+class BatchOutputCollector(ErrorCollector):
     """Given to `BatchBolt.prepare` and to the emitters of transactional spouts.
 
     There are no anchors and no acks: what counts is the transaction.
@@ -99,10 +99,6 @@ class BatchOutputCollector(ABC):
             StreamError: `stream` is not declared or not direct, or has another number of fields.
             CollectorError: Not in a callback.
         """
-
-    @abstractmethod
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology continues."""
 
 
 class BatchBolt(Component):

@@ -68,7 +68,7 @@ class TransactionParts(ABC):
         """Let go of what is open."""
 
 
-class PartSource(TransactionalSource):
+class PartSource(TransactionalSource[Any, Any]):
     """A source with such parts; a spout derives from it and from one of Storm's two."""
 
     @abstractmethod

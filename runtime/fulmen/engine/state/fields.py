@@ -225,10 +225,12 @@ class Fields:
 def _left_out(cls: type[Component]) -> Callable[[str], bool]:
     """Whether a field is not kept, by what its class declares."""
     transient = {"state", *cls.transient}
-    if cls.durable is None:
-        return transient.__contains__
-    durable = {*cls.durable} - transient
     ours = [base for base in cls.__mro__ if base.__module__.startswith("fulmen.")]
+    # of Fulmen's own classes alone: an author may give a field of his that name
+    declared = next((vars(base)["durable"] for base in ours if "durable" in vars(base)), None)
+    if declared is None:
+        return transient.__contains__
+    durable = {*declared} - transient
     if cls in ours:
         return lambda name: name not in durable
     # an author has derived from it: his own fields are kept as those of any class of his

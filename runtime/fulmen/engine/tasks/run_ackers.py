@@ -11,11 +11,7 @@ import numpy as np
 
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
-from fulmen.engine.acking.root_ids import (
-    SEQUENCE_BITS,
-    sequence_ranges,
-    with_sequences,
-)
+from fulmen.engine.acking.root_ids import SEQUENCE_BITS, sequence_ranges, with_sequences
 from fulmen.engine.acking.trees import TIMED_OUT as TIMED_OUT_REASON
 from fulmen.engine.acking.trees import TreesOutcome
 from fulmen.engine.emitting.outbox import Outbox

@@ -10,16 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fulmen.api.components import (
-    Bolt,
-)
+from fulmen.api.components import Bolt
 from fulmen.api.returned import refuse_result
-from fulmen.api.tuples import (
-    HELD,
-    TICK_COMPONENT,
-    Held,
-    Tuple,
-)
+from fulmen.api.tuples import HELD, TICK_COMPONENT, Held, Tuple
 from fulmen.engine.emitting.collectors import BoltCollector
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox

@@ -10,14 +10,9 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.chunks import ChunkBolt
-from fulmen.api.components import (
-    BasicBolt,
-)
+from fulmen.api.components import BasicBolt
 from fulmen.api.returned import refuse_result
-from fulmen.api.tuples import (
-    HELD,
-    Tuple,
-)
+from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask

@@ -15,19 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fulmen.api.components import (
-    FailedException,
-    ReportedFailedException,
-    overrides,
-)
+from fulmen.api.components import FailedException, ReportedFailedException, overrides
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.api.tuples import (
-    DRAIN_STREAM,
-    END_STREAM,
-    FINISH_STREAM,
-    TICK_COMPONENT,
-    TICK_STREAM,
-)
+from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, FINISH_STREAM, TICK_COMPONENT, TICK_STREAM
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer

@@ -25,15 +25,8 @@ from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.state.messages.sink_rows import (
-    LONGEST_REASON,
-    by_chunk,
-    values_of,
-    with_streams,
-)
-from fulmen.engine.state.messages.unwritten_rows import (
-    Unwritten,
-)
+from fulmen.engine.state.messages.sink_rows import LONGEST_REASON, by_chunk, values_of, with_streams
+from fulmen.engine.state.messages.unwritten_rows import Unwritten
 from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tasks.author.forks import end_child

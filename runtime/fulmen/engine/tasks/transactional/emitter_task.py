@@ -57,7 +57,7 @@ def _emit_of(partition: int) -> str:
 class EmitterTask(Task):
     """One task of a transactional spout."""
 
-    instance: TransactionalSource
+    instance: TransactionalSource[Any, Any]
     attempts: Attempts
     opening, closing = "get_emitter", "close"
 

@@ -13,7 +13,7 @@ from fulmen.api.transactional_spouts import (
 from fulmen.errors import repr_of
 
 
-def part_of(source: TransactionalSource, name: str) -> type:
+def part_of(source: TransactionalSource[Any, Any], name: str) -> type:
     """What the coordinators or the emitters of a transactional spout must be derived from."""
     kinds = (
         TransactionalSpout,
