@@ -314,7 +314,7 @@ def test_what_waits_for_several_tasks_is_counted_once(rabbit_server, life_of, qu
     told = []
     for life in lives:
         life.turn(1)
-        told.append(life.source._context.signals.take_lag().messages)
+        told.append(life.source.context.signals.take_lag().messages)
     # each may have been handed a message already, which the queue had when the first one asked
     assert 60 <= told[0] <= 61
     assert max(told[1:]) <= 1

@@ -319,7 +319,7 @@ def test_the_lag_of_a_stream_is_the_age_of_the_oldest_entry_that_was_not_emitted
         client.xadd(name, {"value": str(age)}, id=f"{now - age * 1000}-0")
     life = life_of(redis_server, RedisStreamSpout, name, count=1, id="0").start()
     assert life.turn(1) == 1  # when it is told, the first one is read, and not emitted
-    lag = life.source._context.signals.take_lag()
+    lag = life.source.context.signals.take_lag()
     assert lag.messages == 2
     assert lag.seconds >= 100_000
     assert 60 <= life.source.seconds_behind() < 100_000  # the other one is in Redis
@@ -334,7 +334,7 @@ def test_what_waits_for_several_tasks_is_counted_once(kind, redis_server, client
     told = []
     for life in lives:
         life.start().turn(1)
-        told.append(life.source._context.signals.take_lag().messages)
+        told.append(life.source.context.signals.take_lag().messages)
     # when the first one tells it, it alone has read: one of six
     assert told == [6, 1, 1]
 
@@ -343,7 +343,7 @@ def test_ids_that_are_no_times_tell_no_lag_in_seconds(redis_server, client, name
     client.xadd(name, {"value": "a"}, id="1-1")
     life = life_of(redis_server, RedisStreamSpout, name, id="0").start()
     life.turn(1)
-    assert life.source._context.signals.take_lag() == (1, None)
+    assert life.source.context.signals.take_lag() == (1, None)
 
 
 def test_a_group_that_was_removed_is_created_again(redis_server, client, name):

@@ -10,20 +10,17 @@ in flight, or is acked at once. A message without an id is emitted again.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.collector import MessageId, SpoutOutputCollector
-from fulmen.api.components import Outputs, Spout
-from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
-from fulmen.connectors.formats import ERRORS, Malformed, unread
+from fulmen.api.collector import MessageId
+from fulmen.api.declarer import Stream
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.base.source import MessageSource
+from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
 from fulmen.connectors.rabbitmq.options import MOST_PREFETCHED, RabbitSpoutOptions
@@ -31,7 +28,6 @@ from fulmen.services.rabbitmq import Broker
 
 PREFETCHED = 1000
 """If neither the spout's options nor the topology say how many."""
-LAG_SECONDS = 1.0
 PAUSE_SECONDS = 1.0
 """Before the next try to connect."""
 IN_FLIGHT, AGAIN = 0, -1
@@ -52,67 +48,67 @@ class _Held:
     tags: list[int] = field(default_factory=list)
 
 
-class RabbitSpout(Spout):
+class RabbitSpout(MessageSource):
     """Emits the messages of a queue, and acks them when their trees were acked."""
 
     pinned = True
-    backoff = True
     config_model: ClassVar[type[Options]] = RabbitSpoutOptions
     durable = ("ended", "sequence")
-    now = staticmethod(time.monotonic)
+    options: RabbitSpoutOptions
 
     def __init__(self) -> None:
+        super().__init__()
         self.ended = 0
         self.sequence = 0
 
     @override
-    def outputs_for(self, options: RabbitSpoutOptions) -> Outputs:
-        stream = options.format.make().stream(*options.properties)
-        return {"default": stream, ERRORS_STREAM: ERRORS}
+    def stream(self, options: RabbitSpoutOptions) -> Stream:
+        return options.format.make().stream(*options.properties)
 
     @override
-    def open(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
-    ) -> None:
-        """Connect, and look at the queue. Messages come when there is a turn.
-
-        Raises:
-            ServiceUnavailable: The broker is away, or the queue is not as it must be.
-        """
-        self.collector, self._context = collector, context
-        self._lag_at = self.now()
-        self._options: RabbitSpoutOptions = context.options
-        self._consumer: Consumer | None = None
+    def connect(self) -> None:
+        """Connect, and look at the queue. Messages come when there is a turn."""
+        context = self.context
         title = f"{context.topology} {context.component} {context.task_index}"
-        self._broker = Broker(self._options.url, self._options.heartbeat, title)
-        self._formatter = self._options.format.make()
-        self._formatter.connect()
+        self._broker = Broker(self.options.url, self.options.heartbeat, title)
+        self.format = self.options.format.make()
+        self.format.connect()
         self._held: dict[MessageId, _Held] = {}
-        self._again: deque[MessageId] = deque()
-        self._not_before = self.now()
+        self._retry = self.due(PAUSE_SECONDS)
         acked = sorted((number, key) for key, number in self.state.items() if number > 0)
         self._remembered = deque(key for _, key in acked)
-        self._consumer = self._new_consumer()
+        self._consumer: Consumer | None = self._new_consumer()
 
     def _new_consumer(self) -> Consumer:
-        limit = min(self._context.max_spout_pending or PREFETCHED, MOST_PREFETCHED)
-        return Consumer(self._broker, self._options, self._options.prefetch_count or limit)
+        limit = min(self.context.max_spout_pending or PREFETCHED, MOST_PREFETCHED)
+        return Consumer(self._broker, self.options, self.options.prefetch_count or limit)
 
     @override
-    def next_tuple(self) -> bool:
-        """Emit a message that has failed, or the next one that the broker has handed out."""
-        consumer = self._connected()
+    def begin_turn(self) -> bool:
+        """Have a connection, perhaps a new one. False: it is too early for the next try."""
+        consumer = self._consumer
+        if consumer is not None and consumer.error is not None:
+            self._consumer = None
+            self._held.clear()  # all of it will come again
+            self.failed.clear()
+            self._retry.later()
+            raise self._broker.unavailable(consumer.error)
         if consumer is None:
-            return False
-        if self.now() >= self._lag_at:
-            self._lag_at = self.now() + LAG_SECONDS
-            in_queue = consumer.ready if self._context.task_index == 0 else 0  # one for all of them
-            self._context.lag(messages=in_queue + consumer.here)
-        if self._again:
-            msg_id = self._again.popleft()
-            self._emit(msg_id, self._held[msg_id].delivery)
-            return True
-        while (delivery := consumer.take()) is not None:
+            if not self._retry.take():
+                return False
+            consumer = self._consumer = self._new_consumer()
+        if consumer.ident is None:
+            consumer.start()
+        if self.lag_due.take():
+            in_queue = consumer.ready if self.context.task_index == 0 else 0  # one for all of them
+            self.context.lag(messages=in_queue + consumer.here)
+        return True
+
+    @override
+    def emit_next(self) -> bool:
+        """Emit the next message that the broker has handed out."""
+        consumer = self._consumer
+        while consumer is not None and (delivery := consumer.take()) is not None:
             msg_id = self._id_of(delivery)
             state = self.state.get(msg_id)
             held = self._held.get(msg_id)
@@ -127,23 +123,9 @@ class RabbitSpout(Spout):
                 return True
         return False
 
-    def _connected(self) -> Consumer | None:
-        """The consumer, perhaps a new one; None: it is too early for the next try."""
-        consumer = self._consumer
-        if consumer is not None and consumer.error is not None:
-            self._consumer = None
-            self._held.clear()  # all of it will come again
-            self._again.clear()
-            self._not_before = self.now() + PAUSE_SECONDS
-            raise self._broker.unavailable(consumer.error)
-        if consumer is None:
-            if self.now() < self._not_before:
-                return None
-            self._not_before = self.now() + PAUSE_SECONDS
-            consumer = self._consumer = self._new_consumer()
-        if consumer.ident is None:
-            consumer.start()
-        return consumer
+    @override
+    def emit_again(self, msg_id: MessageId) -> None:
+        self._emit(msg_id, self._held[msg_id].delivery)
 
     def _id_of(self, delivery: Delivery) -> MessageId:
         """A name for a message that it has again when it comes again, if it has a message id.
@@ -155,7 +137,7 @@ class RabbitSpout(Spout):
             digest = hashlib.blake2b(delivery.body, digest_size=8).hexdigest()
             msg_id = f"{own} {digest}"
             is_known = msg_id in self.state
-            if not is_known or delivery.method.redelivered or self._options.drop_repeats:
+            if not is_known or delivery.method.redelivered or self.options.drop_repeats:
                 return msg_id
         self.sequence += 1
         return self.sequence
@@ -164,24 +146,29 @@ class RabbitSpout(Spout):
         if isinstance(msg_id, str):
             self.state[msg_id] = IN_FLIGHT
         try:
-            values, stream = self._values(delivery), DEFAULT_STREAM
+            self.emit_message(msg_id, delivery)
         except ServiceUnavailable as error:  # its schema can't be had now
             self.fail(msg_id, str(error))
             raise
-        except BaseException as error:  # noqa: BLE001 (of any decoder)
-            place = f"{self._options.queue}: {delivery.properties.message_id or msg_id}"
-            values, stream = [delivery.body, str(unread(error)), place], ERRORS_STREAM
-        self.collector.emit(values, stream, msg_id)
 
-    def _values(self, delivery: Delivery) -> list[Any]:
-        values: list[Any] = self._formatter.decode(delivery.body)
-        for name in self._options.properties:
-            source = delivery.method if name in OF_DELIVERY else delivery.properties
+    @override
+    def decode(self, msg_id: MessageId, message: Delivery) -> list[Any]:
+        values = self.format.decode(message.body)
+        for name in self.options.properties:
+            source = message.method if name in OF_DELIVERY else message.properties
             value = getattr(source, name)
             if isinstance(value, Malformed):
                 raise value
             values.append(value)
         return values
+
+    @override
+    def data_of(self, message: Delivery) -> bytes:
+        return message.body
+
+    @override
+    def place_of(self, msg_id: MessageId, message: Delivery) -> str:
+        return f"{self.options.queue}: {message.properties.message_id or msg_id}"
 
     @override
     def ack(self, msg_id: MessageId) -> None:
@@ -194,7 +181,7 @@ class RabbitSpout(Spout):
         self.ended += 1
         self.state[msg_id] = self.ended
         self._remembered.append(msg_id)
-        while len(self._remembered) > self._options.remembered_ids:
+        while len(self._remembered) > self.options.remembered_ids:
             self.state.pop(self._remembered.popleft(), None)
 
     @override
@@ -205,7 +192,7 @@ class RabbitSpout(Spout):
         if isinstance(msg_id, str):
             self.state[msg_id] = AGAIN
         if msg_id in self._held:
-            self._again.append(msg_id)
+            super().fail(msg_id, reason)
 
     @override
     def close(self) -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.components import Outputs
-from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.options import ListSpoutOptions
 from fulmen.connectors.redis.scripts import ADOPT, TAKE
@@ -26,18 +22,15 @@ class RedisListSpout(RedisSource[bytes]):
 
     config_model: ClassVar[type[Options]] = ListSpoutOptions
 
-    @override
-    def outputs_for(self, options: ListSpoutOptions) -> Outputs:
-        return {"default": options.format.make().stream(), ERRORS_STREAM: ERRORS}
+    options: ListSpoutOptions
 
     @override
-    def connect(self, context: TopologyContext) -> None:
-        options: ListSpoutOptions = self._options
-        self._formatter = options.format.make()
+    def find(self) -> None:
+        options, context = self.options, self.context
+        self.format = options.format.make()
         own = f"{options.key}:processing:{context.topology}:{context.component}"
         self._processing = options.processing or own
         self._index = context.task_index
-        self._tasks = len(context.tasks(context.component)) or 1
         self._take = self._server.client.register_script(TAKE)
         self._adopt = self._server.client.register_script(ADOPT)
         with self._server.told():
@@ -51,7 +44,7 @@ class RedisListSpout(RedisSource[bytes]):
 
     @override
     def read(self) -> list[tuple[str, bytes]]:
-        options: ListSpoutOptions = self._options
+        options = self.options
         with self._server.told():
             found = self._take(
                 keys=[options.key, self._processing],
@@ -63,7 +56,7 @@ class RedisListSpout(RedisSource[bytes]):
     def kept(self) -> list[str]:
         """Share removed tasks' messages among the rest."""
         with self._server.told():
-            args = [self._index, self._tasks]
+            args = [self._index, self.tasks]
             return [name.decode() for name in self._adopt(keys=[self._processing], args=args)]
 
     @override
@@ -80,12 +73,4 @@ class RedisListSpout(RedisSource[bytes]):
     @override
     def left(self) -> int | None:
         with self._server.told():
-            return int(self._server.client.llen(self._options.key))
-
-    @override
-    def decode(self, msg_id: str, message: bytes) -> list[Any]:
-        return self._formatter.decode(message)
-
-    @override
-    def data_of(self, message: bytes) -> bytes:
-        return message
+            return int(self._server.client.llen(self.options.key))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any, ClassVar
 
 import orjson
 from redis.exceptions import ResponseError
 from typing_extensions import override
 
-from fulmen.api.components import Outputs
-from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import ERRORS, Malformed
+from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.options import StreamSpoutOptions
 from fulmen.connectors.redis.scripts import GROUP, READ
@@ -37,35 +35,35 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     config_model: ClassVar[type[Options]] = StreamSpoutOptions
 
+    options: StreamSpoutOptions
+
     @override
-    def outputs_for(self, options: StreamSpoutOptions) -> Outputs:
+    def stream(self, options: StreamSpoutOptions) -> Stream:
         fields = (*options.fields, *((options.id_field,) if options.id_field else ()))
         as_text = dict.fromkeys(fields, "string")
         if options.fields:
-            return {"default": Stream(fields, types=as_text), ERRORS_STREAM: ERRORS}
-        stream = options.format.make().stream(*fields, **as_text)
-        return {"default": stream, ERRORS_STREAM: ERRORS}
+            return Stream(fields, types=as_text)
+        return options.format.make().stream(*fields, **as_text)
 
     @override
-    def connect(self, context: TopologyContext) -> None:
-        name = f"{context.topology}-{context.component}"
-        self._consumer = f"{name}-{context.task_index}"
-        tasks = len(context.tasks(context.component)) or 1
-        self._consumers = {f"{name}-{index}" for index in range(tasks)}
-        self._formatter = self._options.format.make()
+    def find(self) -> None:
+        name = f"{self.context.topology}-{self.context.component}"
+        self._consumer = f"{name}-{self.context.task_index}"
+        self._consumers = {f"{name}-{index}" for index in range(self.tasks)}
+        self.format = self.options.format.make()
         self._has_group = False
         self._read_new = self._server.client.register_script(READ)
         self._create = self._server.client.register_script(GROUP)
         self._find_group()
 
+    @property
     @override
-    def seconds_between_looks(self) -> float | None:
-        milliseconds: int = self._options.min_idle_time
-        return milliseconds / 1000 if milliseconds else None
+    def look_seconds(self) -> float:
+        return self.options.min_idle_time / 1000 or inf
 
     def _find_group(self) -> None:
         """Create the group if there is none."""
-        options: StreamSpoutOptions = self._options
+        options = self.options
         with self._server.told():
             try:
                 how = [options.group, options.id, "MKSTREAM" if options.mkstream else ""]
@@ -86,7 +84,7 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     @override
     def read(self) -> list[tuple[str, Entry]]:
-        options: StreamSpoutOptions = self._options
+        options = self.options
         if not self._has_group:
             self._find_group()
         with self._server.told():
@@ -101,7 +99,7 @@ class RedisStreamSpout(RedisSource[Entry]):
         if skipped:
             entries = "1 entry was" if skipped == 1 else f"{skipped} entries were"
             text = f"{entries} removed from {options.key!r} before anybody had read them"
-            self.tell_lost(text, f"after {last.decode()}")
+            self.tell(text, f"after {last.decode()}")
         return [
             (entry.decode(), dict(zip(values[::2], values[1::2], strict=True)))
             for entry, values in found
@@ -112,7 +110,7 @@ class RedisStreamSpout(RedisSource[Entry]):
     def kept(self) -> list[str]:
         if not self._has_group:
             self._find_group()
-        idle: int = self._options.min_idle_time
+        idle = self.options.min_idle_time
         with self._server.told():
             try:
                 for consumer in self._others() if idle else ():
@@ -126,14 +124,14 @@ class RedisStreamSpout(RedisSource[Entry]):
     def _without_group(self) -> list[Any]:
         """Somebody has removed it, or the stream: it is created again with the next turn."""
         self._has_group = False
-        options: StreamSpoutOptions = self._options
+        options = self.options
         text = f"group {options.group!r} of {options.key!r} was removed. It begins again"
-        self.tell_lost(f"{text} with {_BEGINNINGS.get(options.id, options.id)}", options.key)
+        self.tell(f"{text} with {_BEGINNINGS.get(options.id, options.id)}", options.key)
         return []
 
     def _others(self) -> list[str]:
         """The consumers of the group that are no tasks of this component, and have entries."""
-        summary = self._server.client.xpending(self._options.key, self._options.group)
+        summary = self._server.client.xpending(self.options.key, self.options.group)
         names = [consumer["name"].decode() for consumer in summary["consumers"]]
         return [name for name in names if name not in self._consumers]
 
@@ -141,7 +139,7 @@ class RedisStreamSpout(RedisSource[Entry]):
         ids = list(self._pending(consumer, idle))
         for first in range(0, len(ids), PAGE):
             some = ids[first : first + PAGE]
-            key, group = self._options.key, self._options.group
+            key, group = self.options.key, self.options.group
             self._server.client.xclaim(key, group, self._consumer, idle, some, justid=True)
 
     def _pending(self, consumer: str, idle: int | None = None) -> Iterator[str]:
@@ -149,7 +147,7 @@ class RedisStreamSpout(RedisSource[Entry]):
         begin = "-"
         while True:
             page = self._server.client.xpending_range(
-                self._options.key, self._options.group, begin, "+", PAGE, consumer, idle
+                self.options.key, self.options.group, begin, "+", PAGE, consumer, idle
             )
             found = [entry["message_id"].decode() for entry in page]
             yield from found
@@ -161,21 +159,21 @@ class RedisStreamSpout(RedisSource[Entry]):
     def fetch(self, ids: Sequence[str]) -> dict[str, Entry]:
         with self._server.told(), self._server.client.pipeline(transaction=False) as pipe:
             for entry in ids:
-                pipe.xrange(self._options.key, entry, entry)
+                pipe.xrange(self.options.key, entry, entry)
             found = pipe.execute()
         return {entry: rows[0][1] for entry, rows in zip(ids, found, strict=True) if rows}
 
     @override
     def forget(self, ids: Sequence[str]) -> None:
         with self._server.told():
-            self._server.client.xack(self._options.key, self._options.group, *ids)
+            self._server.client.xack(self.options.key, self.options.group, *ids)
 
     @override
     def left(self) -> int | None:
         """Redis tells it from version 7 on, unless entries were deleted in the middle."""
         with self._server.told():
-            for group in self._server.client.xinfo_groups(self._options.key):
-                if group["name"].decode() == self._options.group:
+            for group in self._server.client.xinfo_groups(self.options.key):
+                if group["name"].decode() == self.options.group:
                     found: int | None = group.get("lag")
                     return found
         return None
@@ -183,7 +181,7 @@ class RedisStreamSpout(RedisSource[Entry]):
     @override
     def seconds_behind(self) -> float | None:
         """By the ids of entries, which begin with the time that they were added at."""
-        client, options = self._server.client, self._options
+        client, options = self._server.client, self.options
         with self._server.told():
             if self._read:
                 first = self._read[0][0]
@@ -204,7 +202,7 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     @override
     def decode(self, msg_id: str, message: Entry) -> list[Any]:
-        options: StreamSpoutOptions = self._options
+        options = self.options
         if options.fields:
             try:
                 values: list[Any] = [
@@ -218,7 +216,7 @@ class RedisStreamSpout(RedisSource[Entry]):
             if data is None:
                 names = [name.decode(errors="replace") for name in message]
                 raise Malformed(f"the entry has no field {options.field!r}, only {names}")
-            values = self._formatter.decode(data)
+            values = self.format.decode(data)
         return [*values, msg_id] if options.id_field else values
 
     @override
@@ -227,4 +225,4 @@ class RedisStreamSpout(RedisSource[Entry]):
             name.decode(errors="backslashreplace"): value.decode(errors="backslashreplace")
             for name, value in message.items()
         }
-        return message.get(self._options.field.encode()) or orjson.dumps(shown)
+        return message.get(self.options.field.encode()) or orjson.dumps(shown)
