@@ -97,16 +97,16 @@ def test_the_lag_in_seconds_is_the_age_of_the_oldest_message_at_hand(kafka, topi
 
     def looks():
         kafka.produce(topic, numbers(0, 1), timestamp=began)
-        life.spout._lag_at = 0.0
-        told.append(life.spout._context.signals.take_lag() or (None, None))
+        life.spout.lag_due.soon()
+        told.append(life.spout.context.signals.take_lag() or (None, None))
         return (told[-1][1] or 0) >= 100_000
 
     life.until(looks, "a lag in seconds")
     assert told[-1].messages > 0
 
     def is_zero():
-        life.spout._lag_at = 0.0
-        return life.spout._context.signals.take_lag() == (0, 0.0)
+        life.spout.lag_due.soon()
+        return life.spout.context.signals.take_lag() == (0, 0.0)
 
     life.until(is_zero, "a lag of nothing")
 
@@ -125,8 +125,8 @@ def test_the_mark_of_a_transaction_is_no_lag(kafka, topic, spout, ends):
     life = spout()
 
     def lag():
-        life.spout._lag_at = 0.0
-        return life.spout._context.signals.take_lag()
+        life.spout.lag_due.soon()
+        return life.spout.context.signals.take_lag()
 
     life.until(lambda: life.spout.positions == {0: 8}, "the end of the partition")
     assert len(values(life.emitted)) == (7 if ends == "commit_transaction" else 3)

@@ -12,7 +12,6 @@ members of a group was rejected: it moves partitions without asking the checkpoi
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,18 +27,15 @@ from confluent_kafka import (
 )
 from typing_extensions import override
 
-from fulmen.api.collector import SpoutOutputCollector
-from fulmen.api.components import Outputs, Spout
-from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
-from fulmen.connectors.formats import ERRORS
+from fulmen.connectors.base.source import Source
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import ConsumerGroup
 from fulmen.connectors.kafka.reading.messages import MessageId, MessageReader, Run, traceparents_of
 from fulmen.connectors.kafka.reading.rereading import Rereading
 from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
-    LAG_SECONDS,
     Description,
     Topic,
     first_positions,
@@ -55,7 +51,7 @@ AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""
 
 
-class KafkaSpout(Spout):
+class KafkaSpout(Source):
     """Emits the messages of a topic, each at least once.
 
     The stream `errors` has messages that can't be read in the format, and what is said of messages
@@ -66,42 +62,36 @@ class KafkaSpout(Spout):
         topic_id: Which topic of that name it is; empty: none was seen yet.
     """
 
-    backoff = True
     parts_end = False
     config_model = KafkaSpoutOptions
     durable = ("positions", "topic_id")
+    options: KafkaSpoutOptions
 
     def __init__(self) -> None:
         self.positions: dict[int, int] = {}
         self.topic_id = ""
 
     @override
-    def outputs_for(self, options: KafkaSpoutOptions) -> Outputs:
-        return {"default": options.format.make().stream(*options.more), ERRORS_STREAM: ERRORS}
+    def stream(self, options: KafkaSpoutOptions) -> Stream:
+        return options.format.make().stream(*options.more)
 
     @override
-    def open(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
-    ) -> None:
-        self._options: KafkaSpoutOptions = context.options
-        self._collector, self._report = collector, collector.report_error
-        self._context = context
-        self._tasks = range(
-            context.task_index, 1_000_000, len(context.tasks(context.component)) or 1
-        )
-        self._brokers = self._options.brokers()
-        self._reader = MessageReader(self._options)
+    def connect(self) -> None:
+        context = self.context
+        self._partitions = range(context.task_index, 1_000_000, self.tasks)
+        self._brokers = self.options.brokers()
+        self._reader = MessageReader(self.options)
         self._ready: deque[Run] = deque()
         self._fetched: list[Message] = []
         self._traceparents: dict[Any, str] = {}  # of the last messages, by their ids
-        self._troubles = BrokerTroubles(self._brokers, self._report)
+        self._troubles = BrokerTroubles(self._brokers, self.collector.report_error)
         own = f"fulmen-{context.topology}-{context.component}"
-        self._group = ConsumerGroup(self._brokers, self._options, own, self._troubles)
-        self._lag_at, self._behind = 0.0, 0
+        self._group = ConsumerGroup(self._brokers, self.options, own, self._troubles)
+        self._behind = 0
         self._begun: set[int] = set()  # partitions of which something could be read
         self._connect()
         try:
-            self._brokers.metadata(self._consumer, self._options.topic)
+            self._brokers.metadata(self._consumer, self.options.topic)
             self._begin_to_fetch()
             self._reader.connect()
         except BaseException:
@@ -119,7 +109,7 @@ class KafkaSpout(Spout):
                 self._take_over(found)
 
     def _connect(self) -> None:
-        options, brokers = self._options, self._brokers
+        options, brokers = self.options, self._brokers
         self._consumer = brokers.consumer(
             self._group.name,
             options.isolation_level,
@@ -147,8 +137,8 @@ class KafkaSpout(Spout):
             self._emitted(ready.popleft().ids)
         if not ready:
             return False
-        rows, ids = ready[0].take(self._collector.room)
-        self._collector.emit_many(rows, ready[0].stream, ids)
+        rows, ids = ready[0].take(self.collector.room)
+        self.collector.emit_many(rows, ready[0].stream, ids)
         self._emitted(ids)
         if ready[0].stream != ERRORS_STREAM:
             self._begun.update(partition for partition, _ in ids)
@@ -215,8 +205,8 @@ class KafkaSpout(Spout):
         except ServiceUnavailable as error:
             self._troubles.tell("format", error)
             return False
-        self._reader.tell(self._report)
-        if self._context.is_traced:
+        self._reader.tell(self.collector.report_error)
+        if self.context.is_traced:
             self._traceparents |= traceparents_of(self._fetched)
             for msg_id in list(
                 islice(self._traceparents, max(0, len(self._traceparents) - MOST_TRACES))
@@ -241,19 +231,17 @@ class KafkaSpout(Spout):
         return found.topic_id == self.topic_id and not self._new_partitions(found)
 
     def _new_partitions(self, found: Description) -> list[int]:
-        mine = [partition for partition in found.partitions if partition in self._tasks]
+        mine = [partition for partition in found.partitions if partition in self._partitions]
         return [partition for partition in mine if partition not in self.positions]
 
     def _tell_lag(self) -> None:
         """How many messages there are to emit, by what the last fetches have said."""
-        now = time.monotonic()
-        if now < self._lag_at:
+        if not self.lag_due.take():
             return
-        self._lag_at = now + LAG_SECONDS
         known = [self._unread(*place) for place in self.positions.items()]
         if None not in known:
             messages = sum(filter(None, known)) + len(self.state)
-            self._context.lag(messages=messages, seconds=None if messages else 0.0)
+            self.context.lag(messages=messages, seconds=None if messages else 0.0)
             self._behind = messages
 
     def _tell_age(self, messages: list[Message]) -> None:
@@ -262,15 +250,15 @@ class KafkaSpout(Spout):
         stamps = [message.timestamp() for message in messages if message.error() is None]
         times = [milliseconds for kind, milliseconds in stamps if kind != TIMESTAMP_NOT_AVAILABLE]
         if times:
-            seconds = time.time() - min(times) / 1000  # noqa: TID251 (as the messages' own)
-            self._context.lag(messages=behind, seconds=seconds)
+            seconds = type(self).today() - min(times) / 1000
+            self.context.lag(messages=behind, seconds=seconds)
 
     def _unread(self, partition: int, position: int) -> int | None:
-        return unread(self._consumer, self._options.topic, partition, position)
+        return unread(self._consumer, self.options.topic, partition, position)
 
     def _take_over(self, found: Description) -> None:
         """Read all partitions from their positions, and new ones from where they begin."""
-        options = self._options
+        options = self.options
         if self.topic_id and found.topic_id != self.topic_id:
             self._begin_anew(found.topic_id)
         first = options if not self.topic_id else options.model_copy(update=FROM_THE_FIRST)
@@ -289,19 +277,19 @@ class KafkaSpout(Spout):
         self._fetched = []
         self._ends.clear()
         self._consumer.assign(
-            [TopicPartition(self._options.topic, *place) for place in self.positions.items()]
+            [TopicPartition(self.options.topic, *place) for place in self.positions.items()]
         )
         self._is_assigned = True
 
     def _begin_anew(self, topic_id: str) -> None:
         """The topic was deleted and made again: what was not read of the old one is gone."""
         unread = sum(self._unread(*place) or 0 for place in self.positions.items())
-        self._say_gone(
-            f"topic {self._options.topic!r} was deleted and made again. Of the old one, at least"
+        text = (
+            f"topic {self.options.topic!r} was deleted and made again. Of the old one, at least"
             f" {unread} messages were not read and {len(self.state)} that had failed can't be"
-            " emitted again. The new one is read from its first message",
-            self._options.topic,
+            " emitted again. The new one is read from its first message"
         )
+        self.tell(text, self.options.topic, text)
         self.state.clear()
         self.positions, self.topic_id = {}, topic_id
         let_go(self._consumer)
@@ -326,7 +314,7 @@ class KafkaSpout(Spout):
             return
         if error.code() in NO_TOPIC:
             self._topic.ask()
-        self._troubles.of_partition(error, self._options.topic)
+        self._troubles.of_partition(error, self.options.topic)
 
     def _find_place(self, partition: int | None) -> None:
         """The next message of a partition is not in the topic, or not in this one."""
@@ -336,9 +324,9 @@ class KafkaSpout(Spout):
             self._take_over(found)
             return
         position = self.positions[partition]
-        found_at, reason = place_after(self._consumer, self._options.topic, partition, position)
+        found_at, reason = place_after(self._consumer, self.options.topic, partition, position)
         if reason is not None:
-            self._say_gone(reason, self._reader.position(partition, position))
+            self.tell(reason, self._reader.position(partition, position), reason)
             self.positions[partition] = found_at
         self._assign()
 
@@ -369,14 +357,9 @@ class KafkaSpout(Spout):
 
     def _give_up(self, partition: int, offset: int) -> None:
         where = self._reader.position(partition, offset)
-        self._say_gone(
-            f"message {where} failed and can't be emitted again: it is in the topic no more", where
-        )
+        text = f"message {where} failed and can't be emitted again: it is in the topic no more"
+        self.tell(text, where, text)
         self.state.pop((partition, offset), None)
-
-    def _say_gone(self, text: str, where: str) -> None:
-        self._report(text)
-        self._collector.emit([None, text, where], ERRORS_STREAM)
 
     # ---- what the group is told
 

@@ -51,8 +51,8 @@ def kind(request):
 def _clock(request, monkeypatch):
     """Whether files were written to so recently that their times say nothing."""
     if request.param:
-        monkeypatch.setattr(FileSpout, "now", lambda: LATER)
-        monkeypatch.setattr(ParquetSpout, "now", lambda: LATER)
+        monkeypatch.setattr(FileSpout, "today", lambda: LATER)
+        monkeypatch.setattr(ParquetSpout, "today", lambda: LATER)
 
 
 def lives(folder, kind, **config):
@@ -135,8 +135,8 @@ def test_a_file_that_was_only_touched_is_not_read_again(tmp_path, kind, kills):
 
 
 def test_files_that_nobody_has_written_to_are_not_opened_again(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(FileSpout, "now", lambda: LATER)
-    monkeypatch.setattr(ParquetSpout, "now", lambda: LATER)
+    monkeypatch.setattr(FileSpout, "today", lambda: LATER)
+    monkeypatch.setattr(ParquetSpout, "today", lambda: LATER)
     for i in range(10):
         put(tmp_path / f"{i}.{kind}", kind, range(i + 1))
     life = lives(tmp_path, kind)

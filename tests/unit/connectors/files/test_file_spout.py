@@ -39,7 +39,7 @@ def test_the_age_of_what_is_not_read_grows_while_it_is_being_read(tmp_path, monk
         (tmp_path / f"{name}.log").write_text("1\n2\n3\n")
         os.utime(tmp_path / f"{name}.log", (moment, moment))
     life = lives(tmp_path / "*.log", follow=follow, poll_seconds=1000)
-    monkeypatch.setattr(FileSpout, "now", lambda: 3000 + life.clock.now)
+    monkeypatch.setattr(FileSpout, "today", lambda: 3000 + life.clock.now)
     ages = []
     for _ in range(7):
         life.batch(calls=1)

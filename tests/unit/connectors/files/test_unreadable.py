@@ -35,7 +35,7 @@ def nobody():
 def folder(tmp_path_factory, request, monkeypatch):
     """A folder that everybody may write to. By the clock no file was written to just now."""
     for kind in (FileSpout, ParquetSpout):
-        monkeypatch.setattr(kind, "now", lambda: 1e10)
+        monkeypatch.setattr(kind, "today", lambda: 1e10)
     path = tmp_path_factory.mktemp("open")
     os.chmod(path.parent, 0o755)
     for parent in path.parents:

@@ -7,21 +7,18 @@ and one that grows without end holds up no other. One that can't be read holds u
 
 from __future__ import annotations
 
-import time
 import zlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.components import Outputs, Spout
-from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.options import SourceOptions
+from fulmen.connectors.base.source import Source
 from fulmen.connectors.files.places.buckets import source_of
 from fulmen.connectors.files.places.local import (
     BadPlace,
@@ -44,21 +41,15 @@ from fulmen.connectors.files.positions import (
 )
 from fulmen.connectors.files.reading.open_files import OpenFiles
 from fulmen.connectors.files.reading.troubles import Troubles
-from fulmen.connectors.formats import ERRORS
-
-LAG_SECONDS = 1.0
-"""So often the lag is told."""
 
 
-class FilesSpout(Spout):
+class FilesSpout(Source):
     """A spout that reads files. What a message is, those derived from it say."""
 
-    backoff = True
     durable = ("progress",)
     options: Any
     unit: ClassVar[str] = "byte"
     """What places in files are."""
-    now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (files have the time of day)
 
     def __init__(self) -> None:
         self.progress = FileProgress()
@@ -107,30 +98,25 @@ class FilesSpout(Spout):
         """Emit on the stream `errors`; None: it is not tracked."""
 
     @override
-    def outputs_for(self, options: Any) -> Outputs:
-        stream = Stream(tuple(self.fields(options)), types=self.types(options))
-        return {"default": stream, "errors": ERRORS}
+    def stream(self, options: Any) -> Stream:
+        return Stream(tuple(self.fields(options)), types=self.types(options))
 
     @override
-    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: Any) -> None:
-        self.options: SourceOptions = context.options
-        self.collector = collector
-        self._lag = context.lag
-        self.clock: Callable[[], float] = time.monotonic
+    def connect(self) -> None:
         self._queue: deque[FoundFile] = deque()
         self._rests, self._troubles = UnfinishedFiles(), Troubles(self.options.poll_seconds)
         self._polled_at: float | None = None
         self._troubled: list[FoundFile] = []
-        self._retry_at = self._age_at = 0.0
+        self._retry_at = 0.0
         self._has_rested = self._looks_again = False
         self._found: FoundFile | None = None
-        tasks = len(context.tasks(context.component)) or 1
 
         def owns(name: str) -> bool:
-            return zlib.crc32(name.encode(errors="surrogateescape")) % tasks == context.task_index
+            number = zlib.crc32(name.encode(errors="surrogateescape"))
+            return number % self.tasks == self.context.task_index
 
         self.source = source_of(
-            self.options.paths, self.progress, owns, self.is_whole, type(self).now
+            self.options.paths, self.progress, owns, self.is_whole, type(self).today
         )
         self.positions = Positions(self.progress, self.state)
         self._opened = OpenFiles(self.source.open, self.positions)
@@ -188,7 +174,7 @@ class FilesSpout(Spout):
     def _next(self) -> bool:
         if self._polled_at is None:
             self._poll()
-        elif self.clock() >= self._age_at:
+        elif self.lag_due.is_now():
             self._tell_age()
         if self.progress.again and self._again():
             return True
@@ -389,14 +375,14 @@ class FilesSpout(Spout):
 
     def _tell_age(self) -> None:
         """How long ago the oldest file was written to that is not read to its end."""
-        self._age_at = self.clock() + LAG_SECONDS
+        self.lag_due.later()
         unread = [*islice(self._queue, 1), *self._troubled]  # the queue is in the order of times
         if self.positions.current is not None and self._found is not None:
             unread.append(self._found)
         if unread:
-            self._lag(seconds=type(self).now() - min(one.modified for one in unread))
+            self.context.lag(seconds=type(self).today() - min(one.modified for one in unread))
         else:
-            self._lag(messages=0, seconds=0.0)
+            self.context.lag(messages=0, seconds=0.0)
 
     def _wants(self, found: FoundFile) -> bool:
         if not self._troubles.is_over(found.key, self.clock(), found.stamp):

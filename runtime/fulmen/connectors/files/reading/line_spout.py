@@ -60,8 +60,8 @@ class FileSpout(FilesSpout):
         return {**options.format.make().types, **extra}
 
     @override
-    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
-        super().open(conf, context, collector)
+    def connect(self) -> None:
+        super().connect()
         self._records: Iterator[Record] | None = None
         self._kept: RecentlyUsed[Record] = RecentlyUsed()
         self._second: tuple[int, OpenedFile] | None = None

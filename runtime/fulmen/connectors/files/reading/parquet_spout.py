@@ -55,8 +55,8 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         return {name: kind.partition("(")[0] for name, kind in known.items()}
 
     @override
-    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
-        super().open(conf, context, collector)
+    def connect(self) -> None:
+        super().connect()
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._recent: RecentlyUsed[pa.RecordBatch] = RecentlyUsed()
         self._kept: RecentlyUsed[pa.RecordBatch] = RecentlyUsed()

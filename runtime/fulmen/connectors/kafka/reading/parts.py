@@ -22,6 +22,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.base.parts import TransactionParts
+from fulmen.connectors.base.recurring import Recurring
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import ConsumerGroup
 from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader
@@ -109,7 +110,7 @@ class KafkaParts(TransactionParts):
         self._known: int | None = None
         self._positions: dict[int, int] = {}
         self._ends: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by txid and partition
-        self._lag_at = 0.0
+        self._lag_due = Recurring(time.monotonic, LAG_SECONDS)
         self._connect()
 
     def _connect(self) -> None:
@@ -304,10 +305,8 @@ class KafkaParts(TransactionParts):
     def _note(self, txid: int, partition: int, end: int) -> None:
         """Keep where a part ends, and tell how many messages are behind it."""
         self._positions[partition] = self._ends[txid][partition] = end
-        now = time.monotonic()
-        if now < self._lag_at:
+        if not self._lag_due.take():
             return
-        self._lag_at = now + LAG_SECONDS
         topic = self._options.topic
         known = [unread(self._consumer, topic, *place) for place in self._positions.items()]
         if None not in known:
