@@ -47,7 +47,7 @@ def measure(workers: int, sentences: int, words: str, tap: str = "") -> float:
         )
         made, driver = driver, driver.start() or driver  # other versions return nothing
         if tap:
-            from fulmen.engine.driver.taps import WantedTap
+            from fulmen.engine.driver.taps.wanted import WantedTap
 
             made.taps.open(WantedTap(tap))
         _run(driver, watcher, WARM)

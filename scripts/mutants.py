@@ -59,7 +59,7 @@ GROUPS = {
         [f"engine/time/test_{name}.py" for name in ("event_times", "timers", "watermarks")],
     ),
     "transactions": (
-        [f"{ENGINE}/batches/transactions.py"],
+        [f"{ENGINE}/batches/{name}.py" for name in ("ledger", "transactions")],
         [
             "engine/batches/test_transactions_of_a_batch.py",
             "engine/transactions/test_coordinator.py",

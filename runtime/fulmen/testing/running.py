@@ -13,6 +13,7 @@ from obstore.store import MemoryStore
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.batches.done import Done
+from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.callbacks.calls import CALLS
@@ -285,8 +286,7 @@ def _run(
             store.uri,
             observer=observer,
             store=store,
-            steady=clock,
-            sleep=clock.advance,
+            clocks=Clocks(clock, clock.advance),
         )
         running = observer.topology = driver.start()
         observer.look(running.totals)

@@ -9,6 +9,7 @@ from obstore.store import MemoryStore
 from fulmen import Spout
 from fulmen.checkpoint import INLINE_BYTES, Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
+from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.driver import Driver, Silent
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.state.entries.keyed_state import KeyedState
@@ -102,9 +103,7 @@ def make_driver(
         store.uri,
         observer=observer or Silent(),
         store=store,
-        steady=clock,
-        sleep=clock.advance,
-        wall=wall,
+        clocks=Clocks(clock, clock.advance, wall),
         generator=generator,
         limits=limits,
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from fulmen import TransactionalTopologyBuilder
 from fulmen.checkpoint import Store, read_newest
 from fulmen.connectors.sqlite import SqliteSink
-from fulmen.engine.batches.transactions import ledger_of
+from fulmen.engine.batches.ledger import ledger_of
 from fulmen.topology.reading.documents import to_document
 from support.lives.processes import descendants, send
 from support.parts import committing_parts as parts

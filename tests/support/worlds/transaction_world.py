@@ -2,17 +2,16 @@
 
 import pickle
 
+from fulmen.engine.batches.ledger import GIVEN_UP_KEPT, ledger_of
 from fulmen.engine.batches.transactions import (
     FAILURES_ALONE,
     FAILURES_BEFORE_ALONE,
     FAILURES_DROPPED,
     FIRST_PAUSE,
-    GIVEN_UP_KEPT,
     LONGEST_PAUSE,
     Phase,
     Transactions,
     attempts_in,
-    ledger_of,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 

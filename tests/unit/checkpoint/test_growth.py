@@ -8,7 +8,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.garbage import Garbage
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from support.parts.hooks import HookBasicBolt, HookSpout, hooks
 from support.runs.engine_runs import make_driver
 from support.soaks.growth import (

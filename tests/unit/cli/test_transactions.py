@@ -142,7 +142,7 @@ def stuck():
     running = driver.start()
     for _ in range(200):
         running.step()
-        driver.steady.advance(5.0)  # failed transactions wait
+        driver.clocks.steady.advance(5.0)  # failed transactions wait
         if running.totals.transactions.head_failures >= 12:
             break
     running.close()

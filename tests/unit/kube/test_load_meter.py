@@ -117,7 +117,7 @@ def test_other_executors_are_measured_from_their_beginning(driver, clock):
     assert meter.measure(totals) is not None
     stop = Stop(topology=built(workers=1).build())
     while stop.topology is not None:
-        driver._is_drained(stop, 0.0)
+        driver.follow(stop)
         driver.step()
     assert meter.measure(totals) is None
     clock.advance(LEAST_SECONDS)

@@ -158,7 +158,7 @@ def test_a_transaction_that_fails_again_and_again_is_said():
     while driver.totals.transactions.head_failures < HEAD_FAILURES:
         said.append(report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message)
         driver.step()
-        driver.steady.advance(5.0)  # failed transactions wait
+        driver.clocks.steady.advance(5.0)  # failed transactions wait
     assert set(said) == {""}
     assert report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message == (
         "transaction 2 fails again and again: fail always, as it was told"

@@ -54,7 +54,9 @@ def test_lag_and_waiting_have_their_values(running, scrape):
     assert scrape.value("fulmen_spout_lag_messages", **of_spout) == 20
     assert scrape.value("fulmen_spout_lag_seconds", **of_spout) == 1.5
     seconds = scrape.value("fulmen_service_away_seconds", service=SERVICE, component="writer")
-    assert seconds == pytest.approx(running.steady() - running.totals.waits.away["writer"].began)
+    assert seconds == pytest.approx(
+        running.clocks.steady() - running.totals.waits.away["writer"].began
+    )
     assert seconds > 0
     assert scrape.value("fulmen_holding_tasks", component="buffer") == 1
 

@@ -276,7 +276,7 @@ def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
     assert Snapshot.of(totals).workers == {0: 1.0}  # and not 6
     other = TopologyBuilder(name="other", workers=1, max_spout_pending=7)
     other.set_spout("numbers", ListSpout(range(10)))
-    driver._is_drained(Stop(topology=other.build()), 0.0)
+    driver.follow(Stop(topology=other.build()))
     now = Snapshot.of(totals)
     assert totals.placed is driver.placed
     assert (now.executors, now.workers, now.pending_trees, now.pending_messages) == ({}, {}, {}, {})

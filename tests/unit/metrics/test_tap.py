@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from fulmen.engine.driver.taps import Taps
+from fulmen.engine.driver.taps.taps import Taps
 from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.metrics import server as server_module
 from fulmen.testing import ListSpout

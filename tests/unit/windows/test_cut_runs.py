@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
 from fulmen.api.sinks import Sink
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import PAUSE, CollectBolt, Message, run
 from fulmen.windows import Aggregate

@@ -30,8 +30,13 @@ from fulmen.cli.display.kept_values import (
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.streams import echo
 from fulmen.cli.topology_file import TopologyFile, code_folder_type
-from fulmen.engine.driver.decisions import accept_store, forget
-from fulmen.engine.driver.repair import Removed, find_unreadable, remove_entries, remove_unreadable
+from fulmen.engine.driver.edits.decisions import accept_store, forget
+from fulmen.engine.driver.edits.repair import (
+    Removed,
+    find_unreadable,
+    remove_entries,
+    remove_unreadable,
+)
 from fulmen.engine.state.committed_state import (
     CommittedState,
     read_components,

@@ -24,7 +24,7 @@ from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import StoppedAtOnce, StopSignals
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
-from fulmen.engine.driver.taps import Taps
+from fulmen.engine.driver.taps.taps import Taps
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
@@ -160,9 +160,9 @@ class LocalRun:
             self._print_summary("failed")
             message = f"{type(error).__name__}: {error}".rstrip(": ")
             raise FulmenError(self._with_log(f"a mistake in Fulmen: {message}.")) from error
-        if self._running is not None and self._running.assumed_end is not None:
-            end = self._running.assumed_end
-            self._display.line(assumed_end_sentence(end, self._stop.more_seconds))
+        end = None if self._running is None else self._running.end
+        if end is not None and end.assumed is not None:
+            self._display.line(assumed_end_sentence(end.assumed, self._stop.more_seconds))
         self._print_summary("drained")
 
     def _run(self) -> None:

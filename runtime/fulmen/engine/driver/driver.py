@@ -7,7 +7,6 @@ deals with an attempt that came to nothing, and replanning.py with changes of th
 
 from __future__ import annotations
 
-import math
 import os
 import socket
 import time
@@ -16,43 +15,33 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fulmen.checkpoint import CommitLog, Store, load_many, new_tag
-from fulmen.checkpoint.rewriting import Journals
+from fulmen.checkpoint import CommitLog, Store, new_tag
 from fulmen.engine.batches.batch_clock import BatchClock
 from fulmen.engine.batches.coordinator import Coordinator
-from fulmen.engine.batches.done import LastBatch
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
-from fulmen.engine.driver.committer import LOOKED, CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter, last_batch
+from fulmen.engine.driver.clocks import Clocks
+from fulmen.engine.driver.end_of_run import EndOfRun
+from fulmen.engine.driver.failures.recovery import Recovery
+from fulmen.engine.driver.hosts import PinnedHost, TransactionHost, transactions_of
 from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
-from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
-from fulmen.engine.driver.stop import AssumedEnd
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
-from fulmen.engine.driver.taps import Taps
-from fulmen.engine.driver.transaction_host import TransactionHost, transactions_of
-from fulmen.engine.hosted.pinned_spouts import PinnedSpouts
-from fulmen.engine.protocol.deliveries import Deliveries, undelivered
+from fulmen.engine.driver.taps.taps import Taps
+from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Jobs, read_rows
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
-from fulmen.engine.time.watermarks import SECTION as TIME
-from fulmen.engine.time.watermarks import Watermarks
-from fulmen.engine.totals.progress import Progress
+from fulmen.engine.tasks.author.errors import Unavailable
 from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
-from fulmen.engine.totals.waiting import waits_of_drain
-from fulmen.engine.totals.waits import Wait
-from fulmen.errors import JobFailed, TopologyFailed, Unreachable
+from fulmen.errors import JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable
-
-OUTAGE_TOLD_SECONDS = 5.0
-"""Most outages are over before."""
 
 
 @dataclass
@@ -65,9 +54,7 @@ class Driver:
         checkpoint: The URI of the store, for workers too.
         observer: Is told what happens.
         store: What this driver uses instead of opening the URI.
-        steady: A clock that only goes forward, in seconds.
-        sleep: Waits so many seconds.
-        wall: The time of day, in seconds as of time.time().
+        clocks: How time passes.
         generator: Makes random generators, for what the driver does of the workers' work.
         limits: Sizes and pauses of the engine.
         taps: Those who look at tuples.
@@ -79,9 +66,7 @@ class Driver:
     checkpoint: str
     observer: Observer = field(default_factory=Silent)
     store: Store | None = None
-    steady: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    wall: Callable[[], float] = time.time
+    clocks: Clocks = field(default_factory=Clocks)
     generator: Callable[[], np.random.Generator] = np.random.default_rng
     limits: EngineLimits = LIMITS
     taps: Taps = field(default_factory=Taps)
@@ -107,9 +92,7 @@ class Driver:
         taken = topology.spec.checkpoint.take_over
         log = CommitLog.open(store, topology.whole_name, who, limits=limits.log, takes_over=taken)
         log.claim()
-        committer = CommitWriter(
-            log, note, self.steady, self.sleep, self.wall, limits.check_seconds
-        )
+        committer = CommitWriter(log, note, self.clocks, limits.check_seconds)
         planner = Planner(
             self.runnable,
             self.checkpoint,
@@ -129,7 +112,7 @@ class Driver:
         workers = range(plan.workers)
         placed = place(self.runnable, self.checkpoint, topology, plan, {}, workers)
         transactions = TransactionTotals() if placed.emitters else None
-        return Totals(CurrentTopology(placed), self.steady, transactions=transactions)
+        return Totals(CurrentTopology(placed), self.clocks.steady, transactions=transactions)
 
 
 class RunningTopology:
@@ -140,8 +123,7 @@ class RunningTopology:
     Attributes:
         runnable: What runs.
         jobs: What runs the stages.
-        checkpoint: The URI of the store.
-        store: The store itself.
+        store: The checkpoint's.
         log: The checkpoint's commits.
         committer: Writes them.
         planner: Knows where executors are, and which topology is in force.
@@ -149,55 +131,45 @@ class RunningTopology:
         recovery: Deals with failed attempts.
         coordinator: Decides about batches. After a change of the topology it is another one.
         observer: Is told what happens.
-        steady: A clock that only goes forward, in seconds.
-        sleep: Waits so many seconds.
-        assumed_end: What it was drained for; None: spouts have said their end, or it was told to.
+        clocks: How time passes.
+        end: How the last run ended, or the one at hand will; None: there was none.
     """
 
     def __init__(
         self, driver: Driver, store: Store, committer: CommitWriter, planner: Planner
     ) -> None:
-        """Workers have the topology; from now on time passes for it.
-
-        Args:
-            driver: What it runs with.
-            store: The checkpoint's.
-            committer: Writes to the checkpoint, which is claimed.
-            planner: Has started the jobs.
-        """
-        self.runnable, self.jobs, self.checkpoint = driver.runnable, driver.jobs, driver.checkpoint
+        """The planner has started the jobs: from now on time passes for the topology."""
+        self.runnable, self.jobs = driver.runnable, driver.jobs
         self.store, self.committer, self.log = store, committer, committer.log
         self.planner = planner
         self.observer, self._tracer = driver.observer, driver.tracer
-        self.steady, self.sleep, self._wall = driver.steady, driver.sleep, driver.wall
-        self._generator, self._rng = driver.generator, driver.generator()
+        self.clocks = driver.clocks
+        self._rng = driver.generator()
         self._limits = driver.limits
         self._taps = driver.taps
         self._branch = new_tag()[:8]
         self.coordinator = self._new_coordinator(self.log.manifest.clock)
-        self.totals = Totals(planner.current, self.steady)
+        self.totals = Totals(planner.current, self.clocks.steady)
         self.recovery = Recovery(
             jobs=self.jobs,
             planner=planner,
             committer=committer,
             totals=self.totals,
             observer=self.observer,
-            steady=self.steady,
-            sleep=self.sleep,
-            wall=self._wall,
+            clocks=self.clocks,
         )
         self._transactions = TransactionHost(
-            planner.current, self.totals, self.recovery, self._committed_journals, self.steady
+            planner.current, self.totals, self.recovery, self.store, self.log, self.clocks
         )
-        self._pinned_spouts: PinnedSpouts | None = None  # made when they are first asked
-        self.assumed_end: AssumedEnd | None = None
+        self._pinned = PinnedHost(planner.current, self.store, self.recovery, driver.generator)
+        self.end: EndOfRun | None = None
         self._looked = 0.0
-        self._ended = self.steady()
+        self._ended = self.clocks.steady()
         self._transactions.count(self.coordinator)
         self._taps.begin(planner.current, self.topology.spec.tap)
         # not all may be there yet, or any more
         planner.replan(self.jobs.alive() or planner.hosting)
-        self.coordinator.clock.stand_still(self.steady() - self._ended)
+        self.coordinator.clock.stand_still(self.clocks.steady() - self._ended)
 
     @property
     def topology(self) -> Topology:
@@ -214,36 +186,12 @@ class RunningTopology:
         """Where executors are."""
         return self.placed.plan
 
-    @property
-    def outage(self) -> Wait | None:
-        """The checkpoint, or the first service, waited for for seconds. For any thread."""
-        with self.totals.lock:
-            away = list(self.totals.waits.away.values())
-        own = self.committer.outage
-        for wait in (*([] if own is None else [own]), *sorted(away, key=lambda one: one.since)):
-            if self._wall() - (wait.since or 0.0) >= OUTAGE_TOLD_SECONDS:
-                return wait
-        return None
-
-    def _committed_journals(self, tasks: Sequence[int]) -> Mapping[str, Journals]:
-        """What the last commit has of these tasks, by their keys."""
-        return load_many(self.store, self.log.manifest, [self.plan.key_of(task) for task in tasks])
-
     def _new_coordinator(self, clock: float, before: Coordinator | None = None) -> Coordinator:
         """One that goes on from the last commit. Time passes from now on."""
-        manifest = self.log.manifest
-        deliveries = undelivered(manifest.transient)
-        watermarks = Watermarks.decode(manifest.sections.get(TIME))
         return Coordinator(
             self.planner.current,
-            LastBatch(
-                manifest.number,
-                manifest.tag,
-                deliveries,
-                watermarks=watermarks,
-                has_looked=bool(manifest.sections.get(LOOKED)),
-            ),
-            BatchClock(clock, self.steady()),
+            last_batch(self.log.manifest),
+            BatchClock(clock, self.clocks.steady()),
             new_tag,
             transactions=transactions_of(
                 self.placed,
@@ -267,94 +215,33 @@ class RunningTopology:
         """
         self.coordinator.turns.more_may_come = stop.when_drained and stop.more_may_come
         self.committer.patience = lambda: stop.patience
+        self.end = EndOfRun(stop, self.recovery, self.committer, self.totals, self.clocks)
         with self.recovery.calls.watched(stop):
-            self._run(stop, self.steady(), Progress(self.steady))
+            try:
+                self._run(stop, self.end)
+            finally:
+                self.totals.seconds += self.end.seconds
             if not stop.now:
                 self._end_tasks()
 
-    def _run(self, stop: Stop, started: float, progress: Progress) -> None:
-        try:
-            while not stop.now and not self._is_drained(stop, started):
-                self._give_up(stop, progress)
-                self._look_for_workers()
-                if self.step() and not stop.drain:
-                    self._rest(self.coordinator.idle_seconds(), stop)
-                elif stop.drain and self.coordinator.idle.batches > 1:
-                    self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
-        finally:
-            self.totals.seconds += self.steady() - started
+    def _run(self, stop: Stop, end: EndOfRun) -> None:
+        while not stop.now and not end.is_reached(self.coordinator):
+            if not stop.drain:
+                self.follow(stop)
+            end.give_up(self.coordinator)
+            self.look_for_workers()
+            if self.step() and not stop.drain:
+                self._rest(self.coordinator.idle_seconds(), stop)
+            elif stop.drain and self.coordinator.idle.batches > 1:
+                self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
 
-    def _give_up(self, stop: Stop, progress: Progress) -> None:
-        """End if a topology that is to be drained does not get on for too long."""
-        if not (stop.drain or stop.when_drained):
-            return
-        most = math.inf if stop.give_up_seconds is None else stop.give_up_seconds
-        if self._is_held_up:
-            most = min(most, stop.patience)
-        if (seconds := progress.look(self.totals)) >= most:
-            waits = waits_of_drain(self.totals, progress.resting, for_spouts=not stop.drain)
-            listed = "".join(f"\n- {text}" for text in waits)
-            if self.committer.outage is not None:
-                listed += f"\n- {self.committer.outage.sentence}"
-            raise TopologyFailed(
-                f"it is not drained, and nothing was acked or newly emitted for {seconds:,.0f} s."
-                f" What is committed stays.{listed}"
-            )
-
-    @property
-    def _is_held_up(self) -> bool:
-        """Whether it waits for what may never come: no tree does that longer than it may take."""
-        coordinator = self.coordinator
-        has_open = coordinator.transactions is not None and not coordinator.transactions.is_settled
-        return has_open or bool(coordinator.last.holds) or self.committer.outage is not None
-
-    def _is_drained(self, stop: Stop, started: float) -> bool:
-        """Do what `stop` says before the next batch; returns whether there is to be none."""
-        coordinator = self.coordinator
-        was_active = coordinator.active
-        if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
-            stop.drain = True
-        if stop.when_drained and self._has_nothing_more(stop.more_seconds):
-            spouts = coordinator.spouts_without_end
-            seconds = coordinator.seconds_without_input
-            self.assumed_end = AssumedEnd(spouts, seconds) if spouts else None
-            # they may hold tuples, whose trees have to end first
-            coordinator.drain_bolts(is_at_end=True)
-            # a source of transactions may go on to open empty ones: those that are open end first
-            stop.drain |= coordinator.settled or coordinator.transactions is not None
-        elif not stop.drain:
-            self.assumed_end = None
-        if stop.drain:
-            coordinator.active = False
-            if self.recovery.away is not None:  # it would wait for as long as that is so
-                raise self.recovery.fatal(self.recovery.away)
-            self.recovery.refuse_hopeless(coordinator)
-            if was_active:  # first spouts are told
-                return False
-            coordinator.drain_bolts()
-            is_over = coordinator.settled and coordinator.turns.drained
-            return is_over and not coordinator.look_ahead()
+    def follow(self, stop: Stop) -> None:
+        """Have the next batch be as `stop` says: with spouts or without, of another topology."""
+        was_active = self.coordinator.active
         if stop.active is not None:
-            coordinator.active = stop.active
+            self.coordinator.active = stop.active
         if stop.topology is not None:
             self._approach(stop, stop.topology, was_active)
-        return False
-
-    def _has_nothing_more(self, seconds: float) -> bool:
-        """Whether all spouts have come to their end, or nothing has come for so long."""
-        coordinator = self.coordinator
-        if not coordinator.has_nothing_more or self._lacks_spouts():
-            return False
-        return coordinator.exhausted or coordinator.seconds_without_input >= seconds
-
-    def _lacks_spouts(self) -> bool:
-        """Whether spout tasks are left out, which may have more.
-
-        Raises:
-            TopologyFailed: They would never come to their end.
-        """
-        self.recovery.calls.refuse(self.coordinator)
-        return bool(self.coordinator.blame.left_out)
 
     def _approach(self, stop: Stop, wanted: Topology, was_active: bool) -> None:
         """Become another topology: at once, or when spouts have stopped and no tree is pending."""
@@ -377,18 +264,18 @@ class RunningTopology:
         self.coordinator = self._new_coordinator(self.coordinator.clock.seconds, self.coordinator)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
-    def _look_for_workers(self) -> None:
+    def look_for_workers(self) -> None:
         """While workers are missing, see now and then whether they are back."""
-        now = self.steady()
+        now = self.clocks.steady()
         if self.planner.is_whole or now - self._looked < self._limits.look_seconds:
             return
         self._looked = now
         self.planner.replan(self.jobs.alive())
-        self.coordinator.clock.stand_still(self.steady() - now)
+        self.coordinator.clock.stand_still(self.clocks.steady() - now)
 
     def _rest(self, seconds: float, stop: Stop) -> None:
         if seconds > 0 and not stop.now:
-            self.sleep(seconds)
+            self.clocks.sleep(seconds)
 
     # A batch
 
@@ -402,10 +289,10 @@ class RunningTopology:
         """
         coordinator = self.coordinator
         self._transactions.open(coordinator)
-        started = self.steady()
+        started = self.clocks.steady()
         header = coordinator.begin(started)
         if self.placed.event_times:
-            header = replace(header, wall=self._wall())
+            header = replace(header, wall=self.clocks.wall())
         if taps := self._taps.requests():
             header = replace(header, taps=taps)
         self._transactions.count(coordinator)
@@ -413,7 +300,12 @@ class RunningTopology:
         owed: Mapping[int, Deliveries] = {}
         try:
             if self.plan.pinned:
-                header, taken, owed = self._take_from_pinned(header)
+                began = self.clocks.steady()
+                self._pinned.open(self.log.manifest.number)
+                coordinator.clock.stand_still(self.clocks.steady() - began)
+                if header.deliveries is None:
+                    header = replace(header, deliveries=coordinator.last.deliveries)
+                header, taken, owed = self._pinned.take(header)
             cuts = coordinator.cuts(header)
             ran = run_attempt(self._job, self.placed, self.store, header, cuts, self._rng)
         except (Unavailable, JobFailed, Unreachable) as e:
@@ -431,38 +323,14 @@ class RunningTopology:
     def _came_to_nothing(self, header: Header) -> None:
         self._transactions.check(self.coordinator)
         if self._tracer is not None:
-            self._tracer.attempt_failed(header.number, self.recovery.reason, self._wall())
+            self._tracer.attempt_failed(header.number, self.recovery.reason, self.clocks.wall())
 
     def _job(self, header: Header) -> Sequence[bytes]:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
 
-    def _take_from_pinned(
-        self, header: Header
-    ) -> tuple[Header, list[Summary], Mapping[int, Deliveries]]:
-        """Let pinned spouts have their turns, here in the driver."""
-        try:
-            if self._pinned_spouts is None:
-                began = self.steady()
-                number = self.log.manifest.number
-                self._pinned_spouts = PinnedSpouts(
-                    self.planner.current,
-                    self.store,
-                    number,
-                    self._generator,
-                    self.recovery.calls.end_if_given_up,
-                )
-                self.coordinator.clock.stand_still(self.steady() - began)
-            if header.deliveries is None:
-                header = replace(header, deliveries=self.coordinator.last.deliveries)
-            return self._pinned_spouts.take(header)
-        except Unavailable:
-            raise
-        except ComponentFailed as e:
-            raise self.recovery.fatal(e.report) from e
-
     def _finish(self, ran: AttemptResult, owed: Mapping[int, Deliveries], started: float) -> None:
         """An attempt came to its end: commit it, and count it."""
-        ended = self.steady()
+        ended = self.clocks.steady()
         migration = self.planner.migration
         done = self.coordinator.finish(
             ran.summaries,
@@ -478,7 +346,7 @@ class RunningTopology:
         written = self.log.bytes_written
         outage = self.committer.commit(done, migration.rest)
         self.planner.migrated()
-        now, wall = self.steady(), self._wall()
+        now, wall = self.clocks.steady(), self.clocks.wall()
         written = self.log.bytes_written - written
         self.coordinator.committed(done, commit_work_seconds(now - ended - outage, written))
         self.recovery.succeeded(self.coordinator)
@@ -505,7 +373,7 @@ class RunningTopology:
 
     def _end_tasks(self) -> None:
         """Have all instances closed. Everything is committed: it does not matter if this fails."""
-        header = self.coordinator.begin_closing(self.steady())
+        header = self.coordinator.begin_closing(self.clocks.steady())
         try:
             rows = self._job(header)
         except JobFailed as e:
@@ -524,6 +392,4 @@ class RunningTopology:
     def _close_hosted(self) -> None:
         """Let go of the authors' objects in this process."""
         self._transactions.close()
-        if self._pinned_spouts is not None:
-            self.recovery.tell(self._pinned_spouts.close())
-            self._pinned_spouts = None
+        self._pinned.close()

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fulmen.checkpoint import Store, new_tag
-from fulmen.engine.driver.committer import CommitWriter
-from fulmen.engine.driver.migration import Migration, layout_of, migrate
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.layout import layout_of
+from fulmen.engine.driver.checkpoints.migration import Migration, migrate
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
+from fulmen.engine.state.entries.keyed_state import KeyedState, is_of, segment_journals
 from fulmen.engine.state.entries.segment_format import (
     HEAD_BYTES,
     BlockContent,
@@ -64,7 +64,7 @@ def read_state(store: Store, component: str) -> CommittedState:
     Raises:
         CheckpointError: The checkpoint can't be read.
     """
-    return _read(store, component, KeyedState.restore, partial(_is_of, STATE))
+    return _read_entries(store, component, STATE)
 
 
 def read_key(store: Store, component: str, text: str) -> CommittedState:
@@ -86,19 +86,17 @@ def read_timers(store: Store, component: str) -> CommittedState:
 
     Needs and raises what `read_state` does.
     """
-    restore = partial(KeyedState.restore, name=TIMERS)
-    return _read(store, component, restore, partial(_is_of, TIMERS))
-
-
-def _is_of(name: str, journal: str) -> bool:
-    """Whether a journal belongs to the keyed state of that name."""
-    return journal.partition(".")[0] == name
+    return _read_entries(store, component, TIMERS)
 
 
 def read_dropped(store: Store, component: str) -> CommittedState:
     """The tuples of a spout that were dropped because they kill their workers, by number."""
-    restore = partial(KeyedState.restore, name=DROPPED)
-    return _read(store, component, restore, partial(_is_of, DROPPED))
+    return _read_entries(store, component, DROPPED)
+
+
+def _read_entries(store: Store, component: str, name: str) -> CommittedState:
+    restore = partial(KeyedState.restore, name=name)
+    return _read(store, component, restore, partial(is_of, name))
 
 
 def _read(
@@ -141,7 +139,7 @@ def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, An
         for journal, refs in journals.items()
         if journal.startswith(f"{STATE}.") and refs[-1].file is not None
     }
-    rest = load_many(store, manifest, [key], lambda s: _is_of(STATE, s) and s not in files)[key]
+    rest = load_many(store, manifest, [key], lambda s: is_of(STATE, s) and s not in files)[key]
     items: dict[Any, Any] = dict(KeyedState.restore({STATE: rest.get(STATE, ())}))
     for journal in segment_journals(journals, STATE):
         file = files.get(journal)

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.engine.batches.transactions import Active, Ledger, Outcome, Phase, attempts_in
+from fulmen.engine.batches.ledger import Ledger
+from fulmen.engine.batches.transactions import Active, Outcome, Phase, attempts_in
 from fulmen.engine.protocol.figures.statistics import TimeHistogram
 
 ATTEMPTS_KEPT = 20

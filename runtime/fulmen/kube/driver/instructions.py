@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fulmen.engine.driver.stop import Stop
-from fulmen.engine.driver.taps import Taps
+from fulmen.engine.driver.taps.taps import Taps
 from fulmen.kube.container.preparation import runs_unlike, topology_of
 from fulmen.kube.contract import Directive, DriverPhase, Ended, ExitCode, Revision
 

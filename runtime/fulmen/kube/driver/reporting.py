@@ -229,7 +229,7 @@ def failing_head(totals: Totals) -> str:
 
 def _outage_of(running: RunningTopology) -> Outage | None:
     """The checkpoint's, or else that of a service that a component needs."""
-    if (wait := running.outage) is None:
+    if (wait := running.recovery.outage) is None:
         return None
     is_checkpoint = wait.kind is WaitKind.CHECKPOINT
     reason: OutageReason = "CheckpointUnreachable" if is_checkpoint else "ServiceUnavailable"

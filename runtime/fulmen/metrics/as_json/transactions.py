@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from fulmen.engine.batches.transactions import Active, GivenUp, Phase, shown_metadata
+from fulmen.engine.batches.ledger import GivenUp, shown_metadata
+from fulmen.engine.batches.transactions import Active, Phase
 from fulmen.engine.protocol.figures.statistics import TimeHistogram
 from fulmen.engine.totals.transaction_totals import (
     COMPLETE,

@@ -19,7 +19,7 @@ from fulmen.connectors.files import OpaqueTransactionalFileSpout, TransactionalF
 from fulmen.connectors.files import transactional_spouts as spouts
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.transactional_spouts import LinesGone
-from fulmen.engine.driver.decisions import accept_store
+from fulmen.engine.driver.edits.decisions import accept_store
 from fulmen.testing import run
 from fulmen.testing.running import NotDrained
 from fulmen.transactional.conformance import at

@@ -6,8 +6,9 @@ import pytest
 
 from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes
+from fulmen.engine.batches.ledger import Ledger
 from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
-from fulmen.engine.batches.transactions import FIRST_PAUSE, Ledger, Phase, Transactions
+from fulmen.engine.batches.transactions import FIRST_PAUSE, Phase, Transactions
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.topology.resource.spec import TransactionalSpoutSpec
 from support.runs.coordinators import Checked, placed

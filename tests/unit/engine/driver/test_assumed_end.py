@@ -48,25 +48,25 @@ def drained(spouts, more_seconds=0.0):
 def test_some_seconds_in_which_nothing_comes_are_taken_for_the_end_and_said():
     driver = drained({"queue": Queue, "numbers": ListSpout([1, 2])})
     assert driver.totals.trees.acked == 3
-    assert driver.assumed_end.spouts == ["queue"]
-    assert 2 < driver.assumed_end.seconds < 10
+    assert driver.end.assumed.spouts == ["queue"]
+    assert 2 < driver.end.assumed.seconds < 10
 
 
 def test_what_comes_after_a_pause_is_read_if_it_is_waited_for_longer():
     driver = drained({"queue": Queue}, more_seconds=PAUSE + 5)
     assert driver.totals.trees.acked == 2
-    assert driver.assumed_end.seconds >= PAUSE + 5
+    assert driver.end.assumed.seconds >= PAUSE + 5
 
 
 def test_spouts_that_say_their_end_are_not_waited_for():
     driver = drained({"numbers": ListSpout([1, 2])}, more_seconds=PAUSE)
     assert driver.totals.trees.acked == 2
-    assert driver.assumed_end is None
-    assert driver.steady() < PAUSE
+    assert driver.end.assumed is None
+    assert driver.clocks.steady() < PAUSE
 
 
 @pytest.mark.parametrize("more_seconds", [0.0, 30.0])
 def test_a_run_ends_when_nothing_came_for_so_long(more_seconds):
     driver = drained({"queue": Queue}, more_seconds)
     assert driver.totals.trees.acked == 1
-    assert more_seconds <= driver.steady() < PAUSE
+    assert more_seconds <= driver.clocks.steady() < PAUSE

@@ -1,5 +1,7 @@
 """People see which service is away, for whom and since when, until it answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from fulmen import (
@@ -12,7 +14,8 @@ from fulmen import (
     TopologyBuilder,
     TransactionalTopologyBuilder,
 )
-from fulmen.engine.driver.driver import OUTAGE_TOLD_SECONDS, Stop
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.failures.recovery import OUTAGE_TOLD_SECONDS
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
@@ -276,10 +279,10 @@ def test_when_a_batch_counts_nothing_is_away_any_more(clock):
     running = started(clock)
     running.step()
     clock.advance(OUTAGE_TOLD_SECONDS)
-    assert running.outage.service == "Redis"
+    assert running.recovery.outage.service == "Redis"
     Needs.errors.clear()
     assert running.step()
-    assert (away(running), running.outage) == ({}, None)
+    assert (away(running), running.recovery.outage) == ({}, None)
     running.close()
 
 
@@ -289,9 +292,9 @@ def test_people_are_told_when_it_lasts(clock):
     running.step()
     began = running.totals.waits.away["first"].began
     clock.now = began + OUTAGE_TOLD_SECONDS - 0.001
-    assert running.outage is None
+    assert running.recovery.outage is None
     clock.now = began + OUTAGE_TOLD_SECONDS
-    assert running.outage.component == "first"
+    assert running.recovery.outage.component == "first"
     running.close()
 
 
@@ -326,7 +329,7 @@ def test_a_service_is_still_away_when_the_cluster_takes_a_worker_meanwhile():
 def test_the_driver_s_report_says_what_is_away_and_since_when():
     running = run_waiting()
     since = running.totals.waits.away["writer"].since
-    running._wall = lambda: since + OUTAGE_TOLD_SECONDS
+    running.recovery.clocks = replace(running.clocks, wall=lambda: since + OUTAGE_TOLD_SECONDS)
     said = report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "")
     assert said.outage.reason == "ServiceUnavailable"
     at = "2023-11-14 22:13:20 UTC"
@@ -339,7 +342,7 @@ def test_the_driver_s_report_says_what_is_away_and_since_when():
 def test_a_report_does_not_change_with_each_attempt():
     """Each change is a call of the API server's."""
     running = run_waiting()
-    running._wall = lambda: 2e9
+    running.recovery.clocks = replace(running.clocks, wall=lambda: 2e9)
     Reaches.service = False
     said = [report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").outage]
     for _ in range(3):
@@ -439,7 +442,7 @@ def test_a_source_of_transactions_that_is_away_is_told_while_batches_go_on(clock
     for _ in range(20):
         assert running.step()
     assert away(running) == {"rows": ("Kafka at broker:9092", "no answer")}
-    assert running.outage.component == "rows"
+    assert running.recovery.outage.component == "rows"
     assert clock() - running.totals.waits.away["rows"].began > 10
     Needs.errors.clear()
     running.run(Stop(when_drained=True))

@@ -29,7 +29,7 @@ def counting(workers=2, executors=2, **spec):
 def changing(driver, stop):
     """Run batches until the driver has become what `stop` asks for."""
     while stop.topology is not None:
-        driver._is_drained(stop, 0.0)
+        driver.follow(stop)
         driver.step()
 
 
@@ -63,7 +63,7 @@ def test_nothing_is_lost_or_counted_twice(changed):
 def test_a_limit_changes_while_spouts_emit():
     driver = make_driver(counting(max_spout_pending=50)).start()
     driver.step()
-    driver._is_drained(Stop(topology=counting(max_spout_pending=60)), 0.0)
+    driver.follow(Stop(topology=counting(max_spout_pending=60)))
     assert driver.topology.spec.max_spout_pending == 60
     assert driver.coordinator.active
     driver.close()
@@ -94,7 +94,7 @@ def test_configuration_changes_while_spouts_emit():
     driver = make_driver(marking("old")).start()
     for _ in range(3):
         driver.step()
-    driver._is_drained(Stop(topology=marking("new")), 0.0)
+    driver.follow(Stop(topology=marking("new")))
     assert driver.coordinator.active
     driver.run(Stop(when_drained=True))
     counted = state_of(driver, "mark")

@@ -14,7 +14,7 @@ from fulmen import ArrowBolt, BasicBolt, Bolt, FailedException, Spout, TopologyB
 from fulmen.checkpoint import load_many, read_manifest
 from fulmen.checkpoint.garbage import LogLimits
 from fulmen.engine.acking.acker_task import restore
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import EngineLimits

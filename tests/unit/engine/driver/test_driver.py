@@ -7,7 +7,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
-from fulmen.engine.driver.committer import OUTAGE_SECONDS, CommitWriter
+from fulmen.engine.driver.checkpoints.committer import OUTAGE_SECONDS, CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import LIMITS
@@ -221,8 +221,8 @@ def test_executors_of_a_lost_worker_move_and_come_back():
     assert {driver.plan.worker_of(t) for t in range(1, driver.plan.task_count + 1)} == {0, 2}
     driver.step()
     driver.jobs.lost = set()
-    driver.sleep(LIMITS.look_seconds)
-    driver._look_for_workers()
+    driver.clocks.sleep(LIMITS.look_seconds)
+    driver.look_for_workers()
     assert driver.placed.workers == (0, 1, 2)
     assert {driver.plan.worker_of(t) for t in plan.component_tasks["count"]} == {0, 1, 2}
     assert log.of("note") == [
@@ -295,7 +295,7 @@ def test_a_commit_is_made_again_until_it_is_made():
     assert len(notes) == 301
     assert all(" Trying again; it is so since 20" in text for text in notes[:300])
     assert notes[300] == "the checkpoint answers again"
-    assert driver.outage is None
+    assert driver.recovery.outage is None
     assert driver.totals.failed_attempts == 0
 
 
@@ -303,23 +303,23 @@ def test_a_store_that_is_down_for_half_an_hour_ends_the_driver():
     store, backend = failing_store()
     driver = started(counting(), store=store)
     backend.failing["put"] = 10_000
-    before = driver.steady()
+    before = driver.clocks.steady()
     with pytest.raises(Unreachable):
         driver.run(Stop(when_drained=True))
-    assert OUTAGE_SECONDS <= driver.steady() - before < OUTAGE_SECONDS + 60
+    assert OUTAGE_SECONDS <= driver.clocks.steady() - before < OUTAGE_SECONDS + 60
 
 
 def test_a_store_that_is_down_while_workers_read_blames_nobody():
     store, backend = failing_store()
     log = Log()
     driver = started(counting(), store=store, observer=log)
-    before = driver.steady()
+    before = driver.clocks.steady()
     backend.failing["get"] = 40
     finished(driver)
     assert counted(driver) == dict.fromkeys(range(10), 2)
     assert len(log.of("failed")) == 40
     assert driver.totals.counts["source", "dropped", ""] == 0
-    assert driver.steady() - before > 100  # it waits longer and longer
+    assert driver.clocks.steady() - before > 100  # it waits longer and longer
 
 
 def test_a_driver_that_is_idle_notices_its_successor():
@@ -329,7 +329,7 @@ def test_a_driver_that_is_idle_notices_its_successor():
         first.step()
     started(counting(0), store=store)
     first.step()
-    first.sleep(60)
+    first.clocks.sleep(60)
     with pytest.raises(Fenced):
         first.step()
 

@@ -13,8 +13,8 @@ from fulmen import ServiceUnavailable, Spout, TopologyBuilder, TransactionalTopo
 from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.wait_lines import WaitFigures
-from fulmen.engine.driver import author_calls
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.failures import author_calls
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.limits import EngineLimits

@@ -19,17 +19,15 @@ from fulmen.engine.acking.acker_task import record, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.acking.trees import Trees
-from fulmen.engine.driver.decisions import forget
-from fulmen.engine.driver.driver import Stop
-from fulmen.engine.driver.migration import (
-    ACKERS_OFF,
+from fulmen.engine.driver.checkpoints.layout import (
     CheckpointChange,
     KeptComponent,
     Layout,
-    Migration,
     layout_of,
-    migrate,
 )
+from fulmen.engine.driver.checkpoints.migration import ACKERS_OFF, Migration, migrate
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.edits.decisions import forget
 from fulmen.engine.tasks.parts.message_trees import WAS_GONE
 from fulmen.errors import CheckpointError, CheckpointMismatch
 from fulmen.plan import make_plan

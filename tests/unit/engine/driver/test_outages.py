@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,8 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
 from fulmen.engine.batches.done import Done, LastBatch
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
+from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.observer import Silent as SilentObserver
 from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.header import Header
@@ -71,7 +73,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
     log = CommitLog.open(store, "outages", "me")
     log.claim()
     notes = []
-    committer = CommitWriter(log, notes.append, clock, clock.advance, clock)
+    committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock))
     backend.failing["put"] = failures
     number = log.manifest.number + 1
     outage = committer.commit(done(number, commits=True))
@@ -84,7 +86,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
 def test_a_commit_that_the_store_itself_repeats_takes_its_time(clock, store, monkeypatch):
     log = CommitLog.open(store, "outages", "me")
     log.claim()
-    committer = CommitWriter(log, print, clock, clock.advance, clock)
+    committer = CommitWriter(log, print, Clocks(clock, clock.advance, clock))
     commit = log.commit
     monkeypatch.setattr(log, "commit", lambda draft: (clock.advance(45), commit(draft)))
     assert committer.commit(done(log.manifest.number + 1, commits=True)) == 45.0
@@ -95,7 +97,7 @@ def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(cloc
     log = CommitLog.open(store, "outages", "me")
     log.claim()
     notes = []
-    committer = CommitWriter(log, notes.append, clock, clock.advance, clock)
+    committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock))
     assert committer.commit(done(2, commits=False)) == 0.0
     clock.advance(LIMITS.check_seconds)
     backend.failing["list"] = 1
@@ -286,12 +288,12 @@ def test_an_outage_of_some_seconds_is_told_until_it_is_over(clock, backend, stor
     class Noting(SilentObserver):
         def note(self, text):
             nonlocal now
-            told.append(running.outage)
+            told.append(running.recovery.outage)
             now += 2
 
     jobs = Steady(clock, store=store)
     driver = make_driver(counting(), store=store, clock=clock, jobs=jobs, observer=Noting())
-    driver.wall = lambda: now
+    driver.clocks = replace(driver.clocks, wall=lambda: now)
     running = driver.start()
     backend.failing["put"] = 4
     running.step()

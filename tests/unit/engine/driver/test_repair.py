@@ -18,8 +18,8 @@ from fulmen import (
     TransactionalTopologyBuilder,
 )
 from fulmen.checkpoint import read_newest
-from fulmen.engine.batches.transactions import ledger_of
-from fulmen.engine.driver.repair import _journals_of, find_unreadable, remove_unreadable
+from fulmen.engine.batches.ledger import ledger_of
+from fulmen.engine.driver.edits.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.committed_state import read_fields, read_state
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import PARTITIONS

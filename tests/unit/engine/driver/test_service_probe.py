@@ -111,8 +111,8 @@ def test_each_outage_is_asked_for_anew():
     Stores.away = False
     assert steps(running, 2) == [True, True]
     assert Stores.behind
-    running.coordinator.failed(VoidAttempt(fault=Fault.SERVICE), running.steady())
-    assert running.coordinator.begin(running.steady()).permit(0) == 0
+    running.coordinator.failed(VoidAttempt(fault=Fault.SERVICE), running.clocks.steady())
+    assert running.coordinator.begin(running.clocks.steady()).permit(0) == 0
     running.close()
 
 

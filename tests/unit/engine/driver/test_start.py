@@ -74,7 +74,7 @@ def test_a_worker_that_comes_while_jobs_begin_takes_part():
     assert jobs.started == [(0, 1), (0, 1)]
     assert driver.placed.workers == (0, 1)
     driver.step()
-    driver._look_for_workers()
+    driver.look_for_workers()
     driver.close()
     assert len(jobs.started) == 2
 
@@ -88,7 +88,7 @@ def test_a_worker_that_is_late_twice_is_looked_for():
     assert len(jobs.started) == 2
     for _ in range(2):  # then they run on all workers
         clock.advance(LIMITS.look_seconds)
-        driver._look_for_workers()
+        driver.look_for_workers()
     driver.close()
     assert len(jobs.started) == 3
 

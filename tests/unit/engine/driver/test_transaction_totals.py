@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fulmen.engine.batches.transactions import Ledger, Phase, Transactions
+from fulmen.engine.batches.ledger import Ledger
+from fulmen.engine.batches.transactions import Phase, Transactions
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.totals.transaction_totals import (
     ATTEMPTS_KEPT,

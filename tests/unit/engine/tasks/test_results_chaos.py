@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from fulmen import TopologyBuilder
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.errors import Unreachable

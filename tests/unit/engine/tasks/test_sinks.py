@@ -9,7 +9,7 @@ import pytest
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.api import StoreMismatch
 from fulmen.checkpoint import Store
-from fulmen.engine.driver.decisions import accept_store
+from fulmen.engine.driver.edits.decisions import accept_store
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import CollectBolt, ListSpout, run

@@ -50,20 +50,20 @@ def test_a_deactivated_topology_commits_what_is_open_and_opens_nothing(driven, n
     was_open = open_ones(driven)
     stop = Stop(active=False)
     for _ in range(20):
-        driven.driver._is_drained(stop, 0.0)
+        driven.driver.follow(stop)
         driven.driver.step()
     assert driven.transactions.ledger.committed == max(was_open)
     assert driven.transactions.is_settled
     assert driven.driver.coordinator.settled
     stop.active = True
-    driven.driver._is_drained(stop, 0.0)
+    driven.driver.follow(stop)
     driven.step()
     assert open_ones(driven) == [max(was_open) + n for n in range(1, ACTIVE + 1)]
     check_end(driven, name)
 
 
 def test_what_fails_while_it_is_deactivated_comes_again(driven, name):
-    driven.driver._is_drained(Stop(active=False), 0.0)
+    driven.driver.follow(Stop(active=False))
     was_open = open_ones(driven)
     for worker in (0, 1):
         driven.lose(worker)
@@ -71,7 +71,7 @@ def test_what_fails_while_it_is_deactivated_comes_again(driven, name):
         driven.driver.step()
         driven.clock.advance(1)
     assert driven.transactions.ledger.committed == max(was_open)
-    driven.driver._is_drained(Stop(active=True), 0.0)
+    driven.driver.follow(Stop(active=True))
     check_end(driven, name)
 
 
@@ -125,7 +125,7 @@ def test_a_rebalance_waits_until_all_that_are_open_are_committed(driven, name, c
     wanted = numbers(name, **changed)
     stop = Stop(topology=wanted)
     while stop.topology is not None:
-        driven.driver._is_drained(stop, 0.0)
+        driven.driver.follow(stop)
         committed = driven.transactions.ledger.committed
         driven.step()
     assert committed == max(was_open)
@@ -138,7 +138,7 @@ def test_a_rebalance_waits_until_all_that_are_open_are_committed(driven, name, c
 def test_limits_change_at_once_and_what_was_open_comes_again(driven, name, most):
     before = dict(driven.transactions.active)
     was_open = open_ones(driven)
-    driven.driver._is_drained(Stop(topology=numbers(name, max_spout_pending=most)), 0.0)
+    driven.driver.follow(Stop(topology=numbers(name, max_spout_pending=most)))
     assert driven.transactions.most == most
     driven.step()
     for txid, one in driven.transactions.active.items():
@@ -153,7 +153,7 @@ def test_limits_change_at_once_and_what_was_open_comes_again(driven, name, most)
 def test_attempts_rise_over_any_number_of_changes(driven, name):
     for round_ in range(6):
         config = {"store": name, "round": round_}
-        driven.driver._is_drained(Stop(topology=numbers(name, config=config)), 0.0)
+        driven.driver.follow(Stop(topology=numbers(name, config=config)))
         driven.step()
     numbers_of = [attempt.attempt for attempt in driven.attempts]
     last = {}

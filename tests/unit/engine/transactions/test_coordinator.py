@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fulmen.engine.batches.ledger import GIVEN_UP_KEPT, METADATA_SHOWN, Ledger, shown_metadata
 from fulmen.engine.batches.transactions import (
     FAILURES_ALONE,
     FAILURES_BEFORE_ALONE,
     FAILURES_DROPPED,
     FIRST_PAUSE,
-    GIVEN_UP_KEPT,
-    METADATA_SHOWN,
-    Ledger,
-    shown_metadata,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from support.worlds.transaction_world import SOURCE, World

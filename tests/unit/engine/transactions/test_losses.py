@@ -140,7 +140,7 @@ class Told(Silent):
 def resting(told, run):
     """A topology whose source rests, and whose batches all end like this."""
     driven = Driven(collecting(fresh_store()), observer=told)
-    driven.driver._is_drained(Stop(active=False), 0.0)
+    driven.driver.follow(Stop(active=False))
     driven.jobs.run = run
     return driven
 
@@ -155,7 +155,7 @@ def test_a_worker_that_is_lost_without_any_transaction_is_waited_for():
     assert "The batch is tried until it succeeds" in note
     assert driven.clock.now > 20  # it waits between them
     del driven.jobs.run
-    driven.driver._is_drained(Stop(active=True), 0.0)
+    driven.driver.follow(Stop(active=True))
     driven.to_the_end()
     assert driven.transactions.ledger.committed == 3
 

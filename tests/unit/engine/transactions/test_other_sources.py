@@ -11,8 +11,8 @@ from fulmen import (
     TransactionalTopologyBuilder,
 )
 from fulmen.checkpoint import load_many
+from fulmen.engine.driver.checkpoints.layout import layout_of
 from fulmen.engine.driver.driver import Stop
-from fulmen.engine.driver.migration import layout_of
 from fulmen.errors import CheckpointMismatch
 from fulmen.testing import PAUSE, CollectBolt, ListSpout
 from support.runs.engine_runs import make_driver, new_store

@@ -8,7 +8,7 @@ import pytest
 
 from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.checkpoint import Store
-from fulmen.engine.driver.decisions import accept_store
+from fulmen.engine.driver.edits.decisions import accept_store
 from fulmen.errors import CheckpointError, TopologyFailed
 from fulmen.services.pools import close_all
 from fulmen.testing import run

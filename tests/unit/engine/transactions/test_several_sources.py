@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen import TransactionalTopologyBuilder
-from fulmen.engine.batches.transactions import ledger_of
+from fulmen.engine.batches.ledger import ledger_of
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import TransactionFault, run
 from support.runs.engine_runs import make_driver, new_store

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.limits import EngineLimits

@@ -219,6 +219,11 @@ class KeyedState(dict[Any, Any]):
         return state
 
 
+def is_of(name: str, journal: str) -> bool:
+    """Whether a journal belongs to the keyed state of that name."""
+    return journal.partition(".")[0] == name
+
+
 def segment_journals(journals: Iterable[str], name: str) -> list[str]:
     """The journals of these that hold segments of a keyed state, the oldest first."""
     found = [

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
 
 import orjson
 
-from fulmen.engine.acking.root_ids import SEQUENCE_BITS, root_of, tree_id
+from fulmen.engine.acking.root_ids import SEQUENCE_BITS, tree_id
+from fulmen.engine.driver.taps.wanted import NEXT, TapRefused, WantedTap, root_wanted
 from fulmen.engine.protocol.figures.taps import TappedTuple, TapRequest
-from fulmen.engine.protocol.placed_topology import RESERVED, CurrentTopology, PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.taps.condition import ConditionError, conditions_of
 from fulmen.engine.taps.kept_lines import KeptLines
-from fulmen.engine.taps.sampler import fields_of
-from fulmen.errors import FulmenError
-from fulmen.topology.problems import did_you_mean, there_are
-from fulmen.topology.resource.spec import BoltSpec
 from fulmen.topology.resource.tap import Tap
 
 MOST_TAPS = 8
@@ -33,42 +28,6 @@ MOST_TUPLES, MOST_OF_A_TREE = 20, 200
 """Tuples of a batch that a tap is given, of each stage on each worker."""
 MOST_TREES = 64
 """Trees that may become the next one: the first of each spout task."""
-NEXT = "next"
-
-
-class TapRefused(FulmenError):
-    """A tap can't be opened.
-
-    Attributes:
-        reason: Why, and what to do about it.
-        status: What HTTP calls it.
-    """
-
-    def __init__(self, reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
-        super().__init__(reason, status)
-        self.reason, self.status = reason, status
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-@dataclass(frozen=True)
-class WantedTap:
-    """What somebody wants to see.
-
-    Attributes:
-        component: Whose tuples; "": those of all components, which takes a tree.
-        stream: Of that stream alone; "": of all of them.
-        where: What a tuple has to have: `FIELD=VALUE`, all of them.
-        tree: Of that tree alone; "next": the one that begins next; "": of any.
-        limit: The tap ends after so many; 0: it does not.
-    """
-
-    component: str = ""
-    stream: str = ""
-    where: tuple[str, ...] = ()
-    tree: str = ""
-    limit: int = 0
 
 
 class Taps:
@@ -133,7 +92,7 @@ class Taps:
                     f"{MOST_TAPS} taps are open already. Close one of them.",
                     HTTPStatus.SERVICE_UNAVAILABLE,
                 )
-            root = _check(wanted, current.placed, rules)
+            root = root_wanted(wanted, current.placed, rules)
             number = next(self._numbers)
             tap = self._open[number] = OpenTap(self, number, wanted, root)
             return tap
@@ -293,102 +252,3 @@ def _line(one: TappedTuple, placed: PlacedTopology, batch: int, wall: float) -> 
 
 def _dumps(line: Mapping[str, Any]) -> bytes:
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-
-
-# What can be wanted
-
-
-def _check(wanted: WantedTap, placed: PlacedTopology, rules: Tap) -> int | None:
-    """The root id that is wanted, if one is. Raises TapRefused if something is wrong."""
-    if not (wanted.component or wanted.tree):
-        raise TapRefused("name a component whose tuples are to be shown, or a tree.")
-    if wanted.tree and not placed.acking:
-        raise TapRefused("the topology has no trees: it is transactional, or has no ackers.")
-    streams = _streams(wanted, placed)
-    if wanted.where:
-        _check_conditions(wanted.where, streams, rules.mask)
-    if wanted.tree == NEXT:
-        _check_next(wanted, placed)
-    if wanted.tree in ("", NEXT):
-        return None
-    root = root_of(wanted.tree)
-    if root is None:
-        raise TapRefused(
-            f"{wanted.tree!r} is not a tree's id: ids look like 3-2591, as in a tuple's `trees`;"
-            f" or write {NEXT}."
-        )
-    return root
-
-
-def _check_next(wanted: WantedTap, placed: PlacedTopology) -> None:
-    names = sorted(placed.spouts)
-    if wanted.component and wanted.component not in names:
-        raise TapRefused(
-            f"the next tree can't be one of {wanted.component!r}: trees begin at spouts. There are:"
-            f" {', '.join(names)}."
-        )
-    if wanted.stream:
-        raise TapRefused("a tree is followed through all streams: leave the stream out.")
-
-
-def _streams(wanted: WantedTap, placed: PlacedTopology) -> Sequence[tuple[str, ...]]:
-    """The fields of each stream that is wanted."""
-    names = sorted(placed.streams)
-    if wanted.component and wanted.component not in names:
-        raise _no_such("component", wanted.component, names)
-    is_one = wanted.component and wanted.tree != NEXT
-    components = [wanted.component] if is_one else names
-    found = {name: _streams_of(name, placed) for name in components}
-    if wanted.stream:
-        of = found.get(wanted.component, {})
-        if wanted.stream not in of:
-            raise _no_such(f"stream of {wanted.component!r}", wanted.stream, of)
-        return [of[wanted.stream]]
-    fields = [some for of in found.values() for some in of.values()]
-    if is_one and not fields:
-        raise TapRefused(
-            f"{wanted.component!r} emits nothing: it declares no stream.{_instead(wanted, placed)}"
-        )
-    return fields
-
-
-def _streams_of(component: str, placed: PlacedTopology) -> dict[str, tuple[str, ...]]:
-    declared = placed.streams[component]
-    names = [*declared, *(RESERVED if _begins_trees(component, placed) else ())]
-    return {name: tuple(fields_of(declared, name)) for name in names}
-
-
-def _begins_trees(component: str, placed: PlacedTopology) -> bool:
-    """Whether it may have dead letters, or late tuples."""
-    origins = {placed.plan.key_of(task) for task in placed.plan.tasks(component)}
-    return bool(origins & placed.origins.keys()) or component in placed.event_times
-
-
-def _instead(wanted: WantedTap, placed: PlacedTopology) -> str:
-    spec = placed.component(wanted.component)
-    if not isinstance(spec, BoltSpec):
-        return ""
-    names = ", ".join(f"{one.from_}:{one.stream}" for one in spec.inputs)
-    return f" What it receives comes from {names}."
-
-
-def _no_such(kind: str, name: str, names: Collection[str]) -> TapRefused:
-    cure = did_you_mean(name, names) or there_are(names or ["none"])
-    return TapRefused(f"there is no {kind} {name!r}. {cure}", HTTPStatus.NOT_FOUND)
-
-
-def _check_conditions(
-    texts: Sequence[str], streams: Sequence[tuple[str, ...]], mask: Sequence[str]
-) -> None:
-    try:
-        conditions = conditions_of(texts)
-    except ConditionError as error:
-        raise TapRefused(str(error)) from None
-    if hidden := {name for one in conditions for name in one.path} & set(mask):
-        raise TapRefused(f"--where asks for {min(hidden)!r}, which `tap.mask` hides.")
-    asked = {one.path[0] for one in conditions}
-    if not any(asked <= set(fields) for fields in streams):
-        known = {name: None for fields in streams for name in fields}
-        if unknown := sorted(asked - known.keys()):
-            raise _no_such("field", unknown[0], known)
-        raise TapRefused("no stream has all fields that --where asks for.")

@@ -5,13 +5,14 @@ Or the topology can't go on. How much of the batch the next attempt has, the coo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
-from fulmen.engine.driver.author_calls import AuthorCalls
-from fulmen.engine.driver.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.committer import CommitWriter
+from fulmen.engine.driver.clocks import Clocks
+from fulmen.engine.driver.failures.author_calls import AuthorCalls
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.protocol.header import Header
@@ -19,8 +20,11 @@ from fulmen.engine.protocol.jobs import Cause, Failure, Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.author.errors import Unavailable
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waits import Stops
+from fulmen.engine.totals.waits import Stops, Wait
 from fulmen.errors import CheckpointError, JobFailed, JobTimedOut, TopologyFailed, Unreachable
+
+OUTAGE_TOLD_SECONDS = 5.0
+"""Most outages are over before."""
 
 
 @dataclass
@@ -33,9 +37,7 @@ class Recovery:
         committer: Knows how well the store answers.
         totals: Count failures and errors.
         observer: Is told of them.
-        steady: A clock that only goes forward, in seconds.
-        sleep: Waits so many seconds.
-        wall: The time of day, in seconds as of time.time().
+        clocks: How time passes.
         calls: Which calls of authors' made attempts fail.
         reason: Why the last attempt failed that did.
         away: About the component that can't reach what its `open` or `prepare` connects to; None:
@@ -47,9 +49,7 @@ class Recovery:
     committer: CommitWriter
     totals: Totals
     observer: Observer
-    steady: Callable[[], float]
-    sleep: Callable[[float], None]
-    wall: Callable[[], float]
+    clocks: Clocks
     away: ErrorReport | None = field(init=False, default=None)
     calls: AuthorCalls = field(init=False)
     reason: str = field(init=False, default="")
@@ -57,7 +57,18 @@ class Recovery:
     _opened: Coordinator | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.calls = AuthorCalls(self.jobs, self.planner, self.totals, self.observer, self.wall)
+        self.calls = AuthorCalls(self.jobs, self.planner, self.totals, self.observer, self.clocks)
+
+    @property
+    def outage(self) -> Wait | None:
+        """The checkpoint, or the first service, waited for for seconds. For any thread."""
+        with self.totals.lock:
+            away = list(self.totals.waits.away.values())
+        own = self.committer.outage
+        for wait in (*([] if own is None else [own]), *sorted(away, key=lambda one: one.since)):
+            if self.clocks.wall() - (wait.since or 0.0) >= OUTAGE_TOLD_SECONDS:
+                return wait
+        return None
 
     def succeeded(self, coordinator: Coordinator) -> None:
         """A batch counted, so all components are open."""
@@ -128,7 +139,7 @@ class Recovery:
         """What a component's `open` or `prepare` needs is away: try again, for ever."""
         self.away = report
         with self.totals.lock:
-            self.totals.waits.is_away(report, self.wall(), self.totals.steady())
+            self.totals.waits.is_away(report, self.clocks.wall(), self.totals.steady())
         self.tell([report])
         self._failed(coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True)
 
@@ -139,7 +150,7 @@ class Recovery:
             if away is None:
                 waits.are_back(Stops.SOURCE)
             else:
-                waits.is_away(away, self.wall(), steady, Stops.SOURCE)
+                waits.is_away(away, self.clocks.wall(), steady, Stops.SOURCE)
 
     def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
         """The store did not do what a batch needs."""
@@ -183,7 +194,7 @@ class Recovery:
         self.reason = reason
         is_hopeless = coordinator.hopeless
         if is_outage or is_hopeless:
-            self.sleep(min(5.0, 0.1 * 2**self._outages))
+            self.clocks.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
         void = VoidAttempt(
             reason,
@@ -192,7 +203,7 @@ class Recovery:
             calls,
             job.seconds if isinstance(job, JobTimedOut) else 0.0,
         )
-        coordinator.failed(void, self.steady())
+        coordinator.failed(void, self.clocks.steady())
         self.calls.failed(coordinator)
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss=job is not None)
@@ -228,13 +239,13 @@ class Recovery:
 
     def tell(self, errors: Sequence[ErrorReport]) -> None:
         """Count and tell errors that are no part of a batch."""
-        for error in self.totals.note(errors, self.wall()):
+        for error in self.totals.note(errors, self.clocks.wall()):
             self.observer.error(error)
 
     def fatal(self, report: ErrorReport) -> TopologyFailed:
         """The end of the topology because of a component. It is counted; who ends tells it."""
         if report is not self.away:  # that one was counted when it came
-            self.totals.note([report], self.wall())
+            self.totals.note([report], self.clocks.wall())
         return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
 
     def _who(self, report: ErrorReport) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.failures.suspects import Suspect
+from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
@@ -39,7 +40,7 @@ class AuthorCalls:
         planner: Knows whose they are.
         totals: Show who is left out, and count the errors.
         observer: Is told.
-        wall: The time of day, in seconds as of time.time().
+        clocks: How time passes.
         given_up: Calls that a topology which is to end does not wait for any more.
     """
 
@@ -47,7 +48,7 @@ class AuthorCalls:
     planner: Planner
     totals: Totals
     observer: Observer
-    wall: Callable[[], float]
+    clocks: Clocks
     given_up: Sequence[Call] = ()
     _told: dict[tuple[int, str], float] = field(default_factory=dict)  # call -> when, monotonic
 
@@ -93,7 +94,7 @@ class AuthorCalls:
 
     def _wait_of(self, call: Call) -> Wait:
         component = self.planner.current.placed.plan.component_of(call.task)
-        since = self.wall() - call.seconds
+        since = self.clocks.wall() - call.seconds
         text = f"{self._who(call.task)}: {method_of(call.callback)} runs since {utc(since)}"
         return Wait(WaitKind.LONG_CALL, component, text, since)
 
@@ -165,7 +166,7 @@ class AuthorCalls:
                 continue
             component = self.planner.current.placed.plan.component_of(call.task)
             error = ErrorReport(component, call.task, f"{method}: {what}")
-            for told in self.totals.note([error], self.wall()):
+            for told in self.totals.note([error], self.clocks.wall()):
                 self.observer.error(told)
         names = ", ".join(f"{method_of(c.callback)} of {self._who(c.task)}" for c in calls)
         if hangs:
@@ -200,7 +201,7 @@ class AuthorCalls:
 
     def _left_out(self, suspect: Suspect) -> Wait:
         component = self.planner.current.placed.plan.component_of(suspect.task)
-        since = self.wall()
+        since = self.clocks.wall()
         who = f"{self._who(suspect.task)}, is left out since {utc(since)}"
         return Wait(WaitKind.LEFT_OUT, component, f"{who}: {suspect.reason}", since)
 

@@ -12,19 +12,18 @@ then the checkpoint is still one that the shape before can go on with, and find 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fulmen.checkpoint import LAYOUT, Manifest, Store, Update, load_many, read_layout
+from fulmen.checkpoint import Manifest, Store, Update, load_many
 from fulmen.engine.acking.acker_task import TREES, record, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import ORIGINS, sequence_ranges
 from fulmen.engine.acking.trees import Trees
-from fulmen.engine.batches.transactions import Ledger, ledger_of
+from fulmen.engine.batches.ledger import Ledger, ledger_of
+from fulmen.engine.driver.checkpoints.layout import CheckpointChange, KeptComponent, Layout
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.state.journals import ROWS
 from fulmen.errors import CheckpointMismatch
@@ -32,78 +31,6 @@ from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
-
-
-class KeptComponent(NamedTuple):
-    """A component that is not in the topology any more, and whose state is kept.
-
-    Attributes:
-        tasks: How many tasks it had.
-        is_spout: Whether it was a spout.
-    """
-
-    tasks: int
-    is_spout: bool
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a checkpoint belongs to.
-
-    Attributes:
-        tasks: The number of tasks of each component; fixed for the topology's life.
-        origins: Task key of a spout task -> its number in root ids.
-        next_origin: The first that was never given out.
-        results: Task key of a bolt task that may keep results -> the same of it.
-        emitters: The transactional spouts, and whether they divide their sources into partitions.
-        last_txid: The last that a transactional spout had which is gone. All others are above it.
-        identity: Of the checkpoint, at random, by which stores tell it from others.
-        kept: Components that are not in the topology any more and whose state is kept.
-    """
-
-    tasks: Mapping[str, int] = field(default_factory=dict)
-    origins: Mapping[str, int] = field(default_factory=dict)
-    next_origin: int = 1
-    emitters: Mapping[str, bool] = field(default_factory=dict)
-    last_txid: int = 0
-    results: Mapping[str, int] = field(default_factory=dict)
-    identity: str = ""
-    kept: Mapping[str, KeptComponent] = field(default_factory=dict)
-
-    @property
-    def all_origins(self) -> dict[str, int]:
-        """The origins of all tasks at which trees begin."""
-        return {**self.origins, **self.results}
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-    @staticmethod
-    def from_json(content: Mapping[str, Any]) -> Layout:
-        """What `to_json` gave."""
-        kept = {name: KeptComponent(*one) for name, one in content["kept"].items()}
-        return Layout(**{**content, "kept": kept})
-
-
-@dataclass(frozen=True)
-class CheckpointChange:
-    """What a commit must do to the checkpoint.
-
-    Attributes:
-        layout: Of the checkpoint from then on.
-        removed_tasks: Tasks whose state goes.
-        updates: The state of others.
-    """
-
-    layout: Layout
-    removed_tasks: Sequence[str] = ()
-    updates: dict[str, dict[str, Update]] = field(default_factory=dict)
-
-    @property
-    def sections(self) -> dict[str, bytes]:
-        """The sections of the commit."""
-        return {LAYOUT: json.dumps(self.layout.to_json()).encode()}
 
 
 @dataclass(frozen=True)
@@ -132,12 +59,6 @@ class Migration:
             origin: owed[origin].plus(ended) if origin in owed else ended
             for origin, ended in self.deliveries.items()
         }
-
-
-def layout_of(manifest: Manifest) -> Layout | None:
-    """What a checkpoint belongs to; None: nothing was ever committed."""
-    known = read_layout(manifest)
-    return Layout.from_json(known) if known else None
 
 
 def migrate(

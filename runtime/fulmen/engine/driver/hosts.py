@@ -1,23 +1,28 @@
-"""What a running topology does about transactions, besides running batches.
-
-It has the author's coordinator open them, has them counted, and tells of those that are given up.
-"""
+"""What the driver hosts of authors: pinned spouts, coordinators of transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from fulmen.checkpoint.rewriting import Journals
+import numpy as np
+
+from fulmen.checkpoint import CommitLog, Store, load_many
 from fulmen.engine.batches.coordinator import Coordinator
-from fulmen.engine.batches.transactions import Ledger, Outcome, Transactions, shown_metadata
-from fulmen.engine.driver.recovery import Recovery
+from fulmen.engine.batches.ledger import Ledger, shown_metadata
+from fulmen.engine.batches.transactions import Outcome, Transactions
+from fulmen.engine.driver.clocks import Clocks
+from fulmen.engine.driver.failures.recovery import Recovery
 from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
+from fulmen.engine.hosted.pinned_spouts import PinnedSpouts
+from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.journals import PARTITIONS
-from fulmen.engine.tasks.author.errors import ComponentFailed, shortened
+from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, shortened
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import PASSED_ON, TopologyFailed, repr_of
 from fulmen.plan.model import DRIVER
@@ -52,16 +57,74 @@ def transactions_of(
     )
 
 
+class PinnedHost:
+    """Has the spouts that the driver hosts. Of a topology without any nothing is called."""
+
+    def __init__(
+        self,
+        current: CurrentTopology,
+        store: Store,
+        recovery: Recovery,
+        generator: Callable[[], np.random.Generator],
+    ) -> None:
+        """None is made yet.
+
+        Args:
+            current: The topology, which may change.
+            store: The checkpoint's.
+            recovery: Tells errors.
+            generator: Makes random generators.
+        """
+        self._current, self._store, self._recovery = current, store, recovery
+        self._generator = generator
+        self._spouts: PinnedSpouts | None = None
+
+    def open(self, number: int) -> None:
+        """Make them, unless they are, with what commit `number` has of them."""
+        if self._spouts is None:
+            hung = self._recovery.calls.end_if_given_up
+            with self._failures_told():
+                self._spouts = PinnedSpouts(
+                    self._current, self._store, number, self._generator, hung
+                )
+
+    def take(self, header: Header) -> tuple[Header, list[Summary], Mapping[int, Deliveries]]:
+        """Let them have their turns: see `PinnedSpouts.take`."""
+        assert self._spouts is not None
+        with self._failures_told():
+            return self._spouts.take(header)
+
+    @contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        try:
+            yield
+        except Unavailable:
+            raise
+        except ComponentFailed as e:
+            raise self._recovery.fatal(e.report) from e
+
+    def close(self) -> None:
+        """Let go of them."""
+        spouts, self._spouts = self._spouts, None
+        if spouts is not None:
+            self._recovery.tell(spouts.close())
+
+
 class TransactionHost:
-    """What a running topology does about transactions. Of one that has none it does nothing."""
+    """What a running topology does about transactions, besides running batches.
+
+    It has the authors' coordinators open them, has them counted, and tells of those that are given
+    up. Of a topology that has none it does nothing.
+    """
 
     def __init__(
         self,
         current: CurrentTopology,
         totals: Totals,
         recovery: Recovery,
-        read: Callable[[Sequence[int]], Mapping[str, Journals]],
-        steady: Callable[[], float],
+        store: Store,
+        log: CommitLog,
+        clocks: Clocks,
     ) -> None:
         """Nothing is opened yet.
 
@@ -69,14 +132,15 @@ class TransactionHost:
             current: The topology, which may change.
             totals: Count transactions.
             recovery: Tells errors.
-            read: What the last commit has of these tasks.
-            steady: A clock that only goes forward, in seconds.
+            store: The checkpoint's.
+            log: Its commits.
+            clocks: How time passes.
         """
         self._current = current
         self._totals = totals
         self._recovery = recovery
-        self._read = read
-        self._steady = steady
+        self._store, self._log = store, log
+        self._steady = clocks.steady
         self._hosted: list[HostedCoordinator] = []  # made when they are first asked
 
     def open(self, coordinator: Coordinator) -> None:
@@ -160,7 +224,9 @@ class TransactionHost:
         """The same of one source; `what` begins the sentence."""
         begins: dict[int, Any] = {}
         try:
-            for journals in self._read(self._current.placed.plan.tasks(source)).values():
+            plan = self._current.placed.plan
+            keys = [plan.key_of(task) for task in plan.tasks(source)]
+            for journals in load_many(self._store, self._log.manifest, keys).values():
                 for partition, ends in KeyedState.restore(journals, name=PARTITIONS).items():
                     if before := [end for of, end in ends if of < txid]:
                         begins[partition] = before[-1]

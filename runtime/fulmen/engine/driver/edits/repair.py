@@ -9,21 +9,18 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from fulmen.checkpoint import (
-    CommitLog,
     Manifest,
     Store,
-    Updates,
     load_many,
-    new_tag,
     read_layout,
     read_newest,
-    save,
 )
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.batches.transactions import TRANSACTIONS, Ledger, ledger_of
+from fulmen.engine.batches.ledger import Ledger, ledger_of
+from fulmen.engine.driver.edits.edit import Edit
 from fulmen.engine.protocol.transaction_work import Parts
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.entries.keyed_state import segment_journals
+from fulmen.engine.state.entries.keyed_state import is_of, segment_journals
 from fulmen.engine.state.entries.segment_format import Keeps, rewritten
 from fulmen.engine.state.journals import (
     FAILED,
@@ -115,8 +112,7 @@ def remove_entries(
         keys = tasks_of(manifest, component)
         removed: list[Removed] = []
         changed: dict[str, dict[str, bytes]] = {}
-        is_kept_there = partial(_is_kept_as, kept_as)
-        for key, journals in load_many(store, manifest, keys, is_kept_there).items():
+        for key, journals in load_many(store, manifest, keys, partial(is_of, kept_as)).items():
             left = _LeftByName(keys[key], removed, goes)
             if found := _only_changed(_keyed(journals, kept_as, left.newest(left.those))):
                 changed[key] = found
@@ -126,26 +122,14 @@ def remove_entries(
 
 
 def _remove(store: Store, driver: str, look: Callable[[Manifest], _Found]) -> list[Removed]:
-    manifest = read_newest(store)
-    if not look(manifest).removed:
+    if not look(read_newest(store)).removed:
         return []
-    log = CommitLog.open(store, manifest.topology, driver)
-    log.claim()
-    manifest, tag = log.manifest, new_tag()
-    found = look(manifest)
-    number = manifest.number + 1
-    updates: Updates = {
-        key: {
-            journal: save(store, number, tag, key, journal, data, number)
-            for journal, data in journals.items()
-        }
-        for key, journals in found.changed.items()
-    }
-    # what was to be delivered to spouts is valid for one commit: it still is to be delivered
-    transient = dict(manifest.transient)
-    if found.ledger is not None:
-        transient[TRANSACTIONS] = found.ledger.encode()
-    log.commit(log.draft(tag=tag, clock=manifest.clock, updates=updates, transient=transient))
+    edit = Edit(store, driver)
+    found = look(edit.manifest)
+    for key, journals in found.changed.items():
+        for journal, data in journals.items():
+            edit.put(key, journal, data)
+    edit.commit(found.ledger)
     return found.removed
 
 
@@ -211,7 +195,7 @@ def _readable(ledger: Ledger, source: str, removed: list[Removed]) -> Ledger | N
 
 def _is_looked_at(journal: str) -> bool:
     whole = {FIELDS, RESULTS, ROWS, *_MESSAGES}
-    return journal in whole or journal.partition(".")[0] in _KEYED
+    return journal in whole or any(is_of(name, journal) for name in _KEYED)
 
 
 def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[str, bytes]:
@@ -223,17 +207,13 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
     if records := journals.get(FIELDS):
         found[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
     if records := journals.get(ROWS):
-        found[ROWS] = _rows(records[-1], left.rows)
+        found[ROWS] = _rows(records[-1], partial(left.numbered, "rows"))
     for name, (kind, where) in _MESSAGES.items():
         records = journals.get(name, ())
         found[name] = _messages(kind(), records, partial(left.msg_ids, where))
     records = journals.get(RESULTS, ())
-    found[RESULTS] = _messages(PendingMessages(), records, left.results)
+    found[RESULTS] = _messages(PendingMessages(), records, partial(left.numbered, "results"))
     return _only_changed(found)
-
-
-def _is_kept_as(name: str, journal: str) -> bool:
-    return journal.partition(".")[0] == name
 
 
 def _only_changed(journals: Mapping[str, bytes | None]) -> dict[str, bytes]:
@@ -291,13 +271,10 @@ class _Left:
 
     def msg_ids(self, where: str, msg_ids: Mapping[int, Any]) -> dict[int, Any]:
         items = {number: unreadable.hashable(msg_id) for number, msg_id in msg_ids.items()}
-        return self._noted(where, unreadable.left_of(items, lambda _, msg_id: msg_id))
+        return self.numbered(where, items)
 
-    def results(self, results: Mapping[int, Any]) -> dict[int, Any]:
-        return self._noted("results", unreadable.left_of(results, lambda _, result: result))
-
-    def rows(self, rows: Mapping[int, Any]) -> dict[int, Any]:
-        return self._noted("rows", unreadable.left_of(rows, lambda _, row: row))
+    def numbered(self, where: str, items: Mapping[int, Any]) -> dict[int, Any]:
+        return self._noted(where, unreadable.left_of(items, lambda _, item: item))
 
     def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
         self.removed.extend(Removed(self.task, where, *one) for one in left.removed)

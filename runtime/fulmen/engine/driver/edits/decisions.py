@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import (
-    CommitLog,
     Manifest,
     Store,
     Update,
     Updates,
     load_many,
-    new_tag,
     read_layout,
     read_newest,
-    save,
 )
-from fulmen.engine.batches.transactions import TRANSACTIONS, ledger_of
-from fulmen.engine.driver.migration import CheckpointChange, Layout, layout_of
+from fulmen.engine.batches.ledger import ledger_of
+from fulmen.engine.driver.checkpoints.layout import CheckpointChange, Layout, layout_of
+from fulmen.engine.driver.edits.edit import Edit
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import rewritten
@@ -63,22 +61,17 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
             " guarantee: exactly-once nor a transactional spout, so no store has a mark of it."
             " Name the component that the message has named."
         )
-    log = CommitLog.open(store, manifest.topology, driver)
-    log.claim()
-    manifest, tag = log.manifest, new_tag()
-    transient = dict(manifest.transient)
+    edit = Edit(store, driver)
     if is_source:
-        ledger = ledger_of(transient)
-        updates = _without_open(store, manifest, sources, ledger.committed, tag)
-        updates = updates if above > ledger.committed else {}
+        ledger = ledger_of(edit.manifest.transient)
+        if above > ledger.committed:
+            _drop_open(edit, store, sources, ledger.committed)
         ledger = ledger.accepting(above)
-        transient[TRANSACTIONS] = ledger.encode()
-        told = f"the next transaction is {ledger.committed + 1}, and stores may have any before it"
-    else:
-        updates = _sink_marks(store, manifest, component)
-        told = f"{len(updates)} tasks of {component!r} go on with what the store has"
-    log.commit(log.draft(tag=tag, clock=manifest.clock, updates=updates, transient=transient))
-    return told
+        edit.commit(ledger)
+        return f"the next transaction is {ledger.committed + 1}, and stores may have any before it"
+    edit.updates = _sink_marks(store, edit.manifest, component)
+    edit.commit()
+    return f"{len(edit.updates)} tasks of {component!r} go on with what the store has"
 
 
 def forget(store: Store, component: str, driver: str) -> int:
@@ -95,28 +88,18 @@ def forget(store: Store, component: str, driver: str) -> int:
     Raises:
         CheckpointError: The component is in the topology, or a driver goes on committing.
     """
-    log = CommitLog.open(store, read_newest(store).topology, driver)
-    layout = layout_of(log.manifest) or Layout()
+    layout = layout_of(read_newest(store)) or Layout()
     if component not in layout.kept:
-        kept = ", ".join(map(repr, layout.kept)) or "none"
+        names = ", ".join(map(repr, layout.kept)) or "none"
         raise CheckpointError(
             f"checkpoint {store.uri}: {component!r} was in the topology that ran last, so its state"
             " is not removed. Run the topology without it first. Components whose state is kept"
-            f" though they are gone: {kept}."
+            f" though they are gone: {names}."
         )
-    log.claim()
-    manifest = log.manifest
-    removed = [key for key in manifest.tasks if task_of_key(key)[0] == component]
-    kept_now = {name: one for name, one in layout.kept.items() if name != component}
-    change = CheckpointChange(replace(layout, kept=kept_now), removed)
-    draft = log.draft(
-        tag=new_tag(),
-        clock=manifest.clock,
-        sections=change.sections,
-        transient=manifest.transient,
-        removed_tasks=removed,
-    )
-    log.commit(draft)
+    edit = Edit(store, driver)
+    removed = [key for key in edit.manifest.tasks if task_of_key(key)[0] == component]
+    kept = {name: one for name, one in layout.kept.items() if name != component}
+    edit.commit(change=CheckpointChange(replace(layout, kept=kept), removed))
     return len(removed)
 
 
@@ -134,10 +117,8 @@ def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
     return updates
 
 
-def _without_open(
-    store: Store, manifest: Manifest, sources: Iterable[str], committed: int, tag: str
-) -> Updates:
-    """Where transactions end in partitions, without those that are not committed."""
+def _drop_open(edit: Edit, store: Store, sources: Iterable[str], committed: int) -> None:
+    """Forget where transactions end in partitions that are not committed."""
 
     def committed_ends(items: Mapping[int, Any]) -> dict[int, Any]:
         return {
@@ -145,14 +126,10 @@ def _without_open(
             for partition, ends in items.items()
         }
 
-    number = manifest.number + 1
-    updates: Updates = {}
-    keys = [key for source in sources for key in tasks_of(manifest, source)]
-    for key, journals in load_many(store, manifest, keys).items():
+    keys = [key for source in sources for key in tasks_of(edit.manifest, source)]
+    for key, journals in load_many(store, edit.manifest, keys).items():
         for journal in segment_journals(journals, PARTITIONS):
             [data] = journals[journal]
             left = rewritten(journal, data, pickle.loads, committed_ends)
             if left is not None:
-                saved = save(store, number, tag, key, journal, left, number)
-                updates.setdefault(key, {})[journal] = saved
-    return updates
+                edit.put(key, journal, left)

@@ -6,14 +6,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fulmen.checkpoint import CommitLog
+from fulmen.checkpoint import CommitLog, Manifest
 from fulmen.checkpoint.record import Commit
-from fulmen.engine.batches.done import Done
-from fulmen.engine.batches.transactions import TRANSACTIONS
-from fulmen.engine.driver.migration import CheckpointChange
-from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
+from fulmen.engine.batches.done import Done, LastBatch
+from fulmen.engine.batches.ledger import TRANSACTIONS
+from fulmen.engine.driver.checkpoints.layout import CheckpointChange
+from fulmen.engine.driver.clocks import Clocks
+from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries, undelivered
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.time.watermarks import SECTION as TIME
+from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.waits import Wait, WaitKind, utc
 from fulmen.errors import FulmenError, Unreachable
 
@@ -23,6 +25,17 @@ OUTAGE_SECONDS = 1800.0
 """How long a commit waits for its store. Then the driver ends, and another one tries."""
 
 
+def last_batch(manifest: Manifest) -> LastBatch:
+    """What the last commit has left for the batch after it: what `CommitWriter.commit` wrote."""
+    return LastBatch(
+        manifest.number,
+        manifest.tag,
+        undelivered(manifest.transient),
+        watermarks=Watermarks.decode(manifest.sections.get(TIME)),
+        has_looked=bool(manifest.sections.get(LOOKED)),
+    )
+
+
 @dataclass
 class CommitWriter:
     """Writes what batches come to.
@@ -30,9 +43,7 @@ class CommitWriter:
     Attributes:
         log: The checkpoint's commits.
         note: Is told what a person should know.
-        steady: A clock that only goes forward, in seconds.
-        sleep: Waits so many seconds.
-        wall: The time of day, in seconds as of time.time().
+        clocks: How time passes.
         check_seconds: Without a commit, between two looks whether another driver has taken over.
         patience: For how many seconds at most a store that is away is waited for, as of now.
         outage: What is waited for; None: nothing. Other threads may read it.
@@ -40,9 +51,7 @@ class CommitWriter:
 
     log: CommitLog
     note: Callable[[str], None]
-    steady: Callable[[], float]
-    sleep: Callable[[float], None]
-    wall: Callable[[], float]
+    clocks: Clocks
     check_seconds: float = LIMITS.check_seconds
     patience: Callable[[], float] = lambda: OUTAGE_SECONDS
     outage: Wait | None = field(init=False, default=None)
@@ -64,7 +73,7 @@ class CommitWriter:
             Fenced: Another driver has taken over.
             Unreachable: The store does not answer for half an hour.
         """
-        began = self.steady()
+        began = self.clocks.steady()
         if done.commits:
             self._commit(done, change)
         elif began - self._checked >= self.check_seconds:
@@ -76,23 +85,22 @@ class CommitWriter:
                 self.is_back()
         else:
             return 0.0
-        self._checked = self.steady()
+        self._checked = self.clocks.steady()
         return self._checked - began
 
     def _commit(self, done: Done, change: CheckpointChange | None) -> None:
         updates = {
             key: journals for summary in done.summaries for key, journals in summary.updates.items()
         }
-        transient = (
-            {DELIVERIES: pack_deliveries(done.after.deliveries)} if done.after.deliveries else {}
-        )
+        after = done.after
+        transient = {DELIVERIES: pack_deliveries(after.deliveries)} if after.deliveries else {}
         if done.transactions is not None:
             transient[TRANSACTIONS] = done.transactions.ledger.encode()
         sections: dict[str, bytes | None] = dict(change.sections) if change else {}
-        if done.after.watermarks.sources:
-            sections[TIME] = done.after.watermarks.encode()
-        if done.after.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
-            sections[LOOKED] = b"1" if done.after.has_looked else None
+        if after.watermarks.sources:
+            sections[TIME] = after.watermarks.encode()
+        if after.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
+            sections[LOOKED] = b"1" if after.has_looked else None
         draft = self.log.draft(
             tag=done.header.tag,
             clock=done.header.clock,
@@ -105,15 +113,15 @@ class CommitWriter:
 
     def make(self, draft: Commit) -> None:
         """Make a commit, however long that takes. Raises what `commit` does."""
-        began, pause = self.steady(), 0.1
+        began, pause = self.clocks.steady(), 0.1
         while True:
             try:
                 self.log.commit(draft)
             except Unreachable as e:  # it may have been made: the same one is made again
-                if self.steady() - began >= min(OUTAGE_SECONDS, self.patience()):
+                if self.clocks.steady() - began >= min(OUTAGE_SECONDS, self.patience()):
                     raise
                 self.note(f"{e} {self.is_away(str(e))}")
-                self.sleep(pause)
+                self.clocks.sleep(pause)
                 pause = min(2 * pause, 5.0)
             else:
                 self.is_back()
@@ -121,7 +129,7 @@ class CommitWriter:
 
     def is_away(self, reason: str) -> str:
         """Note that the store did not do what it was asked to. Returns for how long it is so."""
-        self._since = self._since if self.outage else self.wall()
+        self._since = self._since if self.outage else self.clocks.wall()
         since = utc(self._since)
         text = f"the checkpoint is away since {since}: {reason}"
         self.outage = Wait(WaitKind.CHECKPOINT, "", text, self._since)

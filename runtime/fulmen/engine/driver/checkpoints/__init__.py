@@ -1,0 +1,5 @@
+"""What a driver writes into its checkpoint.
+
+`committer` writes batches; `layout` is what a checkpoint belongs to, and `migration` how it gets
+the shape of a changed topology. Uses what is above it.
+"""

@@ -1,0 +1,5 @@
+"""What the driver does about an attempt that came to nothing.
+
+`recovery` tells, waits and has it tried again; `author_calls` knows which calls of authors' it came
+to nothing in. Uses what is above it.
+"""
