@@ -18,7 +18,6 @@ except ImportError as error:
     raise no_client(error, "PostgreSQL", "postgres") from error
 
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.sql import Identifier
 
 CONNECT_SECONDS = 10
 IDLE_SECONDS = 30
@@ -178,12 +177,6 @@ def said(error: psycopg.Error) -> str:
     parts = [diag.message_primary, diag.message_detail]
     text = ". ".join(part.rstrip(".") for part in parts if part) or str(error)
     return " ".join(text.split())
-
-
-def qualified(table: str) -> Identifier:
-    """The name of a table, for statements: `table` or `schema.table`."""
-    schema, _, name = table.rpartition(".")
-    return Identifier(schema, name) if schema else Identifier(name)
 
 
 def _understood(dsn: str) -> Mapping[str, Any] | None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import psycopg
 from psycopg.adapt import Buffer, Loader, Transformer
-from psycopg.sql import SQL, Composed
 from psycopg.types.array import ArrayLoader
 from psycopg.types.multirange import MultirangeInfo
 from psycopg.types.range import RangeInfo
@@ -53,7 +52,7 @@ _KINDS = {
 """The types of PostgreSQL whose values are of a type that a topology's file names."""
 
 
-def check_types(db: psycopg.Connection[Any], where: str, select: Composed, fields: Fields) -> None:
+def check_types(db: psycopg.Connection[Any], where: str, select: str, fields: Fields) -> None:
     """See that columns are of the types that a source says, if it says any.
 
     Raises:
@@ -61,7 +60,7 @@ def check_types(db: psycopg.Connection[Any], where: str, select: Composed, field
     """
     if not isinstance(fields, dict):
         return
-    found = db.execute(select + SQL(" LIMIT 0"), []).description or []
+    found = db.execute(f"{select} LIMIT 0", []).description or []
     for (name, kind), column in zip(fields.items(), found, strict=True):
         info = psycopg.adapters.types.get(column.type_code)
         is_array = info is not None and column.type_code == info.array_oid

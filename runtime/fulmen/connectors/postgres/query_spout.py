@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import psycopg
 from psycopg import errors
-from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped
@@ -14,7 +13,7 @@ from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_o
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.connectors.sql.source import MOST_COUNTED
-from fulmen.services.postgres import qualified
+from fulmen.services.names import listed, qualified, quoted
 
 HAVE_PLACE = {
     psycopg.adapters.types[name].oid: condition
@@ -69,31 +68,24 @@ class _Query:
         cures = _cures(options)
         self._database = PostgresDatabase(what, options.dsn, reads=True, writes=False, cures=cures)
         query = (options.query or "").rstrip().rstrip(";")
-        source = (
-            qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")
-        )
-        parts: dict[str, Composable] = {
-            "source": source,
-            "column": Identifier(escaped(options.column)),
-            "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
+        parts = {
+            "source": escaped(qualified(options.table) if options.table else f"({query}) AS q"),
+            "column": escaped(quoted(options.column)),
+            "fields": escaped(listed(options.fields)),
         }
         self._parts, self._most = parts, options.fetch_size
         self._times = TimeFields(options.fields)
         with self._database.opening() as db:
-            [column] = (
-                db.execute(
-                    SQL("SELECT {column} FROM {source} LIMIT 0").format(**parts), []
-                ).description
-                or []
-            )
-            select = SQL("SELECT {fields} FROM {source}").format(**parts)
+            first = "SELECT {column} FROM {source} LIMIT 0".format(**parts)
+            [column] = db.execute(first, []).description or []
+            select = "SELECT {fields} FROM {source}".format(**parts)
             check_types(db, self._database.where, select, options.fields)
             self._has_place = HAVE_PLACE.get(column.type_code, "{column} IS NOT NULL")
-            self._highest = SQL(
+            self._highest = (
                 f"SELECT {{column}} FROM {{source}} WHERE {self._has_place}"
                 " ORDER BY {column} DESC LIMIT 1"
             ).format(**parts)
-            db.execute(SQL("EXPLAIN ") + self._highest, [])
+            db.execute(f"EXPLAIN {self._highest}", [])
             self._select(db, None, None, 0)
 
     def highest(self, position: Any) -> Any:  # noqa: ARG002
@@ -119,7 +111,7 @@ class _Query:
     def behind(self, position: Any) -> int:
         """How many rows have higher values, up to a limit."""
         condition, values = self._above(position)
-        count = SQL(
+        count = (
             f"SELECT count(*) FROM (SELECT FROM {{source}} WHERE {condition} LIMIT %s) AS behind"
         ).format(**self._parts)
         return self._count(count, [*values, MOST_COUNTED])
@@ -128,13 +120,13 @@ class _Query:
 
     def without_place(self, position: Any) -> int:  # noqa: ARG002
         """How many rows have no value, NaN or infinity, up to a limit."""
-        count = SQL(
+        count = (
             "SELECT count(*) FROM (SELECT FROM {source}"
             f" WHERE ({self._has_place}) IS NOT TRUE LIMIT %s) AS without"
         ).format(**self._parts)
         return self._count(count, [MOST_COUNTED])
 
-    def _count(self, statement: Composed, values: list[Any]) -> int:
+    def _count(self, statement: str, values: list[Any]) -> int:
         with self._database.transaction() as db:
             row = db.execute(statement, values).fetchone()
         return int(row[0]) if row else 0
@@ -152,7 +144,7 @@ class _Query:
             f" WHERE {condition} ORDER BY {{column}} FETCH FIRST %s ROWS WITH TIES) AS next"
             " ORDER BY 1"
         )
-        composed = SQL(statement).format(**self._parts)
+        composed = statement.format(**self._parts)
         return rows_of(cursor_of(db).execute(composed, [*values, most]))
 
     def _above(self, position: Any) -> tuple[str, list[Any]]:

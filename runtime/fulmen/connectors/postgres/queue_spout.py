@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Self
 
 from psycopg import Error
 from psycopg.errors import UndefinedColumn
-from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field, model_validator
 
 from fulmen.api.collector import MessageId
@@ -32,7 +31,7 @@ from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.sql.options import Fields, Name
 from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
-from fulmen.services.postgres import qualified
+from fulmen.services.names import listed, qualified, quoted
 
 _CURES: Mapping[type[Error], str] = {
     UndefinedColumn: "Correct the name in key, fields or order, or add the column. A queue needs"
@@ -200,23 +199,23 @@ class _Queue:
         self._database = PostgresDatabase(
             f"queue {options.table!r}", options.dsn, reads=True, cures=_CURES
         )
-        parts: dict[str, Composable] = {
-            "table": qualified(escaped(options.table)),
-            "key": Identifier(escaped(options.key)),
-            "order": Identifier(escaped(options.order or options.key)),
-            "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
-            "by": Identifier(escaped(options.claimed_by)),
-            "until": Identifier(escaped(options.claimed_until)),
+        parts = {
+            "table": escaped(qualified(options.table)),
+            "key": escaped(quoted(options.key)),
+            "order": escaped(quoted(options.order or options.key)),
+            "fields": escaped(listed(options.fields)),
+            "by": escaped(quoted(options.claimed_by)),
+            "until": escaped(quoted(options.claimed_until)),
         }
 
-        def made(statement: str) -> Composed:
-            return SQL(statement).format(**parts)
+        def made(statement: str) -> str:
+            return statement.format(**parts)
 
         self._lease, self._most = options.claim_seconds, options.fetch_size
         with self._database.opening() as db:
             [key] = db.execute(made("SELECT {key} FROM {table} LIMIT 0"), []).description or []
             [[kind]] = db.execute("SELECT format_type(%s, NULL)", [key.type_code])
-            parts["keys"] = SQL(f"%s::text[]::{escaped(kind)}[]")
+            parts["keys"] = f"%s::text[]::{escaped(kind)}[]"
             self._claim = made(
                 "WITH free AS MATERIALIZED (SELECT {key} AS k FROM {table}"
                 " WHERE ({until} IS NULL OR {until} < now()) AND NOT {key} = ANY({keys})"
@@ -241,8 +240,8 @@ class _Queue:
                 " WHERE {until} IS NULL OR {until} < now() ORDER BY {order} LIMIT 1)"
             )
             self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY({keys})")
-            db.execute(SQL("EXPLAIN ") + self._claim, [[], 0, "", 1.0])
-            db.execute(SQL("EXPLAIN ") + self._delete, ["", []])
+            db.execute(f"EXPLAIN {self._claim}", [[], 0, "", 1.0])
+            db.execute(f"EXPLAIN {self._delete}", ["", []])
             check_types(
                 db, self._database.where, made("SELECT {fields} FROM {table}"), options.fields
             )
@@ -270,6 +269,6 @@ class _Queue:
         with self._database.transaction() as db:
             db.execute(self._delete, [name, list(keys)])
 
-    def _run(self, statement: Composed, values: Sequence[Any]) -> list[Any]:
+    def _run(self, statement: str, values: Sequence[Any]) -> list[Any]:
         with self._database.transaction() as db:
             return rows_of(cursor_of(db).execute(statement, values))

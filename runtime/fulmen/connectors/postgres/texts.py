@@ -19,8 +19,8 @@ import psycopg
 from psycopg.adapt import PyFormat, Transformer
 
 from fulmen.connectors.formats import DEFAULT, Malformed, natural
-from fulmen.errors import PASSED_ON, error_text, repr_of
-from fulmen.transactional.columns import DoesNotFit
+from fulmen.connectors.sql.tables import each_value
+from fulmen.errors import repr_of
 
 Kind = Literal["text", "number", "time", "bytes", "json", "array", "other"]
 LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
@@ -87,19 +87,7 @@ def texts(
         return [str(at if at.tzinfo is not None else at.replace(tzinfo=zone)) for at in values]
     elif kinds == {str} and _takes_text(column) and _is_text("".join(values)):
         return values
-    found: list[Text] = []
-    for i, value in enumerate(values):
-        try:
-            found.append(text_of(column, value))
-        except DoesNotFit as error:
-            refuse(i, f"column {column.name!r}: {error}")
-            found.append(None)
-        except PASSED_ON:
-            raise
-        except BaseException as error:  # noqa: BLE001 (of an author's class)
-            refuse(i, f"column {column.name!r}: {error_text(error)}")
-            found.append(None)
-    return found
+    return each_value(column.name, values, lambda value: text_of(column, value), refuse)
 
 
 def _takes_text(column: Column) -> bool:
@@ -111,17 +99,14 @@ def text_of(column: Column, value: Any) -> Text:
     """One value as text.
 
     Raises:
-        DoesNotFit: It can't be a value of that column.
+        Malformed: It can't be a value of that column.
     """
     if value is None:
         return None
-    try:
-        if column.kind == "json":
-            return DEFAULT.dumps(value).decode()
-        value = natural(value)
-        return None if value is None and column.kind != "text" else _text_of(column, value)
-    except Malformed as error:
-        raise DoesNotFit(str(error)) from None
+    if column.kind == "json":
+        return DEFAULT.dumps(value).decode()
+    value = natural(value)
+    return None if value is None and column.kind != "text" else _text_of(column, value)
 
 
 def _text_of(column: Column, value: Any) -> Text:
@@ -143,7 +128,7 @@ def _text_of(column: Column, value: Any) -> Text:
 
 def _checked(text: str) -> str:
     if not _is_text(text):
-        raise DoesNotFit(f"{repr_of(text)} contains the character NUL or a lone surrogate")
+        raise Malformed(f"{repr_of(text)} contains the character NUL or a lone surrogate")
     return text
 
 
@@ -153,7 +138,7 @@ def _number(column: Column, value: float | Decimal) -> str:
     limit = LIMITS.get(column.base)
     if limit is not None and value == value:
         if not -limit <= value < limit:
-            raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
+            raise Malformed(f"{repr_of(value)} is out of the range of {column.type}")
         value = int(value) if int(value) == value else value
     return str(value) if type(value) is Decimal and value.is_finite() else DEFAULT.text(value)
 
@@ -186,8 +171,8 @@ def _last(places: int) -> Decimal:
     return Decimal(1).scaleb(-places)
 
 
-def _rounded(column: Column, value: Any) -> DoesNotFit:
-    return DoesNotFit(
+def _rounded(column: Column, value: Any) -> Malformed:
+    return Malformed(
         f"{repr_of(value)} would be rounded: the column is of type {column.exact}. Round it in a"
         " bolt, or write round: true"
     )
@@ -257,15 +242,15 @@ def _fraction(value: Any) -> int:
     return len(found[1].rstrip("0")) if found else 0
 
 
-def _zone_lost(column: Column, value: Any) -> DoesNotFit:
+def _zone_lost(column: Column, value: Any) -> Malformed:
     cure = "Write timezone: the zone of its times, or make the column a timestamptz"
     if column.base == "time":
         cure = "Take it off in a bolt, or make the column a timetz"
     return _lost(column, value, "a time zone", cure)
 
 
-def _lost(column: Column, value: Any, what: str, cure: str) -> DoesNotFit:
-    return DoesNotFit(
+def _lost(column: Column, value: Any, what: str, cure: str) -> Malformed:
+    return Malformed(
         f"{str(value)!r:.60} has {what}, which the column of type {column.type} would lose. {cure}"
     )
 
@@ -305,8 +290,8 @@ def _dumped(column: Column, value: Any) -> str:
     return "" if data is None else bytes(data).decode()
 
 
-def _wrong(column: Column, value: Any) -> DoesNotFit:
-    return DoesNotFit(
+def _wrong(column: Column, value: Any) -> Malformed:
+    return Malformed(
         f"{repr_of(value)} is of type {type(value).__name__}, and the column is of type"
         f" {column.type}"
     )

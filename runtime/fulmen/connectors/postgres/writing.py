@@ -25,7 +25,6 @@ from operator import itemgetter
 from typing import Any
 
 import psycopg
-from psycopg.sql import Composed
 
 from fulmen.connectors.postgres.bisection import (
     RowsRefused,
@@ -34,7 +33,7 @@ from fulmen.connectors.postgres.bisection import (
     write_last_of_keys,
 )
 from fulmen.connectors.postgres.database import PostgresDatabase
-from fulmen.connectors.postgres.statements import Statements
+from fulmen.connectors.postgres.statements import TableStatements
 from fulmen.connectors.postgres.texts import Text, array, lines
 from fulmen.services.postgres import code_of, kind_of, said
 from fulmen.services.service import ErrorKind
@@ -85,7 +84,7 @@ class Writer:
     def __init__(
         self,
         db: psycopg.Connection[Any],
-        statements: Statements,
+        statements: TableStatements,
         mode: str,
         contention: Contention,
         database: PostgresDatabase,
@@ -306,7 +305,7 @@ class Writer:
         """Whether triggers are called for new rows alone, behind the look for equal keys."""
         return bool(self._asked(self._statements.behind))
 
-    def _asked(self, statement: Composed) -> list[tuple[Any, ...]]:
+    def _asked(self, statement: str) -> list[tuple[Any, ...]]:
         try:
             with self._db.transaction():
                 return self._db.execute(statement, []).fetchall()

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
@@ -21,68 +20,14 @@ from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.base import is_deletion
 from fulmen.connectors.formats.types import SAMPLES
 from fulmen.connectors.sql.options import TableSinkOptions
+from fulmen.connectors.sql.tables import SqlTable, SqlTransaction
 from fulmen.services.errors import StoreRefused
 
 LONGEST_REASON = 500
 
 
-class KeptMark(NamedTuple):
-    """A mark as the database has it. All is None if it has none."""
-
-    number: int | None = None
-    tag: str | None = None
-    refused: str | None = None
-
-
-class Transaction(Protocol):
-    """One transaction of the database."""
-
-    def locked_mark(self, mark: Mark) -> KeptMark:
-        """The mark of a sink's task, locked until the transaction ends."""
-        ...
-
-    def keep(self, mark: Mark, refused: str) -> None:
-        """Write the mark."""
-        ...
-
-    def write(self, items: Sequence[Sequence[Any]]) -> Mapping[int, str]:
-        """Write all rows but those that the database refuses. Returns why, by position."""
-        ...
-
-    def delete(self, items: Sequence[Sequence[Any]]) -> Mapping[int, str]:
-        """Delete what has the keys of these rows, but where the database refuses that."""
-        ...
-
-
 class Deletion(tuple[Any, ...]):
     """A row whose key is deleted."""
-
-
-class Table(Protocol):
-    """A sink's table, which was looked at.
-
-    Attributes:
-        may_delete: Whether rows may be deleted.
-    """
-
-    may_delete: bool
-
-    def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Any]]:
-        """What is written of each row.
-
-        Args:
-            columns: The values of each column, in the order of the table's `columns`.
-            rows: The rows, to fail some of them.
-        """
-        ...
-
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """A transaction, which takes back everything if it ends with an exception.
-
-        Raises:
-            ServiceUnavailable: The database is away, or does not take it for now.
-        """
-        ...
 
 
 class SqlSink(Sink):
@@ -91,7 +36,7 @@ class SqlSink(Sink):
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     durable = ("has_table",)
     _mode: str
-    _table: Table
+    _table: SqlTable
     _fields: tuple[str, ...]
     _names: tuple[str, ...]
     _key: frozenset[str]
@@ -154,7 +99,7 @@ class SqlSink(Sink):
         return rows
 
     @abstractmethod
-    def look_at_table(self, options: Any, columns: tuple[str, ...], task: str) -> Table:
+    def look_at_table(self, options: Any, columns: tuple[str, ...], task: str) -> SqlTable:
         """Find the table and see that it takes these columns.
 
         Args:
@@ -246,7 +191,7 @@ class SqlSink(Sink):
         return dict(options.columns)
 
 
-def _written(transaction: Transaction, rows: Rows, mark: Mark | None) -> Mapping[int, str]:
+def _written(transaction: SqlTransaction, rows: Rows, mark: Mark | None) -> Mapping[int, str]:
     if mark is None:
         return _carried_out(transaction, rows)
     kept = transaction.locked_mark(mark)
@@ -257,7 +202,7 @@ def _written(transaction: Transaction, rows: Rows, mark: Mark | None) -> Mapping
     return refused
 
 
-def _carried_out(transaction: Transaction, items: Sequence[Any]) -> Mapping[int, str]:
+def _carried_out(transaction: SqlTransaction, items: Sequence[Any]) -> Mapping[int, str]:
     """Write and delete rows in their order. Returns why some are refused, by position."""
     if Deletion not in set(map(type, items)):
         return transaction.write(items)

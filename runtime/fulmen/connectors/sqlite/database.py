@@ -1,11 +1,11 @@
-"""A file: what its errors mean to a sink or a source, and its names."""
+"""A file: what its errors mean to a sink or a source."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from fulmen.connectors.sql.database import SqlDatabase
 from fulmen.services.errors import StoreRefused, StoreUnavailable
@@ -46,18 +46,3 @@ class SqliteDatabase(SqlDatabase[Sqlite, sqlite3.Connection]):
         """
         if not self.service.exists():
             raise StoreRefused(self.where, "there is no such file", cure)
-
-
-def quoted(name: str) -> str:
-    """A name for statements."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def listed(names: Sequence[str]) -> str:
-    """Several of them."""
-    return ", ".join(map(quoted, names))
-
-
-def columns_of(db: sqlite3.Connection, table: str) -> list[Any]:
-    """(number, name, type, NOT NULL, default, place in the primary key, hidden) of each column."""
-    return db.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()

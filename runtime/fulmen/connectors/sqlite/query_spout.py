@@ -13,8 +13,9 @@ from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions, Name
 from fulmen.connectors.sql.source import MOST_COUNTED
 from fulmen.connectors.sql.tables import check_columns
-from fulmen.connectors.sqlite.database import SqliteDatabase, listed, quoted
+from fulmen.connectors.sqlite.database import SqliteDatabase
 from fulmen.connectors.sqlite.values import lenient, typed_as
+from fulmen.services.names import listed, quoted
 
 HAVE_PLACE = {
     "integer": "{column} > -9e999 AND {column} < 9e999",
@@ -53,7 +54,7 @@ class _Query:
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size
         self._start = options.start
-        self._names = f'{self._column} AS "fulmen position", {listed(list(options.fields))}'
+        self._names = f'{self._column} AS "fulmen position", {listed(options.fields)}'
         types = types_of(options.fields)
         self._wanted = [
             (i, name, typed_as(types[name]))

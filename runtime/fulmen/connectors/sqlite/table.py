@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fulmen.api.sinks import Mark, Rows
+from typing_extensions import override
+
+from fulmen.api.sinks import Mark
 from fulmen.connectors.sql.options import TableSinkOptions
-from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import (
     MARKS,
-    WRITTEN,
-    check_columns,
-    check_marks,
-    check_unwritten,
+    FoundColumn,
+    KeptMark,
+    SqlTable,
+    SqlTransaction,
     cure_of_absence,
+    on_conflict,
 )
-from fulmen.connectors.sqlite.database import SqliteDatabase, columns_of, listed, quoted
-from fulmen.connectors.sqlite.values import Affinity, Value, affinity_of, values_of
-from fulmen.services.errors import StoreRefused
+from fulmen.connectors.sqlite.database import SqliteDatabase
+from fulmen.connectors.sqlite.values import Value, affinity_of, values_of
+from fulmen.services.names import listed, quoted
 
 
-class SqliteTable:
-    """A table that was looked at."""
+class SqliteTable(SqlTable):
+    """A table that was looked at.
 
-    may_delete = True
+    Attributes:
+        insert: The statement that adds or replaces a row.
+        erase: The one that deletes a row, given its key.
+    """
 
     def __init__(
         self, database: SqliteDatabase, options: TableSinkOptions, names: Sequence[str]
@@ -38,46 +43,57 @@ class SqliteTable:
             ServiceUnavailable: The file is locked, or the disk is full.
             StoreRefused: A name, a type or a right is wrong.
         """
-        self._database, self._names = database, names
-        self._insert = _insert(options, names)
-        self._key = [names.index(column) for column in options.key]
+        super().__init__(database.where, options, names)
+        self._database = database
+        places = ", ".join("?" * len(names))
+        insert = f"INSERT INTO {quoted(options.table)} ({listed(names)}) VALUES ({places})"
+        self.insert = insert + on_conflict(options, names)
         where = " AND ".join(f"{quoted(column)} IS ?" for column in options.key)
-        self._delete = f"DELETE FROM {quoted(options.table)} WHERE {where}"
+        self.erase = f"DELETE FROM {quoted(options.table)} WHERE {where}"
         if not options.create:
             database.refuse_absent(cure_of_absence("Correct the path", options.create))
         with database.opening() as db:
-            self._affinities = _look(db, database.where, options, names)
+            found = self.look(db)
+            self._affinities = [affinity_of(*found[name].about) for name in names]
             if options.guarantee == "exactly-once":
-                _make_marks(db, database.where)
-            db.execute(f"EXPLAIN {self._insert}", [None] * len(names))
+                self.make_marks(db, MARKS)
+            db.execute(f"EXPLAIN {self.insert}", [None] * len(names))
 
-    def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Value]]:
-        """The values as SQLite takes them."""
-        encoded = [
-            values_of(name, values, rows.fail, affinity)
-            for (name, affinity), values in zip(self._affinities.items(), columns, strict=True)
+    @override
+    def found_columns(self, db: sqlite3.Connection, table: str) -> list[FoundColumn]:
+        rows = db.execute(f"PRAGMA table_xinfo({quoted(table)})")
+        return [
+            FoundColumn(name, not hidden, is_not_null and default is None and not hidden, [kind])
+            for _, name, kind, is_not_null, default, _, hidden in rows
         ]
-        return list(zip(*encoded, strict=True))
 
+    @override
+    def create(self, db: sqlite3.Connection, table: str, columns: str) -> None:
+        db.execute(f"CREATE TABLE {quoted(table)} ({columns})")
+
+    @override
+    def encode_column(
+        self, number: int, values: Sequence[Any], refuse: Callable[[int, str], None]
+    ) -> Sequence[Value]:
+        return values_of(self.names[number], values, refuse, self._affinities[number])
+
+    @override
     @contextmanager
     def transaction(self) -> Iterator[SqliteTransaction]:
         """One transaction. It holds the file's write lock from its beginning."""
         with self._database.transaction() as db:
-            yield SqliteTransaction(db, self._insert, len(self._names), self._delete, self._key)
+            yield SqliteTransaction(db, self)
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqlTransaction):
     """A transaction that writes rows and their mark."""
 
-    def __init__(
-        self, db: sqlite3.Connection, insert: str, width: int, delete: str, key: Sequence[int]
-    ) -> None:
-        self._db, self._insert, self._width = db, insert, width
-        self._delete, self._key = delete, key
+    def __init__(self, db: sqlite3.Connection, table: SqliteTable) -> None:
+        self._db, self._table = db, table
         self._mark: tuple[str, KeptMark] | None = None
 
+    @override
     def locked_mark(self, mark: Mark) -> KeptMark:
-        """The mark of a task."""
         found = self._kept(mark.sink)
         self._mark = mark.sink, found
         return found
@@ -87,8 +103,8 @@ class SqliteTransaction:
         found = self._db.execute(select, [sink]).fetchone()
         return KeptMark(*found) if found else KeptMark()
 
+    @override
     def keep(self, mark: Mark, refused: str) -> None:
-        """Write the mark."""
         values = [mark.sink, mark.number, mark.tag, mark.label, refused]
         self._db.execute(
             f"INSERT OR REPLACE INTO {MARKS} (sink, number, tag, label, refused)"
@@ -96,6 +112,7 @@ class SqliteTransaction:
             values,
         )
 
+    @override
     def write(self, items: Sequence[Sequence[Value]]) -> Mapping[int, str]:
         """Write all rows but those that SQLite refuses.
 
@@ -113,7 +130,7 @@ class SqliteTransaction:
             before = len(fatal)
             while not begun.is_done:
                 try:
-                    self._db.executemany(self._insert, begun)
+                    self._db.executemany(self._table.insert, begun)
                 except sqlite3.Error as error:
                     has_stayed = self._has_changed_something()
                     if not self._is_rows_fault(error, begun):
@@ -129,12 +146,12 @@ class SqliteTransaction:
             self._db.execute("ROLLBACK")
             self._begin()
 
+    @override
     def delete(self, items: Sequence[Sequence[Value]]) -> Mapping[int, str]:
-        """Delete what has the keys of these rows, but where a constraint refuses it."""
         refused: dict[int, str] = {}
         for i, item in enumerate(items):
             try:
-                self._db.execute(self._delete, [item[at] for at in self._key])
+                self._db.execute(self._table.erase, [item[at] for at in self._table.key])
             except sqlite3.IntegrityError as error:
                 if not self._db.in_transaction:  # a trigger has rolled back all
                     raise
@@ -165,8 +182,9 @@ class SqliteTransaction:
         if not self._db.in_transaction:
             return False
         try:  # also what is wrong with the table has that code
-            anew = f"EXPLAIN {self._insert} -- {time.monotonic_ns()}"  # not a statement of a cache
-            self._db.execute(anew, [None] * self._width)
+            # not a statement of a cache
+            anew = f"EXPLAIN {self._table.insert} -- {time.monotonic_ns()}"
+            self._db.execute(anew, [None] * len(self._table.names))
         except sqlite3.Error:
             return False
         return True
@@ -191,58 +209,3 @@ class _Begun:
         while not self.is_done:
             self._count += 1
             yield self._items[self.last]
-
-
-def _insert(options: TableSinkOptions, names: Sequence[str]) -> str:
-    places = ", ".join("?" * len(names))
-    insert = f"INSERT INTO {quoted(options.table)} ({listed(names)}) VALUES ({places})"
-    if options.mode != "upsert":
-        return insert
-    others = [name for name in names if name not in options.key]
-    sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
-    action = f"UPDATE SET {sets}" if others else "NOTHING"
-    return f"{insert} ON CONFLICT ({listed(options.key)}) DO {action}"
-
-
-def _look(
-    db: sqlite3.Connection, where: str, options: TableSinkOptions, names: Sequence[str]
-) -> dict[str, Affinity]:
-    """See that the table takes the columns. Makes it if it is not there and is to be made.
-
-    Returns:
-        The affinity of each.
-    """
-    found = columns_of(db, options.table)
-    if not found and options.create:
-        columns = [f"{quoted(name)} {kind}" for name, kind in options.create.items()]
-        if options.key:
-            columns.append(f"PRIMARY KEY ({listed(options.key)})")
-        db.execute(f"CREATE TABLE {quoted(options.table)} ({', '.join(columns)})")
-        found = columns_of(db, options.table)
-    if not found:
-        raise StoreRefused(
-            where,
-            "there is no such table",
-            cure_of_absence("Make it first", options.create),
-        )
-    writable = [name for _, name, *_, hidden in found if not hidden]
-    check_columns(where, names, writable, WRITTEN)
-    needed = [
-        name
-        for _, name, _, is_not_null, default, _, hidden in found
-        if is_not_null and default is None and not hidden
-    ]
-    check_unwritten(where, needed, names)
-    declared = {name: kind for _, name, kind, *_ in found}
-    return {name: affinity_of(declared[name]) for name in names}
-
-
-def _make_marks(db: sqlite3.Connection, where: str) -> None:
-    """Make the table of marks if it is not there; else see that it is one."""
-    if not (found := columns_of(db, MARKS)):
-        db.execute(
-            f"CREATE TABLE {MARKS} (sink TEXT PRIMARY KEY, number INTEGER NOT NULL,"
-            " tag TEXT NOT NULL, label TEXT NOT NULL, refused TEXT NOT NULL)"
-        )
-        found = columns_of(db, MARKS)
-    check_marks(where, [name for _, name, *_ in found])

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.connectors.formats.types import Convert, converter
-from fulmen.errors import PASSED_ON, error_text, repr_of
-from fulmen.transactional.columns import LARGEST, DoesNotFit
+from fulmen.connectors.sql.tables import each_value
+from fulmen.errors import repr_of
 
 Value = None | int | float | str | bytes
 Affinity = Literal["none", "numeric", "real"]
+LARGEST = (1 << 63) - 1
 EXACT_FLOATS = 1 << 53
 """Up to here each whole number is a float."""
 AS_THEY_ARE: frozenset[type] = frozenset({str, float, bytes, type(None)})
@@ -55,19 +56,7 @@ def values_of(
     most = EXACT_FLOATS if affinity == "real" else LARGEST
     if kinds == {int} and min(values) >= -most and max(values) <= most:
         return values
-    found: list[Value] = []
-    for i, value in enumerate(values):
-        try:
-            found.append(value_of(value, affinity))
-        except DoesNotFit as error:
-            refuse(i, f"column {column!r}: {error}")
-            found.append(None)
-        except PASSED_ON:
-            raise
-        except BaseException as error:  # noqa: BLE001 (of an author's class)
-            refuse(i, f"column {column!r}: {error_text(error)}")
-            found.append(None)
-    return found
+    return each_value(column, values, lambda value: value_of(value, affinity), refuse)
 
 
 def _are_text(values: Sequence[Any]) -> bool:
@@ -86,28 +75,25 @@ def value_of(value: Any, affinity: Affinity = "none") -> Value:
     """One value.
 
     Raises:
-        DoesNotFit: SQLite has nothing like it.
+        Malformed: SQLite has nothing like it.
     """
-    try:
-        value = natural(value)
-        match value:
-            case None | bytes():
-                return value
-            case float():
-                if value != value:
-                    raise DoesNotFit("SQLite has no NaN: it would be NULL. Emit None instead")
-                return float(value)
-            case int():
-                if not -LARGEST - 1 <= value <= LARGEST:
-                    raise DoesNotFit(f"{repr_of(value)} has more than 64 bits. Emit it as text")
-                if affinity == "real":
-                    _refuse_rounding(value, affinity)
-                return int(value)
-            case Decimal() if affinity != "none":
+    value = natural(value)
+    match value:
+        case None | bytes():
+            return value
+        case float():
+            if value != value:
+                raise Malformed("SQLite has no NaN: it would be NULL. Emit None instead")
+            return float(value)
+        case int():
+            if not -LARGEST - 1 <= value <= LARGEST:
+                raise Malformed(f"{repr_of(value)} has more than 64 bits. Emit it as text")
+            if affinity == "real":
                 _refuse_rounding(value, affinity)
-        return checked_text(DEFAULT.text(value))
-    except Malformed as error:
-        raise DoesNotFit(str(error)) from None
+            return int(value)
+        case Decimal() if affinity != "none":
+            _refuse_rounding(value, affinity)
+    return checked_text(DEFAULT.text(value))
 
 
 def _refuse_rounding(value: int | Decimal, affinity: Affinity) -> None:
@@ -120,7 +106,7 @@ def _refuse_rounding(value: int | Decimal, affinity: Affinity) -> None:
         return
     rounded = float(number)
     if rounded != number and Decimal(repr(rounded)) != number:
-        raise DoesNotFit(
+        raise Malformed(
             f"{repr_of(value)} has more digits than a number in SQLite. Round it in a bolt, or make"
             " the column TEXT"
         )

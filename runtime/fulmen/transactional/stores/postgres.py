@@ -86,7 +86,7 @@ class PostgresMap(SqlMap):
         return self._is_there(db, "table")
 
     def _is_there(self, db: Any, which: str) -> bool:
-        name = self._statements.names[which].as_string(db)
+        name = self._statements.names[which]
         return bool(db.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()[0])
 
     def lock_making(self, db: Any) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import psycopg
 from psycopg import errors
-from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from fulmen.services.errors import StoreError, StoreRefused, StoreUnavailable
+from fulmen.services.names import listed, qualified
 from fulmen.services.postgres import (
     CREATES_ONE_AT_A_TIME,
     IDLE_SECONDS,
@@ -17,7 +15,6 @@ from fulmen.services.postgres import (
     NOT_LET_IN,
     UNWELCOME,
     Postgres,
-    qualified,
 )
 from fulmen.services.service import ErrorKind
 from fulmen.transactional.owners import Owner
@@ -88,13 +85,10 @@ class MapStatements:
         self.names = {
             what: qualified(f"{schema}.{name}" if schema else name) for what, name in tables.items()
         }
-        parts: Mapping[str, Composable] = {
-            **self.names,
-            "owner": SQL(", ").join(map(Identifier, OWNER_COLUMNS)),
-        }
+        parts = {**self.names, "owner": listed(OWNER_COLUMNS)}
 
-        def made(statement: str) -> Composed:
-            return SQL(statement).format(**parts)
+        def made(statement: str) -> str:
+            return statement.format(**parts)
 
         self.of_keys = made(f"SELECT {row} FROM {{table}} WHERE key = ANY({keys})")
         self.of_transaction = made(f"SELECT {row} FROM {{table}} WHERE txid = %s AND task = %s")

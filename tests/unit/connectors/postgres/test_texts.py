@@ -14,8 +14,8 @@ from psycopg import _py_transformer, pq
 from psycopg._copy_base import _parse_row_text
 
 from fulmen import JSON_NULL
+from fulmen.connectors.formats import Malformed
 from fulmen.connectors.postgres.texts import Column, array, lines, text_of, texts
-from fulmen.transactional.columns import DoesNotFit
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 CELLS = st.one_of(
@@ -114,7 +114,7 @@ def test_a_time_keeps_its_moment_and_one_without_a_zone_is_of_utc(column, value,
     ],
 )
 def test_a_time_that_would_lose_something_is_refused(column, value, said):
-    with pytest.raises(DoesNotFit) as refused:
+    with pytest.raises(Malformed) as refused:
         text_of(column, value)
     assert said in str(refused.value)
 
@@ -127,7 +127,7 @@ def test_a_number_that_its_column_keeps_is_written(value):
 @pytest.mark.parametrize("value", [Decimal("1.234"), "1.234", 0.1 + 0.2])
 def test_a_number_that_its_column_would_round_is_refused(value):
     column = Column("n", "numeric", "number", "numeric(6,2)", base="numeric", places=2)
-    with pytest.raises(DoesNotFit, match=re.escape(ROUNDED.format("numeric(6,2)"))):
+    with pytest.raises(Malformed, match=re.escape(ROUNDED.format("numeric(6,2)"))):
         text_of(column, value)
 
 
@@ -157,7 +157,7 @@ def test_json_is_written_as_what_it_is(value, text):
     "value", [-(2**31) - 1, 2**31, True, b"", [], {}, object(), "a\0", "\ud800"]
 )
 def test_a_value_that_does_not_fit_is_refused_alone_and_among_many(value):
-    with pytest.raises(DoesNotFit):
+    with pytest.raises(Malformed):
         text_of(INTEGER, value)
     refused = []
     assert texts(INTEGER, [1, value], lambda i, reason: refused.append((i, reason))) == ["1", None]
