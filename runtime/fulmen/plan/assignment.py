@@ -22,14 +22,7 @@ def schedule(
     existing: Mapping[Executor, int],
     slots_of_pod: int,
 ) -> Assignment:
-    """The worker of each executor.
-
-    Args:
-        executors: All that are to be placed, by ascending task ids.
-        slots: The workers that there are.
-        existing: Where executors run now. What is no longer there or wanted is ignored.
-        slots_of_pod: How many workers share a pod.
-    """
+    """The worker of each executor. Where executors run now may be out of date, or empty."""
     alive = {e: existing[e] for e in executors if existing.get(e) in slots}
     used = set(alive.values())
     if len(slots) > len(used) or len(alive) < len(executors):

@@ -1,7 +1,7 @@
 """A plan: which worker hosts which executor, and in which stage each component runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +11,7 @@ DRIVER = -1
 
 @dataclass(frozen=True, order=True)
 class Executor:
-    """Consecutive tasks of one component that run one after another.
-
-    Attributes:
-        component: The spout or bolt, or `__acker`.
-        first: The lowest of its task ids.
-        last: The highest of its task ids.
-    """
+    """Consecutive tasks of one component that run one after another, by their ids."""
 
     component: str
     first: int
@@ -51,45 +45,39 @@ class Plan:
     assignment: tuple[int, ...]
     stages: tuple[tuple[str, ...], ...]
     pinned: tuple[str, ...] = ()
-    _components: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _workers: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    _tasks: Mapping[str, range] = field(init=False, repr=False, compare=False)
-    _stages: Mapping[str, int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        components, workers = [""], [DRIVER]  # no task has the id 0
-        for executor, worker in zip(self.executors, self.assignment, strict=True):
-            components += [executor.component] * len(executor.tasks)
-            workers += [worker] * len(executor.tasks)
-        tasks: dict[str, range] = {}
-        for executor in self.executors:
-            start = tasks.get(executor.component, executor.tasks).start
-            tasks[executor.component] = range(start, executor.last + 1)
-        stages = {name: i for i, stage in enumerate(self.stages) for name in stage}
-        stages |= dict.fromkeys(self.pinned, -1)
-        object.__setattr__(self, "_components", tuple(components))
-        object.__setattr__(self, "_workers", tuple(workers))
-        object.__setattr__(self, "_tasks", tasks)
-        object.__setattr__(self, "_stages", stages)
 
     @property
     def task_count(self) -> int:
         """The number of tasks, and the highest task id."""
-        return len(self._workers) - 1
+        return len(self.task_workers) - 1
 
-    @property
+    @cached_property
     def task_workers(self) -> tuple[int, ...]:
         """The worker of each task, by task id. Entry 0 is no task."""
-        return self._workers
+        pairs = zip(self.executors, self.assignment, strict=True)
+        return (DRIVER, *(worker for executor, worker in pairs for _ in executor.tasks))
 
-    @property
+    @cached_property
     def component_tasks(self) -> Mapping[str, range]:
         """The task ids of each component, in the order of the ids."""
-        return self._tasks
+        tasks: dict[str, range] = {}
+        for executor in self.executors:
+            start = tasks.get(executor.component, executor.tasks).start
+            tasks[executor.component] = range(start, executor.last + 1)
+        return tasks
+
+    @cached_property
+    def _components(self) -> tuple[str, ...]:
+        return ("", *(executor.component for executor in self.executors for _ in executor.tasks))
+
+    @cached_property
+    def _stages(self) -> Mapping[str, int]:
+        stages = {name: i for i, stage in enumerate(self.stages) for name in stage}
+        return stages | dict.fromkeys(self.pinned, -1)
 
     def tasks(self, component: str) -> range:
         """The task ids of a component. KeyError if there is no such component."""
-        return self._tasks[component]
+        return self.component_tasks[component]
 
     def component_of(self, task: int) -> str:
         """The component of a task."""
@@ -97,7 +85,7 @@ class Plan:
 
     def worker_of(self, task: int) -> int:
         """The worker that hosts a task; -1 is the driver."""
-        return self._workers[task]
+        return self.task_workers[task]
 
     def stage_of(self, component: str) -> int:
         """The stage of a component; -1 for pinned spouts. KeyError if there is no such name."""
@@ -106,7 +94,7 @@ class Plan:
     def key_of(self, task: int) -> str:
         """The name of a task in the checkpoint: its component, and its place among its tasks."""
         component = self._components[task]
-        return task_key(component, task - self._tasks[component].start)
+        return task_key(component, task - self.component_tasks[component].start)
 
     def executors_on(self, worker: int) -> tuple[Executor, ...]:
         """The executors that a worker hosts, by ascending task ids; -1 is the driver."""
@@ -118,7 +106,7 @@ class Plan:
 
     def workers_of(self, component: str) -> frozenset[int]:
         """The workers that host tasks of a component; -1 is the driver."""
-        return frozenset(self._workers[task] for task in self._tasks[component])
+        return frozenset(self.task_workers[task] for task in self.component_tasks[component])
 
     @cached_property
     def _executors(self) -> Mapping[int, Executor]:
@@ -157,12 +145,7 @@ class Plan:
 
 
 def task_key(component: str, index: int) -> str:
-    """The name of a task in the checkpoint.
-
-    Args:
-        component: Its component.
-        index: Its place among the tasks of the component, from 0.
-    """
+    """The name in the checkpoint of a task, by its place among the tasks of its component."""
     return f"{component}/{index}"
 
 

@@ -21,12 +21,7 @@ STAGE_MILLIS_OF_A_WORKER = 0.5
 
 @dataclass(frozen=True)
 class Saving:
-    """Shuffle groupings of a bolt that end a stage, which local-or-shuffle would not.
-
-    Attributes:
-        bolt: The bolt.
-        sources: The components whose tuples are shuffled to it.
-    """
+    """Shuffle groupings of a bolt that end a stage, which local-or-shuffle would not."""
 
     bolt: str
     sources: tuple[str, ...]

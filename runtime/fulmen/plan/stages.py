@@ -31,38 +31,31 @@ def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[
     stage: dict[str, int] = dict.fromkeys(pinned, -1)
     for name in order:
         if name not in stage:
-            waits = name in commit_phase
-            cuts = (
-                _stage_after(stage[i.from_], _is_local(i, name, hosts, waits)) for i in inputs[name]
-            )
-            stage[name] = max(cuts, default=0)
+            # what is to wait for all of its sources may not use that a grouping keeps tuples local
+            stays = _is_on_one_worker if name in commit_phase else _stays
+            after = (stage[i.from_] + (not stays(i, name, hosts)) for i in inputs[name])
+            stage[name] = max(after, default=0)
     if ACKER in hosts:
-        stage[ACKER] = max(
-            _stage_after(stage[name], _same_host(hosts, name, ACKER)) for name in order
-        )
+        stage[ACKER] = max(stage[name] + (not _same_host(hosts, name, ACKER)) for name in order)
         order = [*order, ACKER]
     count = max(stage.values()) + 1
     return [[name for name in order if stage[name] == number] for number in range(count)]
 
 
-def _is_local(edge: Input, target: str, hosts: Hosts, waits: bool) -> bool:
-    """Whether no tuple of an edge can leave the worker that emits it.
-
-    `waits`: the target is to wait for all of the edge's source, wherever that is.
-    """
-    sources = set(hosts[edge.from_])
+def _stays(edge: Input, target: str, hosts: Hosts) -> bool:
+    """Whether no tuple of an edge can leave the worker that emits it."""
+    sources, targets = set(hosts[edge.from_]), hosts[target]
     if DRIVER in sources:
         return False
-    targets = hosts[target]
-    if edge.grouping.type == "local-or-shuffle" and not waits and sources <= set(targets):
+    if edge.grouping.type == "local-or-shuffle" and sources <= set(targets):
         return True
-    if edge.grouping.type == "global" and not waits:
+    if edge.grouping.type == "global":
         targets = targets[:1]
     return len(sources) == 1 and sources == set(targets)
 
 
-def _stage_after(stage: int, local: bool) -> int:
-    return stage if local else stage + 1
+def _is_on_one_worker(edge: Input, target: str, hosts: Hosts) -> bool:
+    return _same_host(hosts, edge.from_, target)
 
 
 def _same_host(hosts: Hosts, first: str, second: str) -> bool:

@@ -34,7 +34,7 @@ from fulmen.engine.driver.observer import Moments
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
 from fulmen.errors import error_text
 from fulmen.secrets import masked
-from fulmen.tracing.following import Followed, Following
+from fulmen.tracing.following import Followed, Following, TracedBatch
 from fulmen.tracing.settings import TraceSettings
 from fulmen.tracing.spans import Span, spans_of
 
@@ -54,14 +54,7 @@ class OtlpTracer:
         note: Callable[[str], None],
         exporter: SpanExporter | None = None,
     ) -> None:
-        """Make the SDK's objects.
-
-        Args:
-            settings: What to trace.
-            topology: The name of the topology.
-            note: Is told what a person should know.
-            exporter: Default: one as the environment says, to a collector.
-        """
+        """Make the SDK's objects. The exporter is by default as the environment says."""
         self.sampling = Sampling(settings.ratio, secrets.randbits(64), settings.follows_parents)
         self._following = Following()
         self._ids = _GivenIds()
@@ -93,8 +86,8 @@ class OtlpTracer:
 
     def batch(self, done: Done, moments: Moments) -> None:
         """A batch counted."""
-        number, summaries = done.header.number, done.summaries
-        self._export(self._following.batch(number, moments, summaries, commits=done.commits))
+        batch = TracedBatch(done.header.number, moments, done.commits)
+        self._export(self._following.batch(batch, done.summaries))
         self._complaints.tell(moments.committed)
 
     def attempt_failed(self, number: int, reason: str, at: float) -> None:
@@ -113,14 +106,11 @@ class OtlpTracer:
 
     def _export(self, trees: Iterable[Followed]) -> None:
         for tree in trees:
-            self.send(spans_of(tree, self.sampling))
+            for span in spans_of(tree, self.sampling):
+                self.send(span)
 
-    def send(self, spans: Iterable[Span]) -> None:
-        """Hand spans to the SDK, which sends them a few seconds later, with others."""
-        for span in spans:
-            self._send(span)
-
-    def _send(self, span: Span) -> None:
+    def send(self, span: Span) -> None:
+        """Hand a span to the SDK, which sends it a few seconds later, with others."""
         self._ids.context = span.context
         made = self._tracer.start_span(
             span.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -64,11 +64,11 @@ class Followed:
     failed: str | None = None
     is_ended: bool = False
 
-    def part(self, number: int, moments: Moments, *, commits: bool) -> TracedBatch:
+    def part(self, batch: TracedBatch) -> TracedBatch:
         """The part that is of a batch, which is the newest."""
-        if not self.parts or self.parts[-1].number != number:
+        if not self.parts or self.parts[-1].number != batch.number:
             del self.parts[MOST_PARTS - 1 :]
-            self.parts.append(TracedBatch(number, moments, commits))
+            self.parts.append(replace(batch, ran={}))
         return self.parts[-1]
 
     def happened(self, event: TreeEvent) -> None:
@@ -87,18 +87,15 @@ class Following:
     def __len__(self) -> int:
         return len(self._trees)
 
-    def batch(
-        self, number: int, moments: Moments, summaries: Sequence[Summary], *, commits: bool
-    ) -> list[Followed]:
+    def batch(self, batch: TracedBatch, summaries: Sequence[Summary]) -> list[Followed]:
         """A batch counted. Gives the trees that have ended with it, or are followed no longer."""
         notes = [summary.traces for summary in summaries if summary.traces is not None]
         for begun in (begun for some in notes for begun in some.begun):
-            tree = self._trees.setdefault(begun.root, Followed(begun))
-            tree.part(number, moments, commits=commits)
+            self._trees.setdefault(begun.root, Followed(begun)).part(batch)
         for (root, component), ran in (pair for some in notes for pair in some.ran.items()):
             known = self._trees.get(root)  # not, if a driver before has begun it
             if known is not None:
-                part = known.part(number, moments, commits=commits)
+                part = known.part(batch)
                 if component in part.ran:
                     part.ran[component].add(ran)
                 else:
@@ -106,9 +103,9 @@ class Following:
         ended = list(self._ended(summaries)) if self._trees else []
         for tree in self._trees.values():
             tree.batches += 1
-            tree.at = moments.committed
+            tree.at = batch.moments.committed
         for tree in ended:
-            tree.part(number, moments, commits=commits)
+            tree.part(batch)
             del self._trees[tree.begun.root]
         return ended + self.give_up(len(self._trees) - self._most)
 

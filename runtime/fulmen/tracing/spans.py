@@ -20,19 +20,7 @@ BATCH, COMMIT, WAIT = "batch", "commit", "wait"
 
 @dataclass(frozen=True)
 class Span:
-    """A span of OpenTelemetry.
-
-    Attributes:
-        name: What it is about.
-        context: What it is known by.
-        parent: What it is below; None: it is the root of its trace.
-        began: In seconds of time.time().
-        ended: The same.
-        attributes: More about it.
-        events: What happened meanwhile.
-        error: Why it failed; None: it did not.
-        is_message: Whether it is that of the message.
-    """
+    """A span of OpenTelemetry; times are in seconds of time.time(). A root has no parent."""
 
     name: str
     context: TraceContext

@@ -8,7 +8,7 @@ from fulmen.engine.driver.observer import Moments
 from fulmen.engine.protocol.figures.trace_notes import Begun, Ran, TraceNotes
 from fulmen.engine.protocol.sampling import Sampling, TraceContext
 from fulmen.engine.protocol.summary import Summary
-from fulmen.tracing.following import Following, within
+from fulmen.tracing.following import Following, TracedBatch, within
 from fulmen.tracing.spans import spans_of
 
 ROOT = traced_root(3, 10)
@@ -36,7 +36,7 @@ def batch(following, number, *summaries, commits=True):
     """Each batch takes 8 s: it begins at 100, 110 … s, and is committed within the last second."""
     began = 90.0 + 10 * number
     moments = Moments(began, began + 7, began + 8)
-    return following.batch(number, moments, summaries, commits=commits)
+    return following.batch(TracedBatch(number, moments, commits), summaries)
 
 
 def shown(tree):
