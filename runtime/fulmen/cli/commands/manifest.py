@@ -244,9 +244,8 @@ def _at(uri: str, sha256: str) -> Code:
     except ValidationError as error:
         message = "; ".join(problem.message for problem in translate(error, {}))
         raise BadInput(f"--uri: {message}.") from error
-    for problem in place_of(code, for_kubernetes=True):
-        if problem.severity == "error":
-            raise BadInput(f"--uri: {problem.message}. {problem.cure}")
+    for problem in place_of(code):
+        raise BadInput(f"--uri: {problem.message}. {problem.cure}")
     return code
 
 

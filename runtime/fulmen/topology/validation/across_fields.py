@@ -174,18 +174,35 @@ def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
                 yield _reserved(place, variable["name"])
 
 
-def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+def spark(spec: TopologySpec, of_pods_is: Severity) -> Iterator[Problem]:
     """Settings of Spark that say otherwise than Fulmen's batches or pods need."""
     for name, message in contradictions(spec.spark.conf):
         yield Problem(f"spec.spark.conf[{name}]", message, "Leave it out.")
     for name, cure in of_pods(spec.spark.conf):
         message = f"on Kubernetes {name!r} is decided by Fulmen, or by a field of the resource"
-        severity: Severity = "error" if for_kubernetes else "warning"
-        yield Problem(f"spec.spark.conf[{name}]", message, cure, severity)
+        yield Problem(f"spec.spark.conf[{name}]", message, cure, of_pods_is)
 
 
-def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
-    """A URI that is none, shows a secret, or means another place in each pod."""
+def in_pods(spec: TopologySpec) -> Iterator[Problem]:
+    """Places that may be others in each pod."""
+    cures = (
+        ("checkpoint", "folder", spec.checkpoint.uri, CHECKPOINT_CURE),
+        ("code", "file", spec.code.uri if spec.code else None, CODE_CURE),
+    )
+    for field, what, uri, cure in cures:
+        if uri is not None and uri.startswith("file:"):
+            message = f"a {what} is the same for all pods only if they mount a volume there"
+            yield Problem(f"spec.{field}.uri", message, cure, "warning")
+
+
+CHECKPOINT_CURE = (
+    "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."
+)
+CODE_CURE = "If not, write s3://bucket/name, say."
+
+
+def checkpoint(spec: TopologySpec) -> Iterator[Problem]:
+    """A URI that is none, or shows a secret."""
     uri = spec.checkpoint.uri
     if uri is None:
         return
@@ -193,13 +210,9 @@ def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
         read_uri(uri)
     except BadUri as error:
         yield Problem("spec.checkpoint.uri", error.message, error.cure)
-    if for_kubernetes and uri.startswith("file:"):
-        message = "a folder is the same for all pods only if they mount a volume there"
-        cure = "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."
-        yield Problem("spec.checkpoint.uri", message, cure, "warning")
 
 
-def code(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+def code(spec: TopologySpec) -> Iterator[Problem]:
     """An archive that can't be found by what is said of it, or not be checked."""
     found = spec.code
     if found is None:
@@ -216,10 +229,10 @@ def code(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
         message = "uri is given without sha256, by which its archive is checked"
         cure = "Add what `sha256sum FILE` or `fulmen manifest --archive FILE` prints."
         yield Problem("spec.code", message, cure)
-    yield from place_of(found, for_kubernetes)
+    yield from place_of(found)
 
 
-def place_of(code: Code, for_kubernetes: bool) -> Iterator[Problem]:
+def place_of(code: Code) -> Iterator[Problem]:
     """A URI at which no archive can be, or that shows a secret."""
     uri = code.uri or ""
     try:
@@ -230,9 +243,6 @@ def place_of(code: Code, for_kubernetes: bool) -> Iterator[Problem]:
     if not OBJECT_NAME.fullmatch(uri.rpartition("/")[2]) or uri.count("/") < 3:
         message = "the URI must end in the name of a file: letters, digits and any of . _ = + -"
         yield Problem("spec.code.uri", message, "Write s3://bucket/code-1.tar.gz, say.")
-    if for_kubernetes and uri.startswith("file:"):
-        message = "a file is the same for all pods only if they mount a volume there"
-        yield Problem("spec.code.uri", message, "If not, write s3://bucket/name, say.", "warning")
 
 
 def _resources(path: str, pod: Pod, slots: int, least: int) -> Iterator[Problem]:
