@@ -18,7 +18,7 @@ from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.sampling import Sampling
-from fulmen.engine.tasks.kinds import has_partitions
+from fulmen.engine.tasks.transactional.spout_parts import has_partitions
 from fulmen.engine.totals.kept_state import CURE, kept_sentences, lost_source
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology

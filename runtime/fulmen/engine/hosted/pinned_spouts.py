@@ -178,13 +178,8 @@ class PinnedSpouts:
         summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
         task.begin_batch(header)
+        task.hear(header, deliveries or None, outbox)
         if header.active:
-            task.set_active(outbox, active=True)
-        if delivered := task.messages.with_orphans(deliveries or None):
-            task.deliver(delivered, outbox)
-        if not header.active:
-            task.set_active(outbox, active=False)
-        else:
             permit = task.tell_due(permit, outbox)
             turn = TurnTime(time.monotonic, run_delay_seconds)
             turn.begin(header.emit_seconds)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from inspect import iscoroutinefunction
-from pathlib import Path
 
 from fulmen.api.arrow import ArrowBolt
 from fulmen.api.components import BasicBolt
 from fulmen.api.sinks import Sink
-from fulmen.api.transactional_spouts import (
-    OpaquePartitionedTransactionalSpout,
-    PartitionedTransactionalSpout,
-)
 from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
@@ -26,10 +21,9 @@ from fulmen.engine.tasks.transactional.batch_bolt_task import (
     BatchBoltTask,
     TransactionalBasicBoltTask,
 )
+from fulmen.engine.tasks.transactional.spout_parts import class_of
 from fulmen.engine.tasks.transactional.transactional_sink_task import TransactionalSinkTask
 from fulmen.errors import CodeError
-from fulmen.topology.code.loading import create, load_class
-from fulmen.topology.resource.spec import ComponentSpec, TransactionalSpoutSpec
 
 
 def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
@@ -44,7 +38,7 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
     """
     component = placed.plan.component_of(task)
     try:
-        cls = _class_of(placed.component(component), placed.code_folder)
+        cls = class_of(placed.component(component), placed.code_folder)
     except CodeError as e:
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
     if placed.emitters:
@@ -59,20 +53,3 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
     if issubclass(cls, BasicBolt):
         return AsyncBasicBoltTask if is_async else BasicBoltTask
     return AsyncBoltTask if is_async else AnchoringBoltTask
-
-
-def has_partitions(source: TransactionalSpoutSpec, code_folder: Path | None) -> bool:
-    """Whether a transactional spout divides its source into partitions.
-
-    Raises:
-        CodeError: Its class can't be loaded.
-    """
-    kinds = (PartitionedTransactionalSpout, OpaquePartitionedTransactionalSpout)
-    return issubclass(_class_of(source, code_folder), kinds)
-
-
-def _class_of(spec: ComponentSpec, code_folder: Path | None) -> type:
-    if spec.instance is not None:
-        return type(create(spec, code_folder))
-    found: type = load_class(spec.class_, code_folder)
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import override
 
@@ -35,21 +35,15 @@ class TaskPart:
         """Put into a summary what the driver is to know of it."""
 
 
-class Updating(Protocol):
-    """What knows by itself what has changed, such as keyed state."""
-
-    def updates(self, number: int, /) -> Mapping[str, Update]:
-        """What commit `number` has to write, by journal."""
-        ...
-
-
 class Journaled(TaskPart):
-    """Something that is written whenever it has changed."""
+    """Something that is written whenever it has changed, and that knows by itself what has."""
 
-    def __init__(self, kept: Callable[[], Updating], guarded: Guard, what: str) -> None:
-        """`kept` gives it; `what` it is, for messages: pickling it may run an author's code."""
-        self._kept, self._guarded, self._what = kept, guarded, what
+    def __init__(
+        self, guarded: Guard, what: str, updates: Callable[[int], Mapping[str, Update]]
+    ) -> None:
+        """`updates` is called as `updates` is, guarded: `what` it is, for messages."""
+        self._guarded, self._what, self._updates = guarded, what, updates
 
     @override
     def updates(self, number: int) -> Mapping[str, Update]:
-        return self._guarded(f"pickling {self._what}", lambda: self._kept().updates(number))
+        return self._guarded(f"pickling {self._what}", lambda: self._updates(number))

@@ -277,22 +277,15 @@ class StageTasks(LiveTasks):
         most_bytes = emit_bytes(self.placed) // max(1, len(self._spouts))
         summary.owed |= self._owed_to_left_out(header, deliveries)
         for i, task in enumerate(self._spouts.values()):
-            permit = header.permit(task.task)
-            poison = header.poison(task.task)
-            if header.active:  # first: it may connect there to what ack and fail need
-                task.set_active(outbox, active=True, poison=poison)
-            origin = task.messages.origin
-            delivery = task.messages.with_orphans(deliveries.get(origin))
-            if delivery is not None:
-                at_most = permit if header.is_suspect else None
-                later = task.deliver(delivery, outbox, at_most, poison)
-                if later is not None:
-                    summary.owed[origin] = later
-                if header.is_suspect:  # what ack and fail emit counts as well
-                    permit -= min(permit, len(delivery))
-            if not header.active:
-                task.set_active(outbox, active=False, poison=poison)
-            else:
+            permit, origin = header.permit(task.task), task.messages.origin
+            poison, suspected = header.poison(task.task), header.is_suspect
+            most = permit if suspected else None
+            heard = task.hear(header, deliveries.get(origin), outbox, most, poison)
+            if heard.later is not None:
+                summary.owed[origin] = heard.later
+            if suspected:  # what ack and fail emit counts as well
+                permit -= min(permit, heard.ended)
+            if header.active:
                 permit = task.tell_due(permit, outbox, poison)
                 share = header.emit_seconds / len(self._spouts)
                 turn.begin(share, share * i)

@@ -45,7 +45,7 @@ class DroppedTuples(Journaled):
 
     def __init__(self, task: Task, journals: Journals) -> None:
         self.entries = KeyedState.restore(journals, name=journals_of.DROPPED)
-        super().__init__(lambda: self.entries, task.guarded, "what was dropped")
+        super().__init__(task.guarded, "what was dropped", lambda n: self.entries.updates(n))
         self._task = task
 
     def note(

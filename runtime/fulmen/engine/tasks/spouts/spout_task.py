@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
@@ -33,6 +33,18 @@ from fulmen.topology.code.callbacks import takes_reason
 SLICE_BYTES = 4 << 20
 """So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
 _CHECK_SECONDS = 0.005
+
+
+class Heard(NamedTuple):
+    """What a spout was told of trees that have ended.
+
+    Attributes:
+        ended: How many there are.
+        later: Those of them that are still to be told; None: none.
+    """
+
+    ended: int
+    later: Deliveries | None
 
 
 class SpoutTask(Task):
@@ -98,28 +110,37 @@ class SpoutTask(Task):
 
     # How trees ended
 
-    def deliver(
+    def hear(
         self,
-        deliveries: Deliveries,
+        header: Header,
+        deliveries: Deliveries | None,
         outbox: Outbox,
         at_most: int | None = None,
         poison: Poison | None = None,
-    ) -> Deliveries | None:
-        """Call ack and fail for messages whose trees have ended. What these emit is sent.
+    ) -> Heard:
+        """Begin a turn: call activate or deactivate, and ack and fail for trees that have ended.
 
         Args:
-            deliveries: How trees ended.
-            outbox: What takes the emits.
+            header: Of the batch.
+            deliveries: How trees ended; None: none did.
+            outbox: What takes the emits of these calls.
             at_most: Tell of so many only, since one of the messages is suspected of crashing
                 workers when it is emitted again.
             poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
-
-        Returns:
-            What is still to be told, if anything.
         """
-        later = None
-        if at_most is not None and len(deliveries) > at_most:
-            deliveries, later = deliveries.split(at_most)
+        if header.active:  # first: it may connect there to what ack and fail need
+            self._set_active(outbox, poison, active=True)
+        deliveries, later = self.messages.with_orphans(deliveries), None
+        count = len(deliveries) if deliveries else 0
+        if deliveries is not None:
+            if at_most is not None and count > at_most:
+                deliveries, later = deliveries.split(at_most)
+            self._deliver(deliveries, outbox, poison)
+        if not header.active:
+            self._set_active(outbox, poison, active=False)
+        return Heard(count, later)
+
+    def _deliver(self, deliveries: Deliveries, outbox: Outbox, poison: Poison | None) -> None:
         self.was_called = True
         self.collector.open()
         messages, rests = self.messages, bool(self.instance.backoff)
@@ -131,8 +152,7 @@ class SpoutTask(Task):
         for one in () if rests else failed:
             messages.failed.add_all([one], messages.clock, rests=False)
             self._tell_failed(list(messages.failed.take(0.0, len(failed))))
-        self.flush(outbox, poison)
-        return later
+        self._flush(outbox, poison)
 
     def tell_acked(self, msg_ids: list[Any]) -> None:
         """Call the spout's `ack` for each."""
@@ -159,7 +179,7 @@ class SpoutTask(Task):
         Args:
             permit: How many tuples the task may emit in this batch.
             outbox: What takes the emits of `fail`.
-            poison: As in `deliver`.
+            poison: As in `hear`.
 
         Returns:
             How many tuples it may emit now: with too many of these, no new ones.
@@ -174,7 +194,7 @@ class SpoutTask(Task):
             self.was_called = True
             self.collector.open()
             self._tell_failed(due)
-            self.flush(outbox, poison)
+            self._flush(outbox, poison)
         return len(due) if is_full else permit
 
     def _tell_failed(self, messages: Sequence[tuple[Any, str]]) -> None:
@@ -194,7 +214,7 @@ class SpoutTask(Task):
 
         self.guarded("fail", tell)
 
-    def set_active(self, outbox: Outbox, *, active: bool, poison: Poison | None = None) -> None:
+    def _set_active(self, outbox: Outbox, poison: Poison | None, *, active: bool) -> None:
         """Call activate or deactivate if this changes anything."""
         if active != self.is_active:
             self.was_called = True
@@ -204,7 +224,7 @@ class SpoutTask(Task):
             else:
                 self.guarded("deactivate", self.instance.deactivate)
             self.is_active = active
-            self.flush(outbox, poison)
+            self._flush(outbox, poison)
 
     # Its turn to emit
 
@@ -218,7 +238,7 @@ class SpoutTask(Task):
             most_bytes: About how many bytes at most; one tuple may have more.
             turn: For how long at most.
             outbox: What takes the emits.
-            poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
+            poison: As in `hear`.
 
         Yields:
             How many tuples were emitted, slice by slice, so that the bolts behind the spout can run
@@ -243,7 +263,7 @@ class SpoutTask(Task):
             CALLS.end(calling)
             total += emitted
             most_bytes -= size
-            self.flush(outbox, poison)
+            self._flush(outbox, poison)
             yield emitted
         self._emitted = total
         ended = self.guarded("is_exhausted", self._ask_whether_it_ended)
@@ -327,7 +347,7 @@ class SpoutTask(Task):
             return self.collector.runs[0].origins.__len__
         return self.collector.emitted
 
-    def flush(self, outbox: Outbox, poison: Poison | None = None) -> None:
+    def _flush(self, outbox: Outbox, poison: Poison | None) -> None:
         """Send what was emitted since the collector was opened."""
         runs = self.collector.runs
         self.collector.close()

@@ -20,13 +20,11 @@ from fulmen.api.marks import CommitPhase, StoreMismatch
 from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Signals
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.api.transactional_spouts import OpaquePartitionedTransactionalSpout
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, HELD, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
@@ -39,10 +37,11 @@ from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.tasks.transactional.batch_collector import BatchCollector
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
+from fulmen.engine.tasks.transactional.spout_parts import opaque_source
 from fulmen.engine.tasks.uncommitted import Uncommitted
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON, text_of, with_causes
-from fulmen.topology.code.loading import create, load_class
+from fulmen.topology.code.loading import create
 
 NO_ATTEMPT = TransactionAttempt(0, 0)
 """Transactions begin with 1."""
@@ -364,15 +363,3 @@ class _Maps(TaskPart):
 def _begin(uncommitted: Uncommitted, attempts: Attempts, work: TransactionWork) -> None:
     if uncommitted.begin(work) and work.commits is not None:
         attempts.fail(work.commits, LOST, is_loss=True)
-
-
-def opaque_source(placed: PlacedTopology) -> str:
-    """A source that may send other tuples in another attempt; empty: there is none."""
-    return next((name for name in placed.emitters if _is_opaque(placed, name)), "")
-
-
-def _is_opaque(placed: PlacedTopology, source: str) -> bool:
-    spec, folder = placed.component(source), placed.code_folder
-    if spec.instance is not None:
-        return isinstance(create(spec, folder), OpaquePartitionedTransactionalSpout)
-    return issubclass(load_class(spec.class_, folder), OpaquePartitionedTransactionalSpout)

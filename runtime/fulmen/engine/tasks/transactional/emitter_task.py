@@ -70,7 +70,7 @@ class EmitterTask(Task):
     def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
         self.ends = KeyedState.restore(journals, name=journals_of.PARTITIONS)
         what = "the metadata of its partitions"
-        self.add(Journaled(lambda: self.ends, self.guarded, what))
+        self.add(Journaled(self.guarded, what, self.ends.updates))
 
     @override
     def begin(self, journals: Journals) -> None:
@@ -80,7 +80,7 @@ class EmitterTask(Task):
         spec, code_folder = self.placed.component(self.component), self.placed.code_folder
         self.instance = self.guarded("making the instance", lambda: create(spec, code_folder))
         state = KeyedState.restore(journals)
-        self.add(Journaled(lambda: state, self.guarded, "its state"))
+        self.add(Journaled(self.guarded, "its state", state.updates))
         self.context = replace(self.context, state=state)
         self.exhausted = False
         self.open(self._make_emitter)

@@ -1,7 +1,8 @@
-"""What the coordinators and the emitters of transactional spouts must be."""
+"""What kind a transactional spout is of, and what its coordinators and emitters must be."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from fulmen.api.transactional_spouts import (
@@ -10,7 +11,10 @@ from fulmen.api.transactional_spouts import (
     TransactionalSource,
     TransactionalSpout,
 )
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.errors import repr_of
+from fulmen.topology.code.loading import create, load_class
+from fulmen.topology.resource.spec import ComponentSpec, TransactionalSpoutSpec
 
 
 def part_of(source: TransactionalSource[Any, Any], name: str) -> type:
@@ -30,3 +34,30 @@ def wrong_part(made: Any, wanted: type) -> TypeError:
         f"it returned {repr_of(made)[:80]}, but must return an object of a class derived from"
         f" fulmen.{wanted.__qualname__}"
     )
+
+
+def class_of(spec: ComponentSpec, code_folder: Path | None) -> type:
+    """The class of a component.
+
+    Raises:
+        CodeError: It can't be loaded.
+    """
+    if spec.instance is not None:
+        return type(create(spec, code_folder))
+    found: type = load_class(spec.class_, code_folder)
+    return found
+
+
+def has_partitions(source: TransactionalSpoutSpec, code_folder: Path | None) -> bool:
+    """Whether a transactional spout divides its source into partitions. Raises as `class_of`."""
+    kinds = (PartitionedTransactionalSpout, OpaquePartitionedTransactionalSpout)
+    return issubclass(class_of(source, code_folder), kinds)
+
+
+def opaque_source(placed: PlacedTopology) -> str:
+    """A source that may send other tuples in another attempt; empty: there is none."""
+    for name in placed.emitters:
+        cls = class_of(placed.component(name), placed.code_folder)
+        if issubclass(cls, OpaquePartitionedTransactionalSpout):
+            return name
+    return ""
