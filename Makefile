@@ -82,6 +82,10 @@ test-all: test test-thorough ## every test that needs no cluster: hours
 	@$(ENGINE_PYTEST) -m slow $(PYTEST_ARGS)
 
 # Any cluster: IMAGE_LOAD="kind load docker-image" make test-cluster. See docs/development.md.
+.PHONY: bench-compare
+bench-compare: setup ## what is slower than REF, another revision: some ten minutes
+	@$(BIN)/python -m benchmarks.compare $(REF)
+
 .PHONY: test-cluster
 test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
 	@scripts/cluster-tests $(PYTEST_ARGS)

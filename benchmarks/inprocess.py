@@ -1,21 +1,18 @@
 """CPU time that Fulmen's Python takes for a sentence of the word count: in one process, no Spark.
 
-`python -m benchmarks.inprocess --workers 1,2`. With `--against FOLDER`, the `runtime` folder of
-another checkout, both are measured in turn, each time in a fresh process, and the ratio is shown.
-The least of several runs counts: whatever else the machine does makes a run only slower. With
-`--tap COMPONENT` somebody looks at that component's tuples in the second one.
+`python -m benchmarks.inprocess --workers 1,2`. Each run is a fresh process, and the least of
+several counts: whatever else the machine does makes a run only slower. With `--tap COMPONENT`
+somebody looks at that component's tuples. `benchmarks.compare` compares with another revision.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 WARM = 100_000
 """Sentences before anything is measured."""
@@ -45,7 +42,7 @@ def measure(workers: int, sentences: int, words: str, tap: str = "") -> float:
             f"file://{folder}/checkpoint",
             watcher,
         )
-        made, driver = driver, driver.start() or driver  # other versions return nothing
+        made, driver = driver, driver.start()
         if tap:
             from fulmen.engine.driver.taps.wanted import WantedTap
 
@@ -72,7 +69,6 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=400_000)
     parser.add_argument("--words", choices=("ascii", "other"), default="ascii")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--against", type=Path, help="the runtime folder to compare with")
     parser.add_argument("--tap", default="", help="the component that somebody looks at")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -80,31 +76,17 @@ def main() -> None:
         workers, sentences, words = arguments.workers, arguments.sentences, arguments.words
         print(measure(int(workers), sentences, words, arguments.tap))
         return
-    here = Path(__file__).parents[1] / "runtime"
-    folders = [here] if arguments.against is None else [arguments.against, here]
-    print("workers  runtime                                   least  median  us of CPU a sentence")
+    print("workers   least  median  us of CPU a sentence")
     for workers in arguments.workers.split(","):
-        found: dict[Path, list[float]] = {folder: [] for folder in folders}
-        for _ in range(arguments.runs):
-            for folder, figures in found.items():
-                tap = arguments.tap if folder is folders[-1] else ""
-                figures.append(_in_a_process(folder, workers, arguments, tap))
-        for folder, figures in found.items():
-            least, median = min(figures), statistics.median(figures)
-            print(f"{workers:>7}  {folder!s:40}  {least:5.2f}  {median:6.2f}")
-        if len(folders) == 2:
-            before, after = (min(figures) for figures in found.values())
-            print(f"{workers:>7}  ratio: {after / before:.3f}", flush=True)
+        found = [_in_a_process(workers, arguments) for _ in range(arguments.runs)]
+        print(f"{workers:>7}  {min(found):6.2f}  {statistics.median(found):6.2f}", flush=True)
 
 
-def _in_a_process(folder: Path, workers: str, arguments: argparse.Namespace, tap: str) -> float:
+def _in_a_process(workers: str, arguments: argparse.Namespace) -> float:
     command = [sys.executable, "-m", "benchmarks.inprocess", "--once", "--workers", workers]
-    command += ["--sentences", str(arguments.sentences), "--words", arguments.words, "--tap", tap]
-    root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": f"{folder.resolve()}{os.pathsep}{root}"}
-    run = subprocess.run(
-        command, env=environment, cwd=root, check=True, capture_output=True, text=True
-    )
+    command += ["--sentences", str(arguments.sentences), "--words", arguments.words]
+    command += ["--tap", arguments.tap]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(run.stdout)
 
 

@@ -29,7 +29,12 @@ from fulmen.engine.totals.totals import Totals
 WARM = 0.25
 """The share of events before anything is measured."""
 BATCH_MS = 1_000
-IN_BYTEWAX = ("q1", "q2", "q3", "q7", "q8", "q11", "q13", "q18", "yahoo")
+IN_BYTEWAX = (
+    *("q0", "q1", "q2", "q3", "q7", "q8", "q10", "q11", "q13", "q14"),
+    *("q18", "q19", "q20", "q21", "q22", "yahoo"),
+)
+ALL_UPDATES = ("q18", "q19")
+"""Of these Bytewax counts each update, Fulmen's sink the rows that are left."""
 
 
 class Rate(running.Watcher):
@@ -88,7 +93,7 @@ def line(result: Mapping[str, Any], other: Mapping[str, Any] | None) -> str:
     beside: Sequence[str] = ("", "")
     if other is not None:
         theirs = other["events_per_second"]
-        missing = other["rows"] - result["rows"] if result["query"] != "q18" else 0  # all updates
+        missing = other["rows"] - result["rows"] if result["query"] not in ALL_UPDATES else 0
         beside = f"{theirs:,}" + (f", {missing:+,} rows" if missing else ""), f"{rate / theirs:.1f}"
     return f"| {result['query']} | {rate:,} | {verdict} | {' | '.join(beside)} |"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +23,7 @@ from bytewax.operators import windowing as w
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.testing import TestingSource, run_main
 
-from benchmarks.nexmark.queries import events
+from benchmarks.nexmark.queries import events, nexmark
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS = [0]
@@ -52,6 +53,10 @@ def _only(stream: str) -> Callable[[Any], Any]:
     return lambda event: event[1] if event[0] == stream else None
 
 
+def _q0(bids: Any) -> Any:
+    return op.map("same", bids, lambda b: (b[0], b[1], b[2], b[5], b[6]))
+
+
 def _q1(bids: Any) -> Any:
     return op.map("euros", bids, lambda b: (b[0], b[1], 0.908 * b[2], b[5], b[6]))
 
@@ -63,6 +68,53 @@ def _q2(bids: Any) -> Any:
 def _q7(bids: Any) -> Any:
     keyed = op.key_on("key", bids, lambda _: "all")
     return w.max_window("highest", keyed, _clock(5), _tumbling(), by=lambda b: b[2]).down
+
+
+def _q10(bids: Any) -> Any:
+    def dated(bid: Any) -> Any:
+        at = datetime.fromtimestamp(bid[5] / 1_000, UTC)
+        return (*bid[:3], *bid[5:], *at.strftime("%Y-%m-%d %H:%M").split())
+
+    return op.map("dated", bids, dated)
+
+
+def _q14(bids: Any) -> Any:
+    def calculated(bid: Any) -> Any:
+        auction, bidder, price, _, url, at, extra = bid
+        if not 1_000_000 < 0.908 * price < 50_000_000:
+            return None
+        hour = at // 3_600_000 % 24
+        when = "day" if 8 <= hour <= 18 else "night" if hour <= 6 or hour >= 20 else "other"
+        return auction, bidder, 0.908 * price, when, at, extra, url.count("c")
+
+    return op.filter_map("calculated", bids, calculated)
+
+
+def _q19(bids: Any) -> Any:
+    def ranked(best: Any, bid: Any) -> Any:
+        best = best or []
+        new = (-bid[2], bid[5], bid[1], bid[6])
+        place = bisect(best, new)
+        best = [*best[:place], new, *best[place:9]] if place < 10 else best
+        return best, [(bid[0], n, *row) for n, row in enumerate(best[place:], place + 1)]
+
+    keyed = op.key_on("key", bids, lambda b: str(b[0]))
+    return op.stateful_flat_map("top", keyed, ranked)
+
+
+def _q21(bids: Any) -> Any:
+    def with_id(bid: Any) -> Any:
+        number = nexmark.KNOWN_CHANNELS.get(bid[3].lower())
+        if number is None:
+            found = nexmark.IN_URL.search(bid[4])
+            number = found and found[1]
+        return (*bid[:4], number) if number else None
+
+    return op.filter_map("channels", bids, with_id)
+
+
+def _q22(bids: Any) -> Any:
+    return op.map("parts", bids, lambda b: (*b[:4], *b[4].split("/")[3:6]))
 
 
 def _q11(bids: Any) -> Any:
@@ -126,8 +178,41 @@ def _yahoo(seen: Any) -> Any:
     return w.count_window("counts", views, _clock(1), _tumbling(), lambda v: v[0]).down
 
 
-OF_ALL = {"q3": _q3, "q8": _q8}
-OF_BIDS = {"q1": _q1, "q2": _q2, "q7": _q7, "q11": _q11, "q13": _q13, "q18": _q18}
+def _q20(found: Any) -> Any:
+    def matches(state: Any, event: Any) -> Any:
+        auction, waiting = state or (None, [])
+        kind, row = event
+        if kind == "bids" and auction is None:
+            return (None, [*waiting, row]), ()
+        if kind == "bids":
+            return state, ((*auction, *row),)
+        auction = row[1], row[4], row[5], row[7]
+        return (auction, []), [(*auction, *bid) for bid in waiting]
+
+    def chosen(event: Any) -> Any:
+        kind, row = event
+        if kind == "auctions" and row[5] == 10:
+            return str(row[0]), event
+        return (str(row[0]), event) if kind == "bids" else None
+
+    return op.stateful_flat_map("join", op.filter_map("chosen", found, chosen), matches)
+
+
+OF_ALL = {"q3": _q3, "q8": _q8, "q20": _q20}
+OF_BIDS = {
+    "q0": _q0,
+    "q1": _q1,
+    "q2": _q2,
+    "q7": _q7,
+    "q10": _q10,
+    "q11": _q11,
+    "q13": _q13,
+    "q14": _q14,
+    "q18": _q18,
+    "q19": _q19,
+    "q21": _q21,
+    "q22": _q22,
+}
 QUERIES = (*OF_ALL, *OF_BIDS, "yahoo")
 
 

@@ -1,12 +1,18 @@
 """The spouts of Nexmark, the bolts that its queries need besides `fulmen.windows`, and sinks."""
 
-from datetime import datetime
+import re
+import time
+from bisect import bisect
+from datetime import UTC, datetime
 from zlib import crc32
 
 import nexmark_events as events
 
 from fulmen import BasicBolt, Spout, Stream
 from fulmen.windows import WindowedBolt
+
+KNOWN_CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
+IN_URL = re.compile(r"(?:&|^)channel_id=([^&]*)")
 
 
 class Events(Spout):
@@ -44,6 +50,20 @@ class Events(Spout):
         return self.position >= self.until
 
 
+class EventsByTheClock(Events):
+    """The same, but their time is when they are made."""
+
+    @staticmethod
+    def chunk(number, rate):
+        """So many events as a chunk has."""
+        now = round(time.time() * 1_000)
+        place = {name: fields.index("time") for name, fields in events.STREAMS.items()}
+        rows = events.chunk(number, rate)
+        for stream, values in rows:
+            values[place[stream]] = now
+        return rows
+
+
 class AdEvents(Events):
     """All ads, and in the batches after that events of ads."""
 
@@ -76,6 +96,72 @@ class Euros(BasicBolt):
         """Convert one bid."""
         auction, bidder, price, _, _, time, extra = tup.values
         collector.emit([auction, bidder, 0.908 * price, time, extra])
+
+
+class Same(BasicBolt):
+    """Bids as they are."""
+
+    outputs = ("auction", "bidder", "price", "time", "extra")
+
+    def execute(self, tup, collector):
+        """Pass on one bid."""
+        auction, bidder, price, _, _, time, extra = tup.values
+        collector.emit([auction, bidder, price, time, extra])
+
+
+class Dated(BasicBolt):
+    """Bids with their day and minute, as texts."""
+
+    outputs = ("auction", "bidder", "price", "time", "extra", "day", "minute")
+
+    def execute(self, tup, collector):
+        """Format the time of one bid."""
+        auction, bidder, price, _, _, time, extra = tup.values
+        at = datetime.fromtimestamp(time / 1_000, UTC)
+        day, minute = at.strftime("%Y-%m-%d %H:%M").split()
+        collector.emit([auction, bidder, price, time, extra, day, minute])
+
+
+class Calculated(BasicBolt):
+    """Bids of some prices in another currency, with what follows from their times and URLs."""
+
+    outputs = ("auction", "bidder", "price", "time_of_day", "time", "extra", "letters")
+
+    def execute(self, tup, collector):
+        """Look at one bid."""
+        auction, bidder, price, _, url, time, extra = tup.values
+        if not 1_000_000 < 0.908 * price < 50_000_000:
+            return
+        hour = time // 3_600_000 % 24
+        when = "day" if 8 <= hour <= 18 else "night" if hour <= 6 or hour >= 20 else "other"
+        collector.emit([auction, bidder, 0.908 * price, when, time, extra, url.count("c")])
+
+
+class ChannelIds(BasicBolt):
+    """Bids whose channel has an id: a known one, or that of the URL."""
+
+    outputs = ("auction", "bidder", "price", "channel", "channel_id")
+
+    def execute(self, tup, collector):
+        """Look at one bid."""
+        auction, bidder, price, channel, url, _, _ = tup.values
+        number = KNOWN_CHANNELS.get(channel.lower())
+        if number is None:
+            found = IN_URL.search(url)
+            number = found and found[1]
+        if number:
+            collector.emit([auction, bidder, price, channel, number])
+
+
+class Directories(BasicBolt):
+    """Bids with the directories of their URLs."""
+
+    outputs = ("auction", "bidder", "price", "channel", "dir1", "dir2", "dir3")
+
+    def execute(self, tup, collector):
+        """Split one URL."""
+        auction, bidder, price, channel, url, _, _ = tup.values
+        collector.emit([auction, bidder, price, channel, *url.split("/")[3:6]])
 
 
 class SomeAuctions(BasicBolt):
@@ -131,7 +217,7 @@ class Ranks(BasicBolt):
     """Bids with bidder and auction once more in the fields of their rank, which is by price."""
 
     outputs = (
-        *("channel", "time", "minute", "bidder", "auction"),
+        *("channel", "time", "minute", "price", "bidder", "auction"),
         *(f"{name}{rank}" for rank in (1, 2, 3) for name in ("bidder", "auction")),
     )
 
@@ -141,7 +227,8 @@ class Ranks(BasicBolt):
         place = 0 if price < 10_000 else 2 if price < 1_000_000 else 4
         ranked = [None] * 6
         ranked[place : place + 2] = bidder, auction
-        collector.emit([channel, time, time // 60_000 % 1_440, bidder, auction, *ranked])
+        minute = time // 60_000 % 1_440
+        collector.emit([channel, time, minute, price, bidder, auction, *ranked])
 
 
 class Views(BasicBolt):
@@ -183,6 +270,77 @@ class FinalPrices(BasicBolt):
     def on_timer(self, key, at, collector):
         """The auction is over."""
         collector.emit([*self.state.pop(key)])
+
+
+class WinningBids(BasicBolt):
+    """The highest bid of each auction, when that has expired; the earliest of several."""
+
+    outputs = (
+        *("item", "initial", "reserve", "seller", "category", "expires", "time", "extra"),
+        *("auction", "bidder", "price", "bid_time", "bid_extra"),
+    )
+    emits_results = True
+
+    def prepare(self, conf, context):
+        """Take the timers."""
+        self.timers = context.timers
+
+    def execute(self, tup, collector):
+        """Keep a bid that comes before the end and is better than the one so far."""
+        row = tup.values
+        expires, (auction, bidder, price, time) = row[5], row[8:12]
+        if time > expires:
+            return
+        best, rank = self.state.get(auction), (-price, time, bidder)
+        if best is None:
+            self.timers.set(auction, expires + 1)
+        if best is None or rank < best[0]:
+            self.state[auction] = rank, row
+
+    def on_timer(self, key, at, collector):
+        """The auction is over."""
+        collector.emit([*self.state.pop(key)[1]])
+
+
+class Sellers(BasicBolt):
+    """The mean of what each seller's last ten auctions have brought."""
+
+    outputs = ("seller", "price")
+
+    def execute(self, tup, collector):
+        """Add an auction."""
+        sold = (tup["expires"], tup["auction"], tup["price"])
+        last = sorted([*self.state.get(tup["seller"], ()), sold])[-10:]
+        self.state[tup["seller"]] = last
+        collector.emit([tup["seller"], sum(price for _, _, price in last) / len(last)])
+
+
+class TopTen(BasicBolt):
+    """The ten highest bids of each auction. Emits the rank of a bid, and of those that it moves."""
+
+    outputs = ("auction", "rank", "bidder", "price", "time", "extra")
+
+    def execute(self, tup, collector):
+        """Rank one bid."""
+        auction, bidder, price, _, _, time, extra = tup.values
+        best = self.state.get(auction, [])
+        bid = (-price, time, bidder, extra)
+        place = bisect(best, bid)
+        if place == 10:
+            return
+        self.state[auction] = best = [*best[:place], bid, *best[place:9]]
+        for rank, (lowered, at, who, text) in enumerate(best[place:], place + 1):
+            collector.emit([auction, rank, who, -lowered, at, text])
+
+
+class Counted(BasicBolt):
+    """Of counts in windows only whose they are, and how many."""
+
+    outputs = ("bidder", "bids")
+
+    def execute(self, tup, collector):
+        """Take one count."""
+        collector.emit([tup["bidder"], tup["bids"]])
 
 
 class Averages(BasicBolt):
@@ -285,3 +443,16 @@ class Latest(Rows):
         self.rows += before is None
         self.digest += after - (before or 0)
         self.state[key] = after
+
+
+class Sums(Rows):
+    """Keeps the sum of the second field for each value of the first, as a row of a table."""
+
+    def execute(self, tup, collector):
+        """Add one row."""
+        key, number = tup.values
+        before = self.state.get(key, 0)
+        self.state[key] = before + number
+        self.rows += not before
+        self.digest += fingerprint([key, before + number])
+        self.digest -= fingerprint([key, before]) if before else 0

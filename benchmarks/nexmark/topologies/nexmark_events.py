@@ -33,7 +33,11 @@ _STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
 _CITIES = ("Phoenix", "Palo Alto", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Cheyenne")
 _FIRST = ("Ann", "Bea", "Cem", "Dan", "Eve", "Fay", "Gil", "Hal")
 _LAST = ("Abel", "Bloch", "Curie", "Dirac", "Euler", "Fermi")
-_URLS = [f"https://auctions.example/item.htm?query={n}" for n in range(1_000)]
+_URLS = [
+    f"https://auctions.example/{n % 10}/{n // 10 % 10}/{n // 100}/item.htm?query=1"
+    + (f"&channel_id={n * 7919}" if n % 10 else "")
+    for n in range(1_000)
+]
 _EXTRA = ["x" * (30 + n % 40) for n in range(1_000)]
 
 Row = tuple[str, list]

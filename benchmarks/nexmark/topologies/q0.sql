@@ -1,0 +1,1 @@
+SELECT auction, bidder, price, time, extra FROM bids
