@@ -1,4 +1,4 @@
-"""What a change makes slower: `make bench-compare REF=main`, or `python -m benchmarks.compare main`.
+"""What a change makes slower: `make bench-compare REF=main`, also `python -m benchmarks.compare`.
 
 Runs a few topologies with this checkout and with another revision in turn, without Spark, and
 compares the CPU time of the processes, less that of a run with one event. In each round the other
@@ -25,18 +25,18 @@ NEXMARK: Final = ROOT / "benchmarks" / "nexmark" / "topologies"
 CASES: Final = {
     "word count": [
         str(ROOT / "examples" / "word-count" / "topology.yaml"),
-        f"spec.spouts[lines].config.path={ROOT / 'runtime' / 'fulmen' / 'engine'}",
+        f"spec.spouts[lines].config.path={ROOT / 'runtime'}",
     ],
-    "maps (q1)": [str(NEXMARK / "q1.yaml"), "spec.spouts[events].config.events=100000"],
-    "a join (q3)": [str(NEXMARK / "q3.yaml"), "spec.spouts[events].config.events=100000"],
+    "maps (q1)": [str(NEXMARK / "q1.yaml"), "spec.spouts[events].config.events=400000"],
+    "a join (q3)": [str(NEXMARK / "q3.yaml"), "spec.spouts[events].config.events=400000"],
     "a join with many rows (q20)": [
         str(NEXMARK / "q20.yaml"),
-        "spec.spouts[events].config.events=50000",
+        "spec.spouts[events].config.events=200000",
     ],
-    "sliding windows (q5)": [str(NEXMARK / "q5.yaml"), "spec.spouts[events].config.events=50000"],
-    "max_by (q7)": [str(NEXMARK / "q7.yaml"), "spec.spouts[events].config.events=100000"],
-    "sessions (q11)": [str(NEXMARK / "q11.yaml"), "spec.spouts[events].config.events=50000"],
-    "keyed state (q18)": [str(NEXMARK / "q18.yaml"), "spec.spouts[events].config.events=50000"],
+    "sliding windows (q5)": [str(NEXMARK / "q5.yaml"), "spec.spouts[events].config.events=200000"],
+    "max_by (q7)": [str(NEXMARK / "q7.yaml"), "spec.spouts[events].config.events=400000"],
+    "sessions (q11)": [str(NEXMARK / "q11.yaml"), "spec.spouts[events].config.events=200000"],
+    "keyed state (q18)": [str(NEXMARK / "q18.yaml"), "spec.spouts[events].config.events=200000"],
 }
 START: Final = [str(NEXMARK / "q1.yaml"), "spec.spouts[events].config.events=1"]
 RUN: Final = "from fulmen.cli.main import main; main()"
