@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.job_runner import JobRunner
-from fulmen.engine.spark.placement import scala_object
 from fulmen.engine.spark.session import JVM_ERRORS, RunningSpark, SessionSettings
+from fulmen.engine.spark.workers import scala_object
 from fulmen.errors import JobFailed
 from support.runs.toy_stages import Toy
 

@@ -1,6 +1,6 @@
 """Batches as jobs of Spark's, one at a time: run, cancelled, and tried again after a loss.
 
-What makes a batch cheap: nothing is built for it (see engine/spark/chains.py; its header travels
+What makes a batch cheap: nothing is built for it (see rdds/chains.py; its header travels
 as a local property), rows are plain bytes, and driver and JVM exchange a handful of messages.
 """
 
@@ -18,7 +18,6 @@ from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from fulmen.engine.protocol.callbacks.calls import FOLDER, Call, left_in
-from fulmen.engine.spark.chains import Functions, Ring
 from fulmen.engine.spark.failures import (
     ended_worker,
     explain,
@@ -27,9 +26,11 @@ from fulmen.engine.spark.failures import (
     is_over,
     traceback_in,
 )
-from fulmen.engine.spark.placement import POLL_SECONDS, Anchors, Lanes
+from fulmen.engine.spark.rdds.chains import Functions, Ring
+from fulmen.engine.spark.rdds.placement import Anchors, Lanes
+from fulmen.engine.spark.rdds.stage_runner import HEADER, Raw, StageFunction, separated
 from fulmen.engine.spark.session import JVM_ERRORS, RunningSpark, text_of
-from fulmen.engine.spark.stage_runner import HEADER, Raw, StageFunction, separated
+from fulmen.engine.spark.workers import POLL_SECONDS
 from fulmen.engine.tuples import wire
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
 

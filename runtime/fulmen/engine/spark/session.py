@@ -33,7 +33,7 @@ from fulmen.engine.jvm.workdir import WorkDir
 from fulmen.engine.protocol.callbacks.calls import FOLDER
 from fulmen.engine.protocol.callbacks.told_calls import TELLS
 from fulmen.engine.spark.failures import java_message, jvm_end
-from fulmen.engine.spark.placement import Workers
+from fulmen.engine.spark.workers import Workers
 from fulmen.engine.worker.process import LOG_FILE
 from fulmen.errors import FulmenError
 from fulmen.interruptions import UNBROKEN

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from fulmen.engine.spark.placement import Jvm, Lanes, Workers
+from fulmen.engine.spark.rdds.placement import Lanes
+from fulmen.engine.spark.workers import Jvm, Workers
 from fulmen.errors import FulmenError
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from fulmen.engine.spark.stage_runner import joined, separated
+from fulmen.engine.spark.rdds.stage_runner import joined, separated
 
 
 @pytest.mark.parametrize("rows", [[], [b""], [b"one"], [b"one", b"", b"x" * 70_000]])

@@ -1,6 +1,6 @@
 """The stages of a batch as chains of Spark's RDDs, which are built once and run again.
 
-What Spark calls for each stage in a worker's Python process is in engine/spark/stage_runner.py.
+What Spark calls for each stage in a worker's Python process is in `stage_runner`.
 """
 
 from collections import deque
@@ -10,9 +10,9 @@ from typing import Any
 
 from pyspark.cloudpickle import dumps
 
-from fulmen.engine.spark.placement import SLOT, Anchors, Lanes
+from fulmen.engine.spark.rdds.placement import SLOT, Anchors, Lanes
+from fulmen.engine.spark.rdds.stage_runner import Raw, StageFunction, run_stage
 from fulmen.engine.spark.session import RunningSpark
-from fulmen.engine.spark.stage_runner import Raw, StageFunction, run_stage
 
 
 class Chain:
