@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
+from fulmen.connectors.formats.types import LARGEST_FLOAT32
 from fulmen.errors import repr_of
 
 Convert = Callable[[Any], Any]
 DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 MOST_DIGITS = 38
-_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 _ARROW = {
     "date32": pa.date32(),
     "time": pa.time64("us"),
@@ -114,12 +114,6 @@ def _binary(value: Any, kind: str) -> bytes:
     return value
 
 
-def _bool(value: Any, kind: str) -> bool:
-    if not isinstance(value, bool):
-        raise _refused(value, kind)
-    return value
-
-
 def _integer(value: Any, kind: str) -> int:
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     limit = _LIMITS[kind]
@@ -138,30 +132,28 @@ def _float(value: Any, kind: str) -> float:
         found = float(value)
     except (OverflowError, ValueError):  # a signalling NaN
         raise _refused(value, kind) from None
-    kept = np.float32(found) if kind == "float32" and abs(found) <= _LARGEST_FLOAT32 else found
+    kept = np.float32(found) if kind == "float32" and abs(found) <= LARGEST_FLOAT32 else found
     is_inexact = isinstance(value, int) and int(kept) != value
     is_too_large = math.isfinite(value) and math.isinf(found)
     if kind == "float32":
-        is_too_large |= math.isfinite(found) and abs(found) > _LARGEST_FLOAT32
+        is_too_large |= math.isfinite(found) and abs(found) > LARGEST_FLOAT32
     if is_inexact or is_too_large:
         raise _refused(value, kind)
     return found
 
 
-def _date(value: Any, kind: str) -> date:
-    if not isinstance(value, date) or isinstance(value, datetime):
-        raise _refused(value, kind)
-    return value
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "bool": lambda value: isinstance(value, bool),
+    "date32": lambda value: isinstance(value, date) and not isinstance(value, datetime),
+    "time": lambda value: isinstance(value, time) and value.tzinfo is None,
+    "timestamp": lambda value: (
+        isinstance(value, datetime) and not getattr(value, "nanosecond", False)
+    ),
+}
 
 
-def _time(value: Any, kind: str) -> time:
-    if not isinstance(value, time) or value.tzinfo is not None:
-        raise _refused(value, kind)
-    return value
-
-
-def _timestamp(value: Any, kind: str) -> datetime:
-    if not isinstance(value, datetime) or getattr(value, "nanosecond", False):
+def _as_it_is(value: Any, kind: str) -> Any:
+    if not _FITS[kind](value):
         raise _refused(value, kind)
     return value
 
@@ -183,14 +175,14 @@ def _decimals(arrow: pa.DataType) -> Callable[[Any, str], Decimal]:
 _MADE: dict[str, Callable[[Any, str], Any]] = {
     "string": _text,
     "binary": _binary,
-    "bool": _bool,
+    "bool": _as_it_is,
     "int32": _integer,
     "int64": _integer,
     "float32": _float,
     "float64": _float,
-    "date32": _date,
-    "time": _time,
-    "timestamp": _timestamp,
+    "date32": _as_it_is,
+    "time": _as_it_is,
+    "timestamp": _as_it_is,
 }
 TYPES = tuple(_MADE)
 """All but decimals, which have digits."""

@@ -178,7 +178,7 @@ class Positions:
 
         Args:
             progress: Of the spout. It is changed in place.
-            finished: The spout's keyed state.
+            finished: The spout's keyed state. What it has under a text is no file.
         """
         self._progress = progress
         self._finished = finished
@@ -256,7 +256,7 @@ class Positions:
 
     def finished(self) -> list[Key]:
         """The keys of all files that are not being read."""
-        return [key for key in self._finished if key not in self._numbers]
+        return [k for k in self._finished if k not in self._numbers and not isinstance(k, str)]
 
     def ended(self, number: int, messages: int = 1) -> bool:
         """Messages of a file were acked. Returns whether the file was forgotten with them."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
+from typing_extensions import override
 
 from fulmen.api.declarer import Stream
 from fulmen.connectors.formats.base import Format, refused
@@ -49,8 +50,8 @@ class TextOptions(OneFormat):
     encoding: Encoding = UTF_8
     """The name of the encoding, as Python knows it."""
 
+    @override
     def make(self) -> Format:
-        """The format."""
         return TextFormat(self.field, self.encoding)
 
 
@@ -61,8 +62,8 @@ class BytesOptions(OneFormat):
     field: str = "value"
     """The name of the field with the bytes."""
 
+    @override
     def make(self) -> Format:
-        """The format."""
         return BytesFormat(self.field)
 
 
@@ -86,8 +87,8 @@ class JsonOptions(OneFormat):
     """The name of the encoding, as Python knows it. In a sink, characters that it lacks are
     escaped."""
 
+    @override
     def make(self) -> Format:
-        """The format."""
         writer = ValueWriter(self.decimals, self.binary)
         return JsonFormat(
             tuple(self.fields), self.required, types_of(self.fields), writer, self.encoding
@@ -122,8 +123,8 @@ class CsvOptions(OneFormat):
                 raise ValueError(f"nulls: {text!r} would need quotes, and then is no null")
         return self
 
+    @override
     def make(self) -> CsvFormat:
-        """The format."""
         return CsvFormat(
             tuple(self.fields),
             self.delimiter,

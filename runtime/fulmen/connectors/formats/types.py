@@ -47,7 +47,7 @@ SAMPLES: Mapping[str, Sequence[Any]] = {
 """Values of each type. If none of them can be written, that is told before the topology runs."""
 
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
+LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 _DURATION = TypeAdapter(timedelta)
 
 
@@ -143,7 +143,7 @@ def _float(value: Any) -> float:
 
 def _float32(value: Any) -> float:
     made = _float(value)
-    if math.isfinite(made) and abs(made) > _LARGEST_FLOAT32:
+    if math.isfinite(made) and abs(made) > LARGEST_FLOAT32:
         raise ValueError(value)
     return made
 

@@ -16,9 +16,9 @@ from fulmen import (
 from fulmen.api import TopologyContext
 from fulmen.checkpoint import Store
 from fulmen.connectors.files import OpaqueTransactionalFileSpout, TransactionalFileSpout
-from fulmen.connectors.files import transactional_spouts as spouts
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
-from fulmen.connectors.files.transactional_spouts import LinesGone
+from fulmen.connectors.files.reading import parts
+from fulmen.connectors.files.reading.parts import LinesGone
 from fulmen.engine.driver.edits.decisions import accept_store
 from fulmen.testing import run
 from fulmen.testing.running import NotDrained
@@ -223,14 +223,14 @@ def test_only_what_is_pending_is_written_each_time(kind, tmp_path):
     assert len(source.attempt(1)) == 30
     source.emitter.cleanup_before(2)
     assert source.attempt(2) == []
-    own = source.kept[spouts._OWN]
+    own = source.kept[parts._OWN]
     assert (len(own.progress.positions), [*own.parts]) == (0, [2])
     assert len(source.kept) == 31
     for file in tmp_path.iterdir():
         file.unlink()
     source.start()
     source.attempt(3)
-    assert [*source.kept] == [spouts._OWN], "files that are gone are forgotten"
+    assert [*source.kept] == [parts._OWN], "files that are gone are forgotten"
 
 
 @BOTH
