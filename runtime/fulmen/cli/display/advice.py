@@ -31,13 +31,10 @@ def advice(totals: Totals, topology: Topology) -> Iterator[str]:
 
 def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:
     """Bolts that let trees time out, because they don't ack what they receive."""
-    if not totals.trees.timed_out:
-        return
-    for bolt in topology.spec.bolts:
-        executed = _tuples(totals, bolt, EXECUTED)
-        left = executed - _tuples(totals, bolt, ACKED) - _tuples(totals, bolt, FAILED)
-        if left > 0:
-            yield not_acked_sentence(bolt.name, left, executed)
+    if totals.trees.timed_out:
+        for bolt in topology.spec.bolts:
+            done = (_tuples(totals, bolt, what) for what in (EXECUTED, ACKED, FAILED))
+            yield from not_acked_by(bolt.name, *done)
 
 
 def _mostly_malformed(totals: Totals, topology: Topology) -> Iterator[str]:
@@ -108,13 +105,14 @@ def _head_fails(totals: Totals, topology: Topology) -> Iterator[str]:
         )
 
 
-def not_acked_sentence(bolt: str, left: int, executed: int) -> str:
-    """Advice: a bolt has neither acked nor failed some of its tuples."""
-    return (
-        f"bolt {bolt!r} has neither acked nor failed {count(left)} of its {count(executed)} tuples,"
-        " and trees time out. A Bolt must call ack or fail for every tuple; a BasicBolt does so by"
-        " itself."
-    )
+def not_acked_by(bolt: str, executed: int, acked: int, failed: int) -> Iterator[str]:
+    """Advice if a bolt has neither acked nor failed some of its tuples."""
+    if (left := executed - acked - failed) > 0:
+        yield (
+            f"bolt {bolt!r} has neither acked nor failed {count(left)} of its {count(executed)}"
+            " tuples, and trees time out. A Bolt must call ack or fail for every tuple; a BasicBolt"
+            " does so by itself."
+        )
 
 
 def not_anchored_sentence(bolt: str, failed: int) -> str:

@@ -9,7 +9,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group
@@ -56,8 +55,13 @@ def phase_text(phase: RunPhase, figures: Figures) -> str:
 class Display(ABC):
     """Something that shows a topology for as long as it is open."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(
+        self, console: Console, name: str, meter: Meter, phase: Callable[[], RunPhase]
+    ) -> None:
         self.console = console
+        self.name = name
+        self.meter = meter
+        self.phase = phase
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._draw, name="fulmen-display", daemon=True)
 
@@ -65,18 +69,18 @@ class Display(ABC):
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 
     def line(self, text: str, style: str = "") -> None:
         """Show a line for good. Any thread may."""
         self.console.print(sentence(text, style), soft_wrap=True)
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether there are no figures yet."""
+        return self.phase() in (RunPhase.STARTING, RunPhase.STARTING_SPARK)
 
     @abstractmethod
     def draw(self) -> None:
@@ -96,10 +100,7 @@ class LiveDisplay(Display):
     def __init__(
         self, console: Console, name: str, meter: Meter, phase: Callable[[], RunPhase]
     ) -> None:
-        super().__init__(console)
-        self._name = name
-        self._meter = meter
-        self._phase = phase
+        super().__init__(console, name, meter, phase)
         self._live = Live(
             console=console, auto_refresh=False, transient=True, get_renderable=self._picture
         )
@@ -108,13 +109,8 @@ class LiveDisplay(Display):
         self._live.start(refresh=True)
         return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._live.stop()
 
     def draw(self) -> None:
@@ -122,12 +118,12 @@ class LiveDisplay(Display):
         self._live.refresh()
 
     def _picture(self) -> Group:
-        phase, figures = self._phase(), self._meter.figures()
+        phase, figures = self.phase(), self.meter.figures()
         state = phase_text(phase, figures)
         if phase is RunPhase.RUNNING and is_warming_up(figures):
             state = f"{state}, {WARMING_UP}"
-        header = live_header(self._name, state, figures)
-        if phase in (RunPhase.STARTING, RunPhase.STARTING_SPARK):
+        header = live_header(self.name, state, figures)
+        if self.is_starting:
             return Group(next(header))
         rows = max(1, self.console.height - _LINES_BESIDE_TABLE - len(figures.waits.sentences))
         return Group(*header, Text(""), component_table(figures.components, rows))
@@ -144,34 +140,26 @@ class PlainDisplay(Display):
         phase: Callable[[], RunPhase],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(console)
-        self._name = name
-        self._meter = meter
-        self._phase = phase
+        super().__init__(console, name, meter, phase)
         self._clock = clock
         self._next_line = clock() + LINE_SECONDS
         self._is_draining = False
 
     def __enter__(self) -> Self:
-        self.line(f"{self._name}: {self._phase().value}")
+        self.line(f"{self.name}: {self.phase().value}")
         return super().__enter__()
 
     def draw(self) -> None:
         """Write the line that is due, if any."""
-        if self._phase() is RunPhase.DRAINING and not self._is_draining:
+        if self.phase() is RunPhase.DRAINING and not self._is_draining:
             self._is_draining = True
-            text = phase_text(RunPhase.DRAINING, self._meter.figures())
-            self.line(f"{self._name}: {text}")
+            self.line(f"{self.name}: {phase_text(RunPhase.DRAINING, self.meter.figures())}")
         now = self._clock()
         if now >= self._next_line:
             self._next_line = now + LINE_SECONDS
-            self.line(self._text())
-
-    def _text(self) -> str:
-        figures = self._meter.figures()
-        if self._phase() in (RunPhase.STARTING, RunPhase.STARTING_SPARK):
-            return f"{self._name}: {self._phase().value}, {elapsed(figures.seconds)}"
-        return plain_line(figures)
+            figures = self.meter.figures()
+            starting = f"{self.name}: {self.phase().value}, {elapsed(figures.seconds)}"
+            self.line(starting if self.is_starting else plain_line(figures))
 
 
 def make_display(name: str, meter: Meter, phase: Callable[[], RunPhase]) -> Display:

@@ -21,6 +21,11 @@ def open_console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, width=width)
 
 
+def plain_table() -> Table:
+    """A table without lines."""
+    return Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+
+
 @dataclass(frozen=True)
 class FiguresTable:
     """A table with a name in the first column, and figures in all others.
@@ -52,7 +57,7 @@ class FiguresTable:
             if least + sum(widths.values()) + _GAP * len(widths) <= options.max_width:
                 break
             widths.pop(title, None)
-        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+        table = plain_table()
         table.add_column(self.title)
         for title, width in widths.items():
             table.add_column(title, justify="right", no_wrap=True, min_width=width)

@@ -11,7 +11,7 @@ from rich.text import Text
 from fulmen.cli.cluster.kubectl import Json
 from fulmen.cli.cluster.topology import condition, state_of
 from fulmen.cli.display.formats import count, milliseconds, whole_age
-from fulmen.cli.display.output import shortened
+from fulmen.cli.display.output import plain_table, shortened
 from fulmen.visible import visible
 
 NO_TOPOLOGIES = "There are no topologies."
@@ -60,7 +60,7 @@ def topologies_table(
 ) -> Table:
     """A line for each topology, as its status has it."""
     columns = columns or TableColumns()
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table = plain_table()
     for name in (*(["namespace"] if columns.namespace else []), "topology"):
         table.add_column(name)
     for name in ("state", "ready"):
@@ -107,3 +107,17 @@ def _age(made: str | None, now: float) -> str:
     if made is None:
         return "-"
     return whole_age(max(0.0, now - datetime.fromisoformat(made).timestamp()))
+
+
+def scaling_sentence(topology: Json) -> str:
+    """What the operator decided last, and what it thinks of that now; "" without `autoscale`."""
+    found = topology.get("status", {}).get("autoscale")
+    if not found:
+        return ""
+    count = found["workers"]
+    parts = [f"autoscale: {count} worker{'' if count == 1 else 's'}"]
+    parts += [f" since {found['since']}"] if found.get("since") else []
+    parts += [f" ({found['lastChange']})"] if found.get("lastChange") else []
+    parts.append(f"; now {found['reason']}")
+    parts += [f": {found['message']}"] if found.get("message") else []
+    return visible("".join(parts))

@@ -16,10 +16,9 @@ from fulmen.cli.cluster.driver_figures import read_pod, read_url
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.display.output import open_console
-from fulmen.cli.display.scaling import scaling_sentence
 from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.top_view import topology_picture
-from fulmen.cli.display.topologies import NO_TOPOLOGIES, topologies_table
+from fulmen.cli.display.topologies import NO_TOPOLOGIES, scaling_sentence, topologies_table
 from fulmen.errors import FulmenError
 
 REFRESH_SECONDS = 2.0

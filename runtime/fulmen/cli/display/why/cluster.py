@@ -7,7 +7,7 @@ from datetime import datetime
 from fulmen.cli.cluster.kubectl import Json
 from fulmen.cli.cluster.topology import condition, is_paused, state_of
 from fulmen.cli.display.formats import whole_age
-from fulmen.cli.display.scaling import scaling_sentence
+from fulmen.cli.display.topologies import scaling_sentence
 from fulmen.cli.display.why.explanations import explanation_of, plain
 from fulmen.cli.display.why.finding import Finding, cure_of, sentence
 from fulmen.kube.contract import PAUSED_ANNOTATION, RUNNING

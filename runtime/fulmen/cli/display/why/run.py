@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
-from fulmen.cli.display.advice import not_acked_sentence, not_anchored_sentence
+from fulmen.cli.display.advice import not_acked_by, not_anchored_sentence
 from fulmen.cli.display.formats import age, count, milliseconds
 from fulmen.cli.display.served_figures import (
     ComponentView,
     ErrorView,
     FailureView,
+    LatencyView,
     TopologyView,
     TreesView,
 )
@@ -139,11 +140,6 @@ class _ReportedTransactions(BaseModel):
     lag: int | None = None
 
 
-class _ReportedLatency(BaseModel):
-    p50: float | None = None
-    p99: float | None = None
-
-
 class RunReport(BaseModel):
     """What is told of the report that `fulmen run --report` writes; it has more."""
 
@@ -151,23 +147,18 @@ class RunReport(BaseModel):
     batches: int
     seconds: float
     trees: TreesView
-    latency_ms: _ReportedLatency
+    latency_ms: LatencyView
     transactions: _ReportedTransactions | None = None
     components: dict[str, _ReportedComponent]
     failed_attempts: int = 0
     kept_state: dict[str, int] = {}
 
 
-def _kept(kept: Mapping[str, int]) -> Iterator[Finding]:
-    """State that nobody uses."""
-    yield from (Finding(text, CURE) for text in kept_sentences(kept))
-
-
 def failures_of_view(view: TopologyView) -> Iterator[Finding]:
     """Why tuples fail, and what else goes wrong, by what a driver says."""
     yield from _failures(view.failures, view.errors)
     yield from _unread({one.name: one.unread_errors for one in view.unread})
-    yield from _kept(view.kept_state)
+    yield from (Finding(text, CURE) for text in kept_sentences(view.kept_state))
     yield from _ends(view.trees)
     for bolt in view.components:
         if bolt.kind == "bolt":
@@ -192,7 +183,7 @@ def failures_of_report(report: RunReport) -> Iterator[Finding]:
     ]
     yield from _failures(failures, errors)
     yield from _unread({name: one.unread_errors for name, one in report.components.items()})
-    yield from _kept(report.kept_state)
+    yield from (Finding(text, CURE) for text in kept_sentences(report.kept_state))
     yield from _ends(report.trees)
     yield from _attempts(report.failed_attempts, "")
     if report.transactions is not None and report.transactions.head:
@@ -236,9 +227,9 @@ def _unanswered(view: TopologyView, bolt: ComponentView) -> Iterator[Finding]:
     """A bolt that forgets to ack, or to anchor."""
     inputs = [one for one in bolt.inputs if one.source != _TICKS]
     executed, failed = sum(i.executed for i in inputs), sum(i.failed for i in inputs)
-    left = executed - failed - sum(i.acked for i in inputs)
-    if view.trees.timed_out and left > 0:
-        yield Finding(not_acked_sentence(bolt.name, left, executed))
+    if view.trees.timed_out:
+        acked = sum(i.acked for i in inputs)
+        yield from map(Finding, not_acked_by(bolt.name, executed, acked, failed))
     has_ackers = any(component.kind == "acker" for component in view.components)
     if failed and has_ackers and not (view.trees.failed or view.trees.timed_out):
         yield Finding(not_anchored_sentence(bolt.name, failed))
@@ -289,11 +280,8 @@ def _speed(view: TopologyView) -> str:
         speed = f"{count(view.acked_per_second)} trees acked per second"
     if latency.p50 is None:
         return speed
-    return f"{speed}, complete latency {milliseconds(latency.p50)} (p50) and {_p99(view)} (p99)"
-
-
-def _p99(view: TopologyView) -> str:
-    return milliseconds(view.complete_latency_ms.p99)
+    p50, p99 = milliseconds(latency.p50), milliseconds(latency.p99)
+    return f"{speed}, complete latency {p50} (p50) and {p99} (p99)"
 
 
 def _behind(spout: ComponentView) -> str:
