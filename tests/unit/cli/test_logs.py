@@ -8,7 +8,7 @@ import pytest
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Kubectl, Replaced
 from fulmen.cli.commands.cluster import logs
-from fulmen.cli.display.log_lines import Container, WantedLogs, containers, hosts_of, merged
+from fulmen.cli.display.log_lines import Container, containers, hosts_of, merged
 from support.cli.fake_kubectl import Fails, not_found, topology
 
 STATUS = {
@@ -47,11 +47,11 @@ def names(found):
 def test_all_pods_are_read_unless_some_are_asked_for():
     found = topology(status=STATUS)
     all_pods = ["word-count-1-exec-1", "word-count-1-exec-2", "word-count-driver-1"]
-    assert names(containers(found, PODS, WantedLogs())) == all_pods
-    assert names(containers(found, PODS, WantedLogs(role="driver"))) == all_pods[2:]
-    assert names(containers(found, PODS, WantedLogs("split"))) == all_pods[:1]
-    assert names(containers(found, PODS, WantedLogs("count"))) == all_pods[:2]
-    assert names(containers(found, PODS, WantedLogs("count", "driver"))) == []
+    assert names(containers(found, PODS)) == all_pods
+    assert names(containers(found, PODS, role="driver")) == all_pods[2:]
+    assert names(containers(found, PODS, "split")) == all_pods[:1]
+    assert names(containers(found, PODS, "count")) == all_pods[:2]
+    assert names(containers(found, PODS, "count", "driver")) == []
 
 
 def test_a_component_that_is_not_there_is_told_with_those_that_are():
@@ -65,10 +65,10 @@ def test_containers_of_a_pod_are_told_apart_and_one_that_waits_says_why():
         {"name": "first", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     ]
     two["status"]["phase"] = "Pending"
-    first, second = containers(topology(), [two], WantedLogs())
+    first, second = containers(topology(), [two])
     assert (first.title, first.waits) == ("p/first", "ImagePullBackOff")
     assert (second.title, second.waits) == ("p/preflight", "Pending")
-    (only,) = containers(topology(), [pod("p", state={"terminated": {}})], WantedLogs())
+    (only,) = containers(topology(), [pod("p", state={"terminated": {}})])
     assert (only.title, only.waits) == ("p", "")
 
 
@@ -243,9 +243,7 @@ def test_a_log_that_may_not_be_read_or_has_ended_is_not_followed_again(kubectl):
     for follower in followers:
         follower.join()
     assert [follower.is_broken for follower in followers] == [True, False]
-    found = containers(
-        topology(), [pod("ended", state={"terminated": {}}), *PODS[:1]], WantedLogs()
-    )
+    found = containers(topology(), [pod("ended", state={"terminated": {}}), *PODS[:1]])
     assert [container.has_ended for container in found] == [True, False]
     for follower in followers:
         follower.stop()

@@ -1,7 +1,7 @@
 """The logs of several containers as one, in the order of their times. Pure."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -84,33 +84,22 @@ def _split(log: str) -> list[str]:
     return log.removesuffix("\n").split("\n") if log else []
 
 
-def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Lines that came in some order of several logs, by their times."""
-    return sorted(lines, key=attrgetter("time"))
+def containers(
+    topology: Json, pods: Sequence[Json], component: str | None = None, role: str | None = None
+) -> list[Container]:
+    """Whose logs to read, by pod and in the order in which a pod's containers start.
 
-
-@dataclass(frozen=True)
-class WantedLogs:
-    """Whose logs are asked for.
-
-    Attributes:
-        component: A spout or bolt: the pods that host it now. None: all pods.
-        role: `driver`, `worker` or `preflight`. None: all of these.
+    Args:
+        topology: Whose pods they are.
+        pods: All of them.
+        component: Only the pods that host it now.
+        role: Only `driver`, `worker` or `preflight`.
     """
-
-    component: str | None = None
-    role: str | None = None
-
-
-def containers(topology: Json, pods: Sequence[Json], wanted: WantedLogs) -> list[Container]:
-    """Whose logs to read, by pod and in the order in which a pod's containers start."""
-    hosts = None if wanted.component is None else hosts_of(topology, wanted.component)
+    hosts = None if component is None else hosts_of(topology, component)
     found: list[Container] = []
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
         name, labels = pod["metadata"]["name"], pod["metadata"].get("labels", {})
-        if wanted.role is not None and labels.get(COMPONENT_LABEL) != wanted.role:
-            continue
-        if hosts is None or name in hosts:
+        if role in (None, labels.get(COMPONENT_LABEL)) and (hosts is None or name in hosts):
             found += _containers_of(pod)
     return found
 

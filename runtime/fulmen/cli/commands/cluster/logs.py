@@ -3,7 +3,9 @@
 import re
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from threading import Thread
 
@@ -16,9 +18,7 @@ from fulmen.cli.display.log_lines import (
     Container,
     Line,
     LogReader,
-    WantedLogs,
     containers,
-    in_order,
     merged,
 )
 from fulmen.cli.streams import echo
@@ -32,6 +32,7 @@ _GATHER_SECONDS = 0.3
 """For so long lines of several pods are gathered, to be put in order."""
 _END_SECONDS = 5.0
 """How long a log may take to end when its topology is gone."""
+Wanted = Callable[[Json, Sequence[Json]], list[Container]]
 _DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
 
 
@@ -71,19 +72,23 @@ def logs(
         raise BadInput(f"--since {since}: not a time. Write such as 90s, 5m or 2h.")
     options = [f"--since={since}"] if since is not None else []
     options += [f"--tail={tail}"] if tail is not None else []
-    topology, wanted = kubectl.get(name), WantedLogs(component, role)
-    shown = _Shown(kubectl.of(topology), options, timestamps)
+    topology = kubectl.get(name)
+    wanted = partial(containers, component=component, role=role)
+    shown = _Shown(kubectl.of(topology), options, timestamps, wanted)
     if follow:
-        shown.follow(topology, wanted)
+        shown.follow(topology)
     else:
-        shown.once(containers(topology, kubectl.pods(topology), wanted))
+        shown.once(wanted(topology, kubectl.pods(topology)))
 
 
 class _Shown:
     """Logs that are printed."""
 
-    def __init__(self, kubectl: Kubectl, options: Sequence[str], timestamps: bool) -> None:
+    def __init__(
+        self, kubectl: Kubectl, options: Sequence[str], timestamps: bool, wanted: Wanted
+    ) -> None:
         self._kubectl, self._options, self._timestamps = kubectl, options, timestamps
+        self._wanted = wanted
 
     def once(self, sources: Sequence[Container]) -> None:
         """Print what there is."""
@@ -103,14 +108,14 @@ class _Shown:
         for line in merged(texts):
             self._print(line)
 
-    def follow(self, topology: Json, wanted: WantedLogs) -> None:
+    def follow(self, topology: Json) -> None:
         """Print what there is and what comes, until Ctrl-C, or until the topology is gone."""
         lines: SimpleQueue[Line] = SimpleQueue()
         followers: dict[Container, _Follower] = {}
         options = self._options
         try:
             while True:
-                for source in self._new(topology, wanted):
+                for source in self._new(topology):
                     before = followers.get(source)
                     if before is None and not source.waits:
                         followers[source] = _Follower(self._kubectl, source, options, lines)
@@ -133,10 +138,10 @@ class _Shown:
             for follower in followers.values():
                 follower.stop()
 
-    def _new(self, topology: Json, wanted: WantedLogs) -> Sequence[Container]:
+    def _new(self, topology: Json) -> Sequence[Container]:
         """Whose logs to follow; none if the cluster does not answer just now."""
         try:
-            return containers(topology, self._kubectl.pods(topology), wanted)
+            return self._wanted(topology, self._kubectl.pods(topology))
         except BadInput:
             raise
         except FulmenError as error:
@@ -162,7 +167,7 @@ class _Shown:
             time.sleep(_GATHER_SECONDS)
             while not lines.empty():
                 gathered.append(lines.get())
-            for line in in_order(gathered):
+            for line in sorted(gathered, key=attrgetter("time")):
                 self._print(line)
 
     def _print(self, line: Line) -> None:
