@@ -19,7 +19,7 @@ from fulmen.connectors.formats.plain import TextFormat
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading import messages as kafka_messages
 from fulmen.connectors.kafka.reading.messages import MessageReader, traceparents_of
-from fulmen.connectors.sqlite import SqliteQuerySpout, query_spout
+from fulmen.connectors.sqlite import SqliteQuerySpout
 from fulmen.services.pools import close_all
 from support.connectors.file_spouts import SpoutLives
 from support.connectors.sql_sources import Task
@@ -142,8 +142,8 @@ def test_rows_of_sqlite(tmp_path, monkeypatch, texts):
     with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
         db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word)")
         db.executemany("INSERT INTO t (word) VALUES (?)", [(text,) for text in texts])
-    typed = query_spout._Query.typed
-    monkeypatch.setattr(query_spout._Query, "typed", raising(typed, lambda values: values[0]))
+    typed = SqliteQuerySpout.check
+    monkeypatch.setattr(SqliteQuerySpout, "check", raising(typed, lambda values: values[0]))
     how = {"path": str(tmp_path / "a.db"), "table": "t", "column": "id", "fields": ["word"]}
     one = Task(SqliteQuerySpout, **how, follow=False)
     try:

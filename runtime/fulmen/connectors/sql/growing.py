@@ -13,11 +13,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from fulmen.api.collector import MessageId
+from fulmen.connectors.sql.database import SqlDatabase
 from fulmen.connectors.sql.options import GrowingOptions
-from fulmen.connectors.sql.source import SqlSource
+from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
 from fulmen.errors import repr_of
 from fulmen.services.errors import StoreRefused
 
@@ -26,61 +27,14 @@ BLOCK = 1 << 28
 """The ids of a block's rows follow its key, which is a multiple of this."""
 
 
-class GrowingTable(Protocol):
-    """A table or query with a growing column. Its methods raise ServiceUnavailable.
-
-    Attributes:
-        placeless: What a value is that has no place in the order of the others.
-    """
-
-    placeless: str
-
-    def highest(self, position: Any) -> Any:
-        """The highest value that has a place; None: there is none.
-
-        Args:
-            position: Where the spout is.
-        """
-        ...
-
-    def after(self, position: Any, last: Any) -> list[Row]:
-        """The next rows in order: a number, the value of the growing column, then the fields.
-
-        Rows whose values are equal to the database have one number: to Python they may differ.
-        Either no row is missing or the last value is complete.
-
-        Args:
-            position: The values are higher than this one; None: from the first one.
-            last: And not higher than this one; None: without limit.
-        """
-        ...
-
-    def typed(self, values: list[Any]) -> list[Any]:
-        """The values of a row, of the types that its fields are declared with.
-
-        Raises:
-            Malformed: One is not of its type.
-        """
-        ...
-
-    def behind(self, position: Any) -> int:
-        """How many rows have values higher than this one; at most MOST_COUNTED are counted."""
-        ...
-
-    def without_place(self, position: Any) -> int:
-        """How many rows have a value such as null or infinity; counted up to MOST_COUNTED.
-
-        Args:
-            position: Where the spout is.
-        """
-        ...
-
-
 class GrowingSpout(SqlSource):
     """Emits the rows of a table or query in the order of a growing column."""
 
     durable = ("position", "emitted", "failed", "blocks", "without_place")
     options: GrowingOptions
+    source: str
+    column: str
+    fields: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,33 +43,91 @@ class GrowingSpout(SqlSource):
         self.blocks: dict[int, int] = {}
         self.without_place = 0  # rows that can't be emitted were told of
 
+    # What a database is asked for. All of it raises what the client raises.
+
+    placeless: ClassVar[str]
+    """What a value is that has no place in the order of the others."""
+
     @abstractmethod
-    def find_table(self, options: Any) -> GrowingTable:
-        """The table.
+    def find(self, what: str) -> SqlDatabase[Any, Any]:
+        """The database of a table or query. Sets `source`, `column` and `fields` for statements."""
+
+    @abstractmethod
+    def look(self, db: Any) -> None:
+        """See that the columns are there, and of the types that they are said to be of."""
+
+    @abstractmethod
+    def place(self, db: Any) -> tuple[str, str]:
+        """Which values have a place, a condition; and how statements have such a value."""
+
+    @abstractmethod
+    def fetched(self, db: Any, statement: str, values: list[Any]) -> list[Row]:
+        """The rows of a query, whatever is in them."""
+
+    @abstractmethod
+    def after(self, db: Any, last: Any) -> list[Row]:
+        """The next rows in order: a number, the value of the growing column, then the fields.
+
+        Rows whose values are equal to the database have one number: to Python they may differ.
+        Either no row is missing or the last value is complete.
+
+        Args:
+            db: In a transaction.
+            last: Values are not higher than this one; None: without limit.
+        """
+
+    def connect(self) -> None:
+        """Look at the table.
 
         Raises:
             ServiceUnavailable: The database is away.
             StoreRefused: A name or a right is wrong: the text says which.
         """
-
-    def connect(self) -> None:
-        """Look at the table."""
         if self.tasks > 1:
             raise StoreRefused(
                 f"spout {self.context.component!r}",
                 "its rows are read in order, which more than one task can't do",
                 "Leave parallelism out.",
             )
-        self._table = self.find_table(self.options)
+        table, column = self.options.table, self.options.column
+        self._database = self.find(f"table {table!r}" if table else f"query of {column!r}")
+        with self._database.opening() as db:
+            self.look(db)
         self._rows: deque[Row] = deque()
         self._seen: deque[tuple[float, Any]] = deque()
         self._poll = self.due(self.options.poll_seconds)
         self._is_at_end = False
 
+    @property
+    def query(self) -> str:
+        """The option, as it can be part of another query."""
+        return f"({(self.options.query or '').rstrip().rstrip(';')}) AS q"
+
+    def above(self, db: Any) -> tuple[str, list[Any]]:
+        """Rows behind the position: a condition, and its values."""
+        where, value = self.place(db)
+        if self.start is None:
+            return where, []
+        return f"{where} AND {self.column} > {value}", [self.start]
+
+    def _count(self, db: Any, condition: str, values: list[Any]) -> int:
+        rows = f"SELECT 1 FROM {self.source} WHERE {condition} LIMIT {MOST_COUNTED}"
+        [[count]] = self.fetched(db, f"SELECT count(*) FROM ({rows}) AS counted", values)
+        return int(count)
+
+    def _highest(self) -> Any:
+        """The highest value that has a place; None: there is none."""
+        with self._database.transaction() as db:
+            where, _ = self.place(db)
+            select = f"SELECT {self.column} FROM {self.source} WHERE {where}"
+            rows = self.fetched(db, f"{select} ORDER BY {self.column} DESC LIMIT 1", [])
+        return rows[0][0] if rows else None
+
     def begin_turn(self) -> bool:
         """Tell the lag, also while there are rows to emit: the table grows meanwhile."""
         if self.lag_due.take():
-            behind = self._table.behind(self._start)
+            with self._database.transaction() as db:
+                behind = self._count(db, *self.above(db))
             self._tell_of_rows_without_place()
             if behind and not self._rows and self._poll.is_now():
                 self._fetch()  # the first of them tells how old they are
@@ -158,25 +170,25 @@ class GrowingSpout(SqlSource):
             rows.append(self.kept(values, position))
         return rows, value
 
-    def check(self, values: list[Any]) -> list[Any]:
-        """The values of a row, of the types that its fields are declared with."""
-        return self._table.typed(values)
-
     @property
     def _source(self) -> str:
         return self.options.table or "the query"
 
     @property
-    def _start(self) -> Any:
+    def start(self) -> Any:
+        """Where it is: emitted values are not higher. None: nothing was, and `start` is not set."""
         return self.options.start if self.position is None else self.position
 
     def _tell_of_rows_without_place(self) -> None:
         """Tell of rows that have come since the last time, before a restart as well."""
-        before, self.without_place = self.without_place, self._table.without_place(self._start)
+        before = self.without_place
+        with self._database.transaction() as db:
+            where, _ = self.place(db)
+            self.without_place = self._count(db, f"({where}) IS NOT TRUE", [])
         more = self.without_place - before
         if more > 0:
             rows, column = "a row" if more == 1 else f"{more} rows", self.options.column
-            why = f"{column!r} is {self._table.placeless}, which has no place in a growing order"
+            why = f"{column!r} is {self.placeless}, which has no place in a growing order"
             reason = f"{rows} can't be emitted: {why}"
             self.tell(reason, f"{self._source}.{column}", f"{self._source}: {reason}")
 
@@ -184,11 +196,12 @@ class GrowingSpout(SqlSource):
         self._poll.later()  # also if this raises
         last = None
         if self.options.delay_seconds:
-            last = self._settled(self._table.highest(self._start))
+            last = self._settled(self._highest())
         if self.options.delay_seconds and last is None:
             self._is_at_end = not self._seen
         else:
-            self._rows.extend(self._table.after(self._start, last))
+            with self._database.transaction() as db:
+                self._rows.extend(self.after(db, last))
             if len(self._rows) >= self.options.fetch_size:
                 self._poll.soon()
             self._is_at_end = not self._rows and (last is None or last == self._seen[-1][1])

@@ -6,12 +6,12 @@ import sqlite3
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
+from typing_extensions import override
 
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions, Name
-from fulmen.connectors.sql.source import MOST_COUNTED
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import SqliteDatabase
 from fulmen.connectors.sqlite.values import lenient, typed_as
@@ -40,47 +40,36 @@ class SqliteQuerySpout(GrowingSpout):
     """Emits the rows of a table or query in a file of SQLite in the order of a growing column."""
 
     config_model: ClassVar[type[BaseModel] | None] = SqliteQueryOptions
+    placeless = "null, infinite, or of another type than others"
+    options: SqliteQueryOptions
 
-    def find_table(self, options: SqliteQueryOptions) -> _Query:
-        """The table."""
-        return _Query(options)
-
-
-class _Query:
-    def __init__(self, options: SqliteQueryOptions) -> None:
-        what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
-        self._database = SqliteDatabase(what, options.path, "DEFERRED")
-        query = (options.query or "").rstrip().rstrip(";")
-        self._source = quoted(options.table) if options.table else f"({query}) AS q"
-        self._column, self._most = quoted(options.column), options.fetch_size
-        self._start = options.start
-        self._names = f'{self._column} AS "fulmen position", {listed(options.fields)}'
+    @override
+    def find(self, what: str) -> SqliteDatabase:
+        options = self.options
+        self.source = quoted(options.table) if options.table else self.query
+        self.column, self.fields = quoted(options.column), listed(options.fields)
         types = types_of(options.fields)
-        self._wanted = [
-            (i, name, typed_as(types[name]))
-            for i, name in enumerate(options.fields)
-            if name in types
-        ]
-        self._database.refuse_absent()
-        with self._database.opening() as db:
-            found = db.execute(f"SELECT * FROM {self._source} LIMIT 0").description
-            names = [name for name, *_ in found]
-            # SQLite takes a name in double quotes that is no column for a text
-            check_columns(self._database.where, [options.column, *options.fields], names)
+        named = [(i, name) for i, name in enumerate(options.fields) if name in types]
+        self._wanted = [(i, name, typed_as(types[name])) for i, name in named]
+        database = SqliteDatabase(what, options.path, "DEFERRED")
+        database.refuse_absent()
+        return database
 
-    def highest(self, position: Any) -> Any:
-        """The highest value there is that has a place."""
-        with self._database.transaction() as db, lenient(db):
-            where, _ = self._place(db, position)
-            select = f"SELECT max({self._column}) FROM {self._source} WHERE {where}"
-            return db.execute(select).fetchone()[0]
+    @override
+    def look(self, db: sqlite3.Connection) -> None:
+        found = db.execute(f"SELECT * FROM {self.source} LIMIT 0").description
+        wanted = [self.options.column, *self.options.fields]
+        # SQLite takes a name in double quotes that is no column for a text
+        check_columns(self._database.where, wanted, [name for name, *_ in found])
 
-    def after(self, position: Any, last: Any) -> list[Row]:
-        """The next rows in order."""
-        with self._database.transaction() as db, lenient(db):
-            return self._select(db, position, last, self._most)
+    @override
+    def fetched(self, db: sqlite3.Connection, statement: str, values: list[Any]) -> list[Row]:
+        with lenient(db):
+            rows: list[Row] = db.execute(statement, values).fetchall()
+        return rows
 
-    def typed(self, values: list[Any]) -> list[Any]:
+    @override
+    def check(self, values: list[Any]) -> list[Any]:
         """The values, as the types of their fields say. In SQLite each value has a type of its own.
 
         Raises:
@@ -90,60 +79,38 @@ class _Query:
         convert_all(made, self._wanted)
         return made
 
-    def behind(self, position: Any) -> int:
-        """How many rows have higher values, up to a limit."""
-        with self._database.transaction() as db:
-            where, value = self._place(db, position)
-            return self._count(db, *self._above(where, value, position))
-
-    placeless = "null, infinite, or of another type than others"
-
-    def without_place(self, position: Any) -> int:
-        """How many rows have no value that has a place, up to a limit. SQLite has no NaN."""
-        with self._database.transaction() as db:
-            where, _ = self._place(db, position)
-            return self._count(db, f"({where}) IS NOT TRUE", [])
-
-    def _count(self, db: sqlite3.Connection, condition: str, values: list[Any]) -> int:
-        rows = f"SELECT 1 FROM {self._source} WHERE {condition} LIMIT {MOST_COUNTED}"
-        found: int = db.execute(f"SELECT count(*) FROM ({rows})", values).fetchone()[0]
-        return found
-
-    def _select(self, db: sqlite3.Connection, position: Any, last: Any, most: int) -> list[Row]:
-        where, value = self._place(db, position)
-        condition, values = self._above(where, value, position)
+    @override
+    def after(self, db: sqlite3.Connection, last: Any) -> list[Row]:
+        most, (_, value) = self.options.fetch_size, self.place(db)
+        condition, values = self.above(db)
         if last is not None:
-            condition += f" AND {self._column} <= {value}"
+            condition += f" AND {self.column} <= {value}"
             values.append(last)
-        select = f"SELECT {self._names} FROM {self._source} WHERE "
+        names = f'{self.column} AS "fulmen position", {self.fields}'
+        select = f"SELECT {names} FROM {self.source} WHERE "
         first = (
             'SELECT rank() OVER (ORDER BY "fulmen position"), *'
-            f" FROM ({select}{condition} ORDER BY {self._column} LIMIT ?) ORDER BY 1"
+            f" FROM ({select}{condition} ORDER BY {self.column} LIMIT ?) ORDER BY 1"
         )
-        rows: list[Row] = db.execute(first, [*values, most]).fetchall()
+        rows = self.fetched(db, first, [*values, most])
         if len(rows) < most:
             return rows
         last_number, last_value, *_ = rows[-1]  # its other rows may not be among these
         complete = [row for row in rows if row[0] != last_number]
-        others = db.execute(f"{select}{self._column} = {value}", [last_value]).fetchall()
+        others = self.fetched(db, f"{select}{self.column} = {value}", [last_value])
         return complete + [(last_number, *row) for row in others]
 
-    def _above(self, where: str, value: str, position: Any) -> tuple[str, list[Any]]:
-        """Rows behind a position: a condition, and its values."""
-        if position is None:
-            return where, []
-        return f"{where} AND {self._column} > {value}", [position]
-
-    def _place(self, db: sqlite3.Connection, position: Any) -> tuple[str, str]:
+    @override
+    def place(self, db: sqlite3.Connection) -> tuple[str, str]:
         """Which values have a place, a condition; and how statements have such a value.
 
         They are of the position's type, or of the lowest one's before there is one. `start` is none
         yet, as SQLite may take its text for a number; nor are bytes, which may be text that is no
         UTF-8.
         """
-        kind = None if position == self._start else _TYPES.get(type(position))
+        kind = None if self.start == self.options.start else _TYPES.get(type(self.start))
         if kind is None:
-            lowest = f"SELECT typeof(min({self._column})) FROM {self._source}"
+            lowest = f"SELECT typeof(min({self.column})) FROM {self.source}"
             [kind] = db.execute(lowest).fetchone()
         value = "CAST(? AS TEXT)" if kind == "text" else "?"
-        return HAVE_PLACE[kind].format(column=self._column), value
+        return HAVE_PLACE[kind].format(column=self.column), value

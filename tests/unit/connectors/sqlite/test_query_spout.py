@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen.api import Stream
-from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout, query_spout
+from fulmen.connectors.sql import growing
+from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout
 from fulmen.services.errors import StoreRefused
 from fulmen.services.pools import close_all
 from support.connectors.sql_sources import Task
@@ -313,7 +314,7 @@ def test_it_says_how_far_it_is_behind(file, monkeypatch):
     one.clock.advance(5)
     one.batch()
     assert one.lag == 0
-    monkeypatch.setattr(query_spout, "MOST_COUNTED", 1)
+    monkeypatch.setattr(growing, "MOST_COUNTED", 1)
     insert(file, "ef")
     one.clock.advance(5)
     one.batch()
