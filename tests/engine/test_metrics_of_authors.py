@@ -86,7 +86,7 @@ spec:
 def kill_a_worker(running):
     """End the process of a worker, in the middle of the run."""
     wait_until(lambda: running.totals.component("count")["executed"] > 5_000, seconds=180)
-    process = running.totals.last_processes[0]
+    process = running.totals.processes[0]
     os.kill(process.pid, signal.SIGKILL)
 
 

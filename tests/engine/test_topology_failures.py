@@ -163,7 +163,7 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     second = make_driver(chaotic(3, ackers=1), spark, checkpoint, RecordingObserver(drain)).start()
     second.run(ending)
     second.close()
-    assert second.totals.processes.keys() - {DRIVER} == {0, 1, 2}
+    assert second.totals.pids.keys() - {DRIVER} == {0, 1, 2}
     _, waiting = check_commit(Committed(checkpoint))
     assert waiting == 0
     assert Committed(checkpoint).pending() == NOTHING_PENDING

@@ -7,6 +7,7 @@ import pytest
 
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.protocol.figures.statistics import PENDING_MESSAGES
 from fulmen.engine.tasks.spouts.spout_task import SLICE_BYTES
 from support.parts.heavy import TUPLE_BYTES, heavy
 from support.parts.hostile import CASES, hostile
@@ -68,8 +69,11 @@ def test_message_ids_without_eq_are_found_again_when_their_processes_are_killed(
     killed = []
 
     def on_batch(totals, done):
-        if sum(totals.pending_messages.values()) == 6 and not killed:
-            killed.extend(p.pid for w, p in totals.last_processes.items() if w >= 0)
+        if (
+            sum(n for (of, _), n in totals.levels.items() if of == PENDING_MESSAGES) == 6
+            and not killed
+        ):
+            killed.extend(p.pid for w, p in totals.processes.items() if w >= 0)
             for pid in set(killed):
                 os.kill(pid, signal.SIGKILL)
 

@@ -148,7 +148,7 @@ def point(number: int, before: Snapshot, after: Snapshot) -> HistoryPoint:
 
 
 def _behind(now: Snapshot) -> dict[str, float]:
-    found = ((name, now.behind(name)) for name in now.event_times)
+    found = ((name, now.behind(name)) for name in now.component_times)
     return {name: round(seconds, 1) for name, seconds in found if seconds is not None}
 
 

@@ -17,6 +17,7 @@ from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
@@ -171,7 +172,7 @@ class _RunObserver(Silent):
             resting = self._progress.resting if self._progress else totals.resting
             causes = list(waits_of_drain(totals, resting))
             causes += [
-                f"{name}: {totals.errors.counts[name]:,} errors, the last: {kept[-1]['message']}"
+                f"{name}: {totals.sum(ERRORS, name):,} errors, the last: {kept[-1]['message']}"
                 for name, kept in totals.errors.items()
             ]
             raise NotDrained(totals.batches, totals.trees.pending, causes)

@@ -89,7 +89,7 @@ class Following:
 
     def batch(self, batch: TracedBatch, summaries: Sequence[Summary]) -> list[Followed]:
         """A batch counted. Gives the trees that have ended with it, or are followed no longer."""
-        notes = [summary.traces for summary in summaries if summary.traces is not None]
+        notes = [summary.traces for summary in summaries if summary.traces]
         for begun in (begun for some in notes for begun in some.begun):
             self._trees.setdefault(begun.root, Followed(begun)).part(batch)
         for (root, component), ran in (pair for some in notes for pair in some.ran.items()):

@@ -12,6 +12,11 @@ from fulmen.engine.batches.done import Done, LastBatch
 from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.batches.failures.crashes import FAILURES_ALONE
 from fulmen.engine.protocol.deliveries import pack_deliveries
+from fulmen.engine.protocol.figures.statistics import (
+    PENDING_MESSAGES,
+    PENDING_RESULTS,
+    PENDING_TREES,
+)
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
@@ -42,6 +47,23 @@ def batch_of(*summaries, header=None, clock=100.0, seconds=0.01, skipped=(), **a
 
 def ranges(*pairs):
     return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+PENDING = {
+    "pending": PENDING_TREES,
+    "spout_pending": PENDING_MESSAGES,
+    "result_pending": PENDING_RESULTS,
+}
+
+
+def told(**said):
+    """What a summary has: what tasks say to be pending are levels of figures."""
+    levels = {
+        (figure, task): n
+        for name, figure in PENDING.items()
+        for task, n in said.pop(name, {}).items()
+    }
+    return {"levels": levels, **said}
 
 
 class Checked:
@@ -159,7 +181,7 @@ class Checked:
         self.check()
 
     def summary(self, emitted=0, changes=False, acked=None, failed=(), work=0.0, **more):
-        made = Summary(0, 0, emitted=emitted, seconds=work, failed=list(failed), **more)
+        made = Summary(0, 0, emitted=emitted, seconds=work, failed=list(failed), **told(**more))
         made.acked = acked or {}
         if emitted:
             made.counts["source", "emitted", "default"] += emitted

@@ -35,8 +35,8 @@ class Words:
     def batch(self, seconds=1.0, executed=0, acked=0, latency=None):
         """One batch passes, and acks trees that took `latency` milliseconds."""
         self.clock.advance(seconds)
-        self.totals.batches += 1
-        self.totals.trees.acked += acked
+        self.totals.counts["", "batches", ""] += 1
+        self.totals.counts["lines", "acked", ""] += acked
         self.totals.counts["count", "executed", "lines:default"] += executed
         self.totals.counts["count/2", "executed", "lines:default"] += executed
         if latency is not None:

@@ -17,6 +17,7 @@ from fulmen.cli.commands.cluster import top
 from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table
+from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.errors import FulmenError
 from fulmen.metrics import AccessRules, MetricsServer
 from support.cli.fake_kubectl import not_found, topology
@@ -66,7 +67,7 @@ def check_figures(lines, totals):
     for name, wanted in report["components"].items():
         found = cells(lines, name)
         assert found["exec/tasks"] == EXECUTORS.get(name, "2/2")
-        assert found["errors"] == str(totals.errors.counts[name])
+        assert found["errors"] == str(totals.sum(ERRORS, name))
         for what in ("emitted", "executed", "acked", "failed"):
             assert found[what] == ("-" if (name, what) in NEVER else str(wanted[what]))
 

@@ -5,8 +5,13 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.api.signals import Lag
 from fulmen.engine.driver.stop import Stop
-from fulmen.engine.protocol.figures.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
-from fulmen.engine.totals.totals import StageSeconds
+from fulmen.engine.protocol.figures.statistics import (
+    BATCHES,
+    TASK_EMITTED,
+    TASK_EXECUTED,
+    TASK_SECONDS,
+)
+from fulmen.engine.totals.counted import StageSeconds
 from fulmen.kube.driver.load_meter import LEAST_SECONDS, WINDOW_SECONDS, LoadMeter
 from fulmen.kube.load import Load
 from fulmen.plan.model import DRIVER
@@ -37,7 +42,7 @@ def work(totals, seconds=0.0, tuples=0, emitting=0, cpu=0.0, run_delay=0.0):
     """A batch in which the first task of the bolt worked so long."""
     plan = totals.placed.plan
     orders, prices = plan.tasks("orders"), plan.tasks("prices")
-    totals.batches += 1
+    totals.counts["", BATCHES, ""] += 1
     totals.tasks[prices.start, [TASK_EXECUTED, TASK_SECONDS]] += [tuples, seconds]
     totals.tasks[orders.start : orders.start + emitting, TASK_EMITTED] += tuples
     totals.stages.setdefault(plan.stage_of("orders"), StageSeconds())

@@ -16,8 +16,9 @@ from fulmen import TopologyBuilder
 from fulmen.engine.batches.size.permits import FIRST_PERMIT
 from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.callbacks.processes import Process
+from fulmen.engine.protocol.figures.statistics import PENDING_MESSAGES, PENDING_TREES
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.totals.totals import StageSeconds
+from fulmen.engine.totals.counted import StageSeconds
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.families.topology import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
@@ -269,9 +270,9 @@ def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
     totals = driver.totals
     totals.executors.add({1: 30.0}, clock())
     totals.workers.add({0: 30.0}, clock())
-    totals.pending_trees[99] = totals.pending_messages[99] = 1
+    totals.levels[PENDING_TREES, 99] = totals.levels[PENDING_MESSAGES, 99] = 1
     totals.tasks[1], totals.stages[0] = 1.0, StageSeconds(1.0, 1.0, 1)
-    totals.last_processes[0] = Process()
+    totals.processes[0] = Process()
     clock.advance(5)
     assert Snapshot.of(totals).workers == {0: 1.0}  # and not 6
     other = TopologyBuilder(name="other", workers=1, max_spout_pending=7)
@@ -279,7 +280,7 @@ def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
     driver.follow(Stop(topology=other.build()))
     now = Snapshot.of(totals)
     assert totals.placed is driver.placed
-    assert (now.executors, now.workers, now.pending_trees, now.pending_messages) == ({}, {}, {}, {})
+    assert (now.executors, now.workers, now.levels) == ({}, {}, {})
     assert (now.tasks.any(), now.stages, now.processes) == (False, {}, {})
     driver.close()
 
@@ -328,7 +329,7 @@ def test_a_pinned_spout_is_the_drivers():
 
 
 def test_workers_are_told_apart_by_number(driver, scrape):
-    workers = driver.totals.last_processes
+    workers = driver.totals.processes
     assert workers.keys() >= {0, 1}
     infos = {s.labels["worker"]: s.labels for s in scrape.all("fulmen_worker_info")}
     assert infos.keys() == {str(worker) for worker in workers}

@@ -4,22 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.protocol.figures.statistics import (
-    BOUNDS,
-    RollingWindow,
-    TimeHistogram,
-    Times,
-    add_chunk,
-)
+from fulmen.engine.protocol.figures.statistics import BOUNDS, add_chunk
+from fulmen.engine.totals.latencies import RollingWindow, TimeHistogram, Times
 
 
 def test_a_bound_belongs_to_its_bucket():
     histogram = TimeHistogram()
     for seconds in (0.0, 0.001, 0.0010001, 60.0, 61.0):
         histogram.add(seconds)
-    within = dict(histogram.cumulative())
-    assert (within[1e-6], within[0.0003], within[0.001], within[0.0025]) == (1, 1, 2, 3)
-    assert (within[60.0], within[float("inf")]) == (4, 5)
+    within = dict(histogram.buckets())
+    assert [within[bound] for bound in ("1e-06", "0.0003", "0.001", "0.0025")] == [1, 1, 2, 3]
+    assert (within["60.0"], within["+Inf"]) == (4, 5)
     assert histogram.count == 5
 
 

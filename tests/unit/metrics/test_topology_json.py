@@ -1,13 +1,16 @@
 """The figures by task, by worker, by stage and by error that the page shows."""
 
 import os
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from fulmen import Bolt, TopologyBuilder
 from fulmen.engine.protocol.callbacks.processes import Process, this_process
-from fulmen.engine.totals.totals import StageSeconds
+from fulmen.engine.protocol.figures.statistics import BATCHES
+from fulmen.engine.protocol.placed_topology import CurrentTopology
+from fulmen.engine.totals.counted import StageSeconds
 from fulmen.metrics.as_json import errors as errors_as_json
 from fulmen.metrics.as_json import recent_tasks
 from fulmen.metrics.as_json import topology as as_json
@@ -40,9 +43,18 @@ def shown(totals, **options):
     return TopologyJson(now, replace(now, **options.pop("before", {})), [], **options).json()
 
 
+def batches(n):
+    return Counter({("", BATCHES, ""): n})
+
+
 def as_it_began(totals):
     """A snapshot's parts before anything was counted."""
-    return {"tasks": totals.tasks * 0, "stages": {}, "batches": 0, "uptime": 0.0}
+    return {
+        "tasks": totals.tasks * 0,
+        "stages": {},
+        "counts": Counter(),
+        "moment": totals.started,
+    }
 
 
 def test_tasks_add_up_to_their_component(totals):
@@ -78,7 +90,7 @@ def test_rates_of_tasks_are_of_the_last_seconds(totals):
 
 def test_tasks_of_another_plan_are_not_compared(totals):
     for before in (totals.tasks + 1, totals.tasks[:2]):
-        json = shown(totals, tasks_of="count", before={"tasks": before, "uptime": 0.0})
+        json = shown(totals, tasks_of="count", before={"tasks": before, "moment": totals.started})
         assert all(t["executed_per_second"] >= 0 for t in json["tasks"])
         assert sum(t["executed_per_second"] for t in json["tasks"]) > 0
 
@@ -109,7 +121,9 @@ def test_a_pod_has_slots(totals):
     spec = now.placed.topology.spec.model_copy(update={"slots": 2})
     topology = now.placed.topology.model_copy(update={"spec": spec})
     pods = {w: Process(w, 7, "pod-1", "pod-1", 0) for w in (0, 1)}
-    now = replace(now, placed=replace(now.placed, topology=topology), processes=pods)
+    now = replace(
+        now, current=CurrentTopology(replace(now.placed, topology=topology)), processes=pods
+    )
     workers = TopologyJson(now, now, []).json()["workers"]
     assert [(w["pod"], w["slot"]) for w in workers] == [("pod-1", 0), ("pod-1", 1)]
     assert [w["memory_bytes"] for w in workers] == [None, None]
@@ -130,7 +144,7 @@ def test_of_many_workers_those_that_matter_are_listed(totals, monkeypatch):
     assert json["worker_counts"] == {"wanted": 2, "present": 2}
     assert [w["worker"] for w in json["workers"]] == [1]
     assert json["workers"][0]["executor_count"] > len(json["workers"][0]["executors"]) == 1
-    now = replace(now, placed=replace(now.placed, workers=(1,)))
+    now = replace(now, current=CurrentTopology(replace(now.placed, workers=(1,))))
     json = TopologyJson(now, now, []).json()
     assert json["worker_counts"] == {"wanted": 2, "present": 1}
     assert [(w["worker"], w["present"]) for w in json["workers"]] == [(0, False)]
@@ -142,8 +156,8 @@ def test_of_many_ackers_some_are_listed(totals, monkeypatch):
 
 
 def test_a_stage_takes_as_long_as_its_slowest_worker(totals):
-    now = replace(Snapshot.of(totals), batches=14, stages={0: StageSeconds(9.0, 12.0, 24)})
-    before = replace(now, batches=10, stages={0: StageSeconds(5.0, 6.0, 16)})
+    now = replace(Snapshot.of(totals), counts=batches(14), stages={0: StageSeconds(9.0, 12.0, 24)})
+    before = replace(now, counts=batches(10), stages={0: StageSeconds(5.0, 6.0, 16)})
     first, *others = TopologyJson(now, before, []).json()["batches"]["stages"]
     assert (first["stage"], first["ms"], first["worker_ms"]) == (0, 1000.0, 750.0)
     assert first["components"] == list(now.placed.plan.stages[0])
@@ -267,7 +281,7 @@ def test_stages_and_processes_of_an_earlier_plan_are_forgotten():
 
 
 def test_times_of_stages_are_not_compared_with_those_of_an_earlier_plan(totals):
-    placed = replace(totals.placed, run="earlier")
-    before = {"placed": placed, "batches": 0, "stages": {0: StageSeconds(1e6, 1e6, 1)}}
+    placed = CurrentTopology(replace(totals.placed, run="earlier"))
+    before = {"current": placed, "counts": Counter(), "stages": {0: StageSeconds(1e6, 1e6, 1)}}
     for stage in shown(totals, before=before)["batches"]["stages"]:
         assert stage["ms"] >= 0

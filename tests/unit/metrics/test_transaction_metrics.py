@@ -195,8 +195,8 @@ def test_times_and_rates_are_of_the_last_seconds(driver):
     histogram = before.phases["complete"]
     histogram.counts = {0: now.phases["complete"].count - 2}
     histogram.seconds = now.phases["complete"].seconds - 3.0
-    uptime = Snapshot.of(totals).uptime
-    found = shown(totals, transactions=before, uptime=uptime - 4)["transactions"]
+    moment = Snapshot.of(totals).moment
+    found = shown(totals, transactions=before, moment=moment - 4)["transactions"]
     assert found["committed_per_second"] == 0.5
     assert found["phases_ms"]["complete"] == 1500.0
     idle = shown(totals)["transactions"]

@@ -21,7 +21,7 @@ def advice(totals: Totals, topology: Topology) -> Iterator[str]:
     """Sentences about what is likely to be a mistake in the topology."""
     yield from not_acked(totals, topology)
     with totals.lock:
-        yield from [wait.sentence for wait in full_spouts(totals)]
+        yield from [wait.sentence for wait in full_spouts(totals, totals.steady())]
     yield from _mostly_malformed(totals, topology)
     yield from _not_anchored(totals, topology)
     yield from _slow(totals, topology)

@@ -18,12 +18,13 @@ from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.cli.display.wait_lines import lag_items, plain_waits
 from fulmen.engine.batches.pace.idle import WARM_BATCHES
-from fulmen.engine.protocol.figures.statistics import AHEAD, EXECUTED, UNTIMED, UNUSABLE
+from fulmen.engine.protocol.figures.statistics import AHEAD, ERRORS, EXECUTED, UNTIMED, UNUSABLE
+from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
 )
-from fulmen.engine.totals.totals import Totals, TreeCounts
+from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.unread import unread_errors, unread_sentence
 from fulmen.engine.totals.waiting import resting_waits
@@ -181,8 +182,8 @@ def _ends_of(trees: TreeCounts) -> str:
 
 def error_lines(totals: Totals) -> Iterator[str]:
     """A line for each component that had errors: how many, and the last that was noted."""
-    for name, number in totals.errors.counts.items():
-        last = totals.errors[name][-1]
+    for name, errors in totals.errors.items():
+        number, last = totals.sum(ERRORS, name), errors[-1]
         which = f"{count(number)} errors, the last in" if number > 1 else "1 error, in"
         yield f"{name}: {which} task {last['task']}: {last['message']}"
 

@@ -14,9 +14,10 @@ from fulmen.api import Stream
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.batches.done import Done
-from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, EXECUTED, FAILED
+from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, ERRORS, EXECUTED, FAILED
+from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.latencies import Latencies
-from fulmen.engine.totals.totals import Totals, TreeCounts
+from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -234,7 +235,7 @@ def component_figures(
             executed=counted.sums[line.name, EXECUTED],
             acked=counted.sums[line.name, ACKED],
             failed=counted.sums[line.name, FAILED],
-            errors=counted.error_counts[line.name],
+            errors=counted.sums[line.name, ERRORS],
         )
         for line in lines
     )

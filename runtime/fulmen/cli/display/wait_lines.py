@@ -28,7 +28,7 @@ class WaitFigures:
     def of(totals: Totals) -> "WaitFigures":
         """The figures of waits in the totals. Any thread may ask."""
         with totals.lock:
-            lags, waits = dict(totals.waits.lags), waiting(totals)
+            lags, waits = dict(totals.waits.lags), waiting(totals, totals.steady())
         return WaitFigures(lag_of(lags, lags), tuple(wait.sentence for wait in waits))
 
 

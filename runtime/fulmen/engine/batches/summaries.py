@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fulmen.engine.protocol.figures.statistics import CHECKPOINT_BYTES
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.plan import Plan
 
@@ -35,7 +36,8 @@ def _effort(summaries: Sequence[Summary], worker: int) -> float:
     its = [summary for summary in summaries if summary.partition == worker]
     busy = sum(max(0.0, sum(s.busy.values()) - s.run_delay) for s in its)
     cpu = sum(summary.cpu_seconds for summary in its)
-    moved = sum(summary.moved_bytes + summary.state_bytes for summary in its) / BYTES_PER_SECOND
+    written = sum(summary.counts["", CHECKPOINT_BYTES, "state"] for summary in its)
+    moved = (sum(summary.moved_bytes for summary in its) + written) / BYTES_PER_SECOND
     return busy + (cpu if busy > WAITING * cpu else ENGINE_SHARE * cpu) + moved
 
 

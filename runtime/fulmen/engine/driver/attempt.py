@@ -117,13 +117,11 @@ def settle(
         task, *parts = wire.unpack(row)
         messages[task].add(Messages(*parts))
     summary = Summary(len(placed.plan.stages) - 1, DRIVER, process=this_process(DRIVER))
-    outbox = Outbox(placed, DRIVER, rng)
+    outbox = Outbox(placed, DRIVER, rng, summary)
     ackers = {task: AckerTask(task, {}) for task in placed.ackers}
     run_ackers(placed, ackers, messages, clock, summary, outbox)
-    if any(summary.pending.values()):
+    if any(summary.levels.values()):
         return None
-    summary.counts, summary.times = outbox.counts, outbox.times
-    summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
     summary.seconds = time.perf_counter() - started
     return summary
 

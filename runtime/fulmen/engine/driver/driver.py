@@ -112,7 +112,7 @@ class Driver:
         workers = range(plan.workers)
         placed = place(self.runnable, self.checkpoint, topology, plan, {}, workers)
         transactions = TransactionTotals() if placed.emitters else None
-        return Totals(CurrentTopology(placed), self.clocks.steady, transactions=transactions)
+        return Totals(CurrentTopology(placed), steady=self.clocks.steady, transactions=transactions)
 
 
 class RunningTopology:
@@ -149,7 +149,7 @@ class RunningTopology:
         self._taps = driver.taps
         self._branch = new_tag()[:8]
         self.coordinator = self._new_coordinator(self.log.manifest.clock)
-        self.totals = Totals(planner.current, self.clocks.steady)
+        self.totals = Totals(planner.current, steady=self.clocks.steady)
         self.recovery = Recovery(
             jobs=self.jobs,
             planner=planner,

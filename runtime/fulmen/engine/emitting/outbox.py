@@ -7,7 +7,7 @@ exactly those that can't leave the worker.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,20 +20,17 @@ from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
 from fulmen.engine.grouping.choosers import Choice, Chooser
-from fulmen.engine.protocol.figures.failure_reasons import FailureReasons
 from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
     EMITTED,
     TRANSFERRED,
     UNTIMED,
     UNUSABLE,
-    ChunkTimes,
-    CountKey,
-    TaskSums,
     add_task,
 )
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
+from fulmen.engine.protocol.summary import Measured
 from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots, Roots, TapSampler
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
@@ -49,40 +46,44 @@ class Outbox:
         waiting: How many tuples are in the inbox.
         rows: (worker, row) for other workers or stages.
         messages: The messages to ackers.
-        counts: (component, what, of which) -> number.
-        times: How long tuples took.
-        busy: Executor, by its first task -> seconds of work.
-        tasks: What each task did.
-        failures: Why tuples failed here.
+        counts: Those of what is measured, as `times`, `busy`, `tasks`, `failures`, `event_times`
+            and `traces`: names of their own, as they are looked up for each chunk.
         refused: (task, why, values) of tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
         wall: The time of day, in seconds of time.time(), where event times may be too far ahead.
-        event_times: (task, part) -> the newest event time that was sent.
         untimed: Task -> why the first one of its tuples has no usable event time.
         combined: What combines tuples before they leave, by the number of the subscription.
         taps: Takes some of what is emitted, for people; None: nobody looks.
-        traces: What is noted of traced trees; None: none is traced.
     """
 
     taps: TapSampler | None = None
 
-    def __init__(self, placed: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, placed: PlacedTopology, stage: int, rng: np.random.Generator, measured: Measured
+    ) -> None:
+        """Make one.
+
+        Args:
+            placed: The topology.
+            stage: The stage.
+            rng: For edge ids.
+            measured: Takes what is counted and measured.
+        """
         self.inbox: dict[int, list[Chunk]] = defaultdict(list)
         self.waiting = 0
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
-        self.counts: Counter[CountKey] = Counter()
-        self.times: ChunkTimes = {}
-        self.busy: dict[int, float] = defaultdict(float)
-        self.tasks: TaskSums = {}
-        self.failures = FailureReasons()
+        self.counts, self.times, self.busy = measured.counts, measured.times, measured.busy
+        self.tasks, self.failures = measured.tasks, measured.failures
+        self.event_times = measured.event_times
+        if placed.sampling is not None:
+            measured.traces = TraceNotes()
+        self.traces = measured.traces
         self.refused: list[tuple[int, str, Sequence[Any]]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self.wall = 0.0
-        self.event_times: dict[tuple[int, str], int] = {}
         self.untimed: dict[int, str] = {}
         self.combined: Mapping[int, CombinedTuples] = {}
-        self.traces = None if placed.sampling is None else TraceNotes()
         self._placed = placed
         self._stage = stage
         self._rng = rng

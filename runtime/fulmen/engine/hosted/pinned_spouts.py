@@ -29,6 +29,7 @@ from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
+from fulmen.engine.protocol.figures.statistics import PENDING_MESSAGES, LevelKey
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -172,10 +173,10 @@ class PinnedSpouts:
         """In the task's own thread."""
         forks.begin()
         task, placed = hosted.task, self._current.placed
-        outbox = Outbox(placed, -1, hosted.rng)
+        summary = Summary(-1, DRIVER, process=this_process(DRIVER))
+        outbox = Outbox(placed, -1, hosted.rng, summary)
         outbox.wall = header.wall
         outbox.taps = TapSampler.of(header.taps, placed)
-        summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
         task.begin_batch(header)
         task.hear(header, deliveries or None, outbox)
@@ -190,9 +191,6 @@ class PinnedSpouts:
         for _, reason, _ in outbox.refused:
             task.report(reason)
         outbox.pack_messages()
-        summary.counts, summary.tasks = outbox.counts, outbox.tasks
-        summary.failures = list(outbox.failures)
-        summary.event_times, summary.traces = outbox.event_times, outbox.traces or None
         if outbox.taps is not None:
             summary.tapped = outbox.taps.end([task.messages])
         task.errors.warn_untimed(outbox.untimed.get(task.task))
@@ -209,7 +207,8 @@ class PinnedSpouts:
         records: dict[str, Records] = {}
         if task in header.poisoned:
             records |= self._hosted[task].drop(turn, header)
-        pending = {task: hosted.messages.pending.count + turn.left}
+        left = hosted.messages.pending.count + turn.left
+        levels: dict[LevelKey, int] = {(PENDING_MESSAGES, task): left}
         if turn.is_told:
             process, exhausted, resting = summary.process, summary.exhausted, summary.resting
             summary = replace(
@@ -227,7 +226,7 @@ class PinnedSpouts:
         }
         updated = {key: updates} if updates else {}
         wants = hosted.wants_batch
-        return replace(summary, updates=updated, spout_pending=pending, wants_batch=wants)
+        return replace(summary, updates=updated, levels=levels, wants_batch=wants)
 
     def close(self) -> list[ErrorReport]:
         """Close all instances; later those whose `next_tuple` still waits for a message.

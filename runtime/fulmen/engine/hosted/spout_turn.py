@@ -25,7 +25,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.protocol.figures.statistics import DROPPED
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.protocol.summary import ErrorReport, Measured, Summary
 from fulmen.engine.state.messages import dropped_tuples
 from fulmen.engine.tasks.parts.spout_messages import CRASH_REASON
 from fulmen.engine.tuples import wire
@@ -76,7 +76,7 @@ class SpoutTurn:
     ) -> tuple[Rows, Summary]:
         """The same with the next message dropped instead of sent, and a summary that says so."""
         rows = [r for r in self.attempt(placed, 1) if r[1][:1] == wire.ACKS]
-        outbox = Outbox(placed, DRIVER, rng)
+        outbox = Outbox(placed, DRIVER, rng, Measured())
         summary = replace(self.summary, counts=Counter(self.summary.counts))
         for parcel, at in self._chosen():
             if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):

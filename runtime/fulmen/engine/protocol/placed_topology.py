@@ -217,3 +217,7 @@ class CurrentTopology:
     """
 
     placed: PlacedTopology
+
+    def copy(self) -> CurrentTopology:
+        """What is in force now."""
+        return CurrentTopology(self.placed)

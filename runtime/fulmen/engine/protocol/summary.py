@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,8 +11,13 @@ from fulmen.api.signals import Lag, Sample, Signals
 from fulmen.checkpoint import Update
 from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.protocol.figures.failure_reasons import FailureCount
-from fulmen.engine.protocol.figures.statistics import ChunkTimes, CountKey, TaskSums
+from fulmen.engine.protocol.figures.failure_reasons import FailureReasons
+from fulmen.engine.protocol.figures.statistics import (
+    ChunkTimes,
+    CountKey,
+    LevelKey,
+    TaskSums,
+)
 from fulmen.engine.protocol.figures.taps import Tapped
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.transaction_work import FailedAttempt
@@ -87,8 +92,34 @@ class PendingTimers(NamedTuple):
     number: int = 0
 
 
+@dataclass(kw_only=True)
+class Measured:
+    """What the tasks of a stage have counted, measured and noted in a batch.
+
+    Attributes:
+        counts: (component, figure, part) -> number: it is added to those of other batches.
+        levels: (figure, task) -> number: what the task has said before counts no more.
+        times: How long tuples took to be executed and acked.
+        busy: First task of an executor -> seconds in the author's code.
+        tasks: What each task did.
+        failures: Why tuples failed.
+        event_times: (task, part of its source) -> the newest event time that it emitted. The part
+            is "" if none is known.
+        traces: What was noted of traced trees; None: none is traced.
+    """
+
+    counts: Counter[CountKey] = field(default_factory=Counter)
+    levels: dict[LevelKey, int] = field(default_factory=dict)
+    times: ChunkTimes = field(default_factory=dict)
+    busy: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    tasks: TaskSums = field(default_factory=dict)
+    failures: FailureReasons = field(default_factory=FailureReasons)
+    event_times: dict[tuple[int, str], int] = field(default_factory=dict)
+    traces: TraceNotes | None = None
+
+
 @dataclass
-class Summary:
+class Summary(Measured):
     """What one stage did on one worker in one batch.
 
     Attributes:
@@ -96,13 +127,8 @@ class Summary:
         partition: The worker; -1 for the driver.
         updates: Task key -> journal -> what the commit is to hold.
         with_transaction: The same, if the batch commits its transaction; else it is dropped.
-        counts: (component, what, of which) -> number.
         acked: Origin -> ranges of sequence numbers whose trees were acked.
         failed: (origin, sequence number, reason) of trees that ended otherwise.
-        timed_out: How many of `failed` timed out.
-        pending: Trees pending, by acker task.
-        times: How long tuples took to be executed and acked.
-        busy: First task of an executor -> seconds in the author's code.
         born: (wall clock second of the emit, number, origin) of acked trees: for the complete
             latency.
         errors: Errors of components.
@@ -114,21 +140,14 @@ class Summary:
         has_raised: Whether the `next_tuple` of a spout raised, so that nobody knows what more there
             is. Not StopIteration: iterators say so that they have ended.
         has_more: Whether a spout's turn ended before it had nothing more to emit.
-        spout_pending: Spout task -> messages that are not acked or failed yet, those to be
-            delivered included.
-        result_pending: The same of results, of bolt tasks that have kept some.
-        resting: Such a task -> what has failed and comes again after a pause, if any.
+        resting: Task with messages or results -> what has failed and comes again after a pause.
         owed: Origin -> what was to be delivered and was not, because the batch is to be small.
         emitted: Tuples that spouts emitted.
-        state_bytes: Written to state files of their own.
-        state_seconds: Spent on pickling and writing state.
-        tasks: What each task did.
         process: Which process this is.
         seconds: How long the stage ran.
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
         run_delay: For how many seconds meanwhile it was ready to run, and had no processor.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
-        failures: Why tuples failed.
         failed_attempts: Attempts of transactions that a component failed.
         wants_batch: Whether a task here has something to do in the next batch, whatever spouts
             have: a commit to hear of, or rows to write that are committed now.
@@ -137,8 +156,6 @@ class Summary:
         lags: Spout task -> how far it is behind its source, of those that have said so.
         holds: Task -> why spouts are to emit nothing. Tasks of this stage and worker that are not
             in it let them emit.
-        event_times: (task, part of its source) -> the newest event time that it emitted. The part
-            is "" if none is known.
         unread: Spout task -> the parts of its source that it has not read to their ends; None: it
             does not say. Only if its spout declares event times.
         to_read: Spout task -> the parts of its source that have something to read, if they are
@@ -146,7 +163,6 @@ class Summary:
         timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
         own_calls: Bolt task that is suspected -> its calls for no tuple that have ended.
         tapped: What there is for the taps that are open; None: none is.
-        traces: What was noted of traced trees; None: nothing.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -154,13 +170,8 @@ class Summary:
     partition: int
     updates: dict[str, dict[str, Update]] = field(default_factory=dict)
     with_transaction: dict[str, dict[str, Update]] = field(default_factory=dict)
-    counts: Counter[CountKey] = field(default_factory=Counter)
     acked: dict[int, Ranges] = field(default_factory=dict)
     failed: list[tuple[int, int, str]] = field(default_factory=list)
-    timed_out: int = 0
-    pending: dict[int, int] = field(default_factory=dict)
-    times: ChunkTimes = field(default_factory=dict)
-    busy: dict[int, float] = field(default_factory=dict)
     born: list[tuple[float, int, int]] = field(default_factory=list)
     errors: list[ErrorReport] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
@@ -169,33 +180,25 @@ class Summary:
     did_something: bool = False
     has_raised: bool = False
     has_more: bool = False
-    spout_pending: dict[int, int] = field(default_factory=dict)
-    result_pending: dict[int, int] = field(default_factory=dict)
     resting: dict[int, Resting] = field(default_factory=dict)
     owed: dict[int, Deliveries] = field(default_factory=dict)
     emitted: int = 0
-    state_bytes: int = 0
-    state_seconds: float = 0.0
-    tasks: TaskSums = field(default_factory=dict)
     process: Process = field(default_factory=Process)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     run_delay: float = 0.0
     moved_bytes: int = 0
-    failures: list[FailureCount] = field(default_factory=list)
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
     wants_batch: bool = False
     has_early_rows: bool = False
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
     holds: dict[int, str] = field(default_factory=dict)
-    event_times: dict[tuple[int, str], int] = field(default_factory=dict)
     unread: dict[int, Sequence[str] | None] = field(default_factory=dict)
     to_read: dict[int, Sequence[str]] = field(default_factory=dict)
     timers: dict[int, PendingTimers] = field(default_factory=dict)
     own_calls: dict[int, list[str]] = field(default_factory=dict)
     tapped: Tapped | None = None
-    traces: TraceNotes | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def end_transaction(self, *, is_committed: bool) -> None:

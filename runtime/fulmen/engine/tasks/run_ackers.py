@@ -21,6 +21,7 @@ from fulmen.engine.protocol.figures.statistics import (
     EMITTED,
     EXECUTED,
     FAILED,
+    PENDING_TREES,
     RESULTS_ACKED,
     RESULTS_FAILED,
     TIMED_OUT,
@@ -67,8 +68,7 @@ def run_ackers(
             acked[origin].append(ranges)
         not_acked = outcome.not_acked
         summary.failed += with_sequences(not_acked)
-        summary.timed_out += len(outcome.timed_out)
-        summary.pending[task] = len(outcome.trees)
+        summary.levels[PENDING_TREES, task] = len(outcome.trees)
         summary.born += born_by_origin(outcome)
         count_trees(placed, acker, outcome, outbox)
         time_messages(acker, seconds, outbox)

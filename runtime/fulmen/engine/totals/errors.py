@@ -1,9 +1,8 @@
-"""The errors of components: the newest ones, how many there were, and which of them are logged."""
+"""The errors of components: the newest ones, and which of them are logged."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -17,25 +16,10 @@ REPEAT_SECONDS = 60.0
 
 
 class Errors(dict[str, deque[dict[str, Any]]]):
-    """Component -> its newest errors, the one that came last at the end.
-
-    Attributes:
-        counts: How many errors a component has had.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: Counter[str] = Counter()
-
-    def add_all(self, errors: Iterable[ErrorReport], wall_clock: float) -> list[ErrorReport]:
-        """Count errors. Returns those to be logged."""
-        return [logged for error in errors if (logged := self.add(error, wall_clock)) is not None]
+    """Component -> its newest errors, the one that came last at the end."""
 
     def add(self, error: ErrorReport, wall_clock: float) -> ErrorReport | None:
-        """Count an error. Returns it if it is to be logged, with a count if it has come before."""
-        if error.is_warning:
-            return error
-        self.counts[error.component] += 1 + error.more
+        """Keep an error. Returns it if it is to be logged, with a count if it has come before."""
         kept = self.setdefault(error.component, deque(maxlen=_ERRORS_KEPT))
         same = next((e for e in kept if e["message"] == error.message), None)
         if same is not None:
@@ -54,3 +38,7 @@ class Errors(dict[str, deque[dict[str, Any]]]):
         times = {"first": wall_clock, "time": wall_clock, "logged": wall_clock}
         kept.append({**noted, **times, "count": 1})
         return error
+
+    def copy(self) -> Errors:
+        """One that does not change with this."""
+        return Errors({name: deque(map(dict, kept), kept.maxlen) for name, kept in self.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,10 @@ class Failures(dict[str, dict[str, FailureReason]]):
         reason.count += found.number
         reason.example, reason.task, reason.time = found.example, found.task, wall_clock
         return reason
+
+    def copy(self) -> Failures:
+        """One that does not change with this."""
+        return Failures({c: {k: copy(r) for k, r in kinds.items()} for c, kinds in self.items()})
 
     def last(self) -> Iterator[tuple[str, FailureReason]]:
         """Of each component, the reason of the tuple that failed last."""

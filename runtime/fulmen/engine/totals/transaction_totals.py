@@ -11,7 +11,7 @@ from typing import Any
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.batches.ledger import Ledger
 from fulmen.engine.batches.transactions import Active, Outcome, Phase, attempts_in
-from fulmen.engine.protocol.figures.statistics import TimeHistogram
+from fulmen.engine.totals.latencies import TimeHistogram
 
 ATTEMPTS_KEPT = 20
 """The last ones that have ended."""

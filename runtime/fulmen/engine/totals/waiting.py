@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
-from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED
+from fulmen.engine.protocol.figures.statistics import (
+    ACKED,
+    EXECUTED,
+    FAILED,
+    PENDING_MESSAGES,
+    by_task,
+)
 from fulmen.engine.protocol.summary import Resting
+from fulmen.engine.totals.counted import Counted
 from fulmen.engine.totals.failures import resting_by_component
-from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import Wait, WaitKind, lag_of
 from fulmen.plan import Plan
 
@@ -17,15 +23,20 @@ FULL_SECONDS = 5.0
 _TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
 
 
-def waiting(totals: Totals) -> tuple[Wait, ...]:
-    """All waits, those first that hold up the most; under `lock`."""
+def waiting(totals: Counted, now: float) -> tuple[Wait, ...]:
+    """All waits, those first that hold up the most; under the lock of totals.
+
+    Args:
+        totals: What is known.
+        now: In seconds of the driver's steady clock.
+    """
     waits, plan = totals.waits, totals.placed.plan
     return (
         *waits.long_calls,
         *waits.left_out.values(),
         *waits.away.values(),
         *_holds(waits.holds, plan),
-        *full_spouts(totals),
+        *full_spouts(totals, now),
         *resting_waits(totals.resting, plan),
         *_stuck(totals),
     )
@@ -41,9 +52,9 @@ def _holds(holds: Mapping[int, str], plan: Plan) -> Iterator[Wait]:
         yield Wait(WaitKind.HOLD, name, text)
 
 
-def full_spouts(totals: Totals) -> Iterator[Wait]:
+def full_spouts(totals: Counted, now: float) -> Iterator[Wait]:
     """Spouts that may emit nothing more, and the bolts that have not acked all they got."""
-    plan, now, pending = totals.placed.plan, totals.steady(), totals.pending_messages
+    plan, pending = totals.placed.plan, by_task(totals.levels, PENDING_MESSAGES)
     since = {t: at for t, at in totals.waits.full.items() if now - at >= FULL_SECONDS}
     for name in dict.fromkeys(plan.component_of(task) for task in sorted(since)):
         tasks = [task for task in plan.tasks(name) if task in since]
@@ -57,7 +68,7 @@ def full_spouts(totals: Totals) -> Iterator[Wait]:
         yield Wait(WaitKind.FULL, name, text)
 
 
-def _held(totals: Totals) -> Sequence[str]:
+def _held(totals: Counted) -> Sequence[str]:
     """The bolts that have neither acked nor failed all that they executed."""
     left = dict.fromkeys((bolt.name for bolt in totals.placed.topology.spec.bolts), 0)
     for (name, what, source), n in totals.counts.items():
@@ -85,7 +96,7 @@ def resting_waits(resting: Mapping[int, Resting], plan: Plan) -> Iterator[Wait]:
         yield Wait(WaitKind.RESTING, name, text)
 
 
-def _stuck(totals: Totals) -> Iterator[Wait]:
+def _stuck(totals: Counted) -> Iterator[Wait]:
     """Timers of event time, or windows, that wait for what may never come."""
     for name, time in totals.event_times().items():
         if time.is_stuck and time.why is not None:
@@ -93,7 +104,7 @@ def _stuck(totals: Totals) -> Iterator[Wait]:
 
 
 def waits_of_drain(
-    totals: Totals, resting: Mapping[int, Resting], *, for_spouts: bool = True
+    totals: Counted, resting: Mapping[int, Resting], *, for_spouts: bool = True
 ) -> Iterator[str]:
     """What a topology that is to be drained still waits for.
 
@@ -118,7 +129,7 @@ def waits_of_drain(
         yield wait.sentence
 
 
-def _without_end(totals: Totals) -> Iterator[str]:
+def _without_end(totals: Counted) -> Iterator[str]:
     """Spouts that know their end, and have not come to it."""
     plan, waits = totals.placed.plan, totals.waits
     tasks = [task for task, is_over in waits.exhausted.items() if is_over is False]

@@ -21,6 +21,7 @@ from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
+from fulmen.engine.protocol.figures.statistics import CHECKPOINT_BYTES, CHECKPOINT_SECONDS
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
@@ -107,7 +108,7 @@ class StageTasks(LiveTasks):
         summary.restore_seconds += made.restore_seconds
         cpu, delay = time.process_time(), run_delay_seconds()
         summary.process = this_process(self.partition)
-        outbox = self._outbox(header)
+        outbox = self._outbox(header, summary)
         messages: dict[int, Messages] = defaultdict(Messages)
         for task in self._authors_tasks():
             task.begin_batch(header)
@@ -133,30 +134,22 @@ class StageTasks(LiveTasks):
         yield from _counted(outbox, summary)
         yield from self._transactions.end(summary)
         self._write_down(header, summary)
-        self._take_figures(outbox, summary)
+        if outbox.taps is not None:
+            summary.tapped = outbox.taps.end([spout.messages for spout in self._spouts.values()])
+        if outbox.emits:
+            summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
         summary.cpu_seconds = time.process_time() - cpu
         summary.run_delay = run_delay_seconds() - delay
         self.tag, self._has_looked_ahead = header.tag, header.looks_ahead
 
-    def _outbox(self, header: Header) -> Outbox:
+    def _outbox(self, header: Header, summary: Summary) -> Outbox:
         """What takes the emits of the batch."""
-        outbox = Outbox(self.placed, self.stage, self._rng)
+        outbox = Outbox(self.placed, self.stage, self._rng, summary)
         outbox.wall = header.wall
         outbox.combined = self._combiners.begin(header.watermarks)
         outbox.taps = TapSampler.of(header.taps, self.placed)
         return outbox
-
-    def _take_figures(self, outbox: Outbox, summary: Summary) -> None:
-        """What was counted, measured and seen of the batch's emits."""
-        summary.counts, summary.times = outbox.counts, outbox.times
-        summary.failures = list(outbox.failures)
-        summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
-        summary.event_times, summary.traces = outbox.event_times, outbox.traces or None
-        if outbox.taps is not None:
-            summary.tapped = outbox.taps.end([spout.messages for spout in self._spouts.values()])
-        if outbox.emits:
-            summary.extra["emits"] = outbox.emits
 
     def _take_rows(
         self,
@@ -394,7 +387,8 @@ class StageTasks(LiveTasks):
                 summary.wants_batch |= task.wants_batch
                 task.tell(summary)
         self._unreadable.tell(summary)
-        summary.state_seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        summary.counts["", CHECKPOINT_SECONDS, "state"] += seconds  # type: ignore[assignment]
 
     def _saved(
         self,
@@ -408,7 +402,8 @@ class StageTasks(LiveTasks):
         for journal, (data, keep_from) in updates.items():
             update = save(self.store, header.number, header.tag, key, journal, data, keep_from)
             saved[journal] = update
-            summary.state_bytes += len(data) if data and update.file else 0
+            if data and update.file:
+                summary.counts["", CHECKPOINT_BYTES, "state"] += len(data)
         return saved
 
 

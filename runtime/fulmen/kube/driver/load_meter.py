@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.protocol.figures.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
-from fulmen.engine.totals.totals import StageSeconds, Totals
+from fulmen.engine.totals.counted import StageSeconds
+from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import lag_of
 from fulmen.kube.load import ComponentLoad, Load, StageLoad
 from fulmen.plan.model import DRIVER, Plan
@@ -121,7 +122,7 @@ def load_between(before: LoadMark, now: LoadMark, plan: Plan, sources: Collectio
     seconds = max(now.moment - before.moment, 1e-9)
     tasks = (now.tasks - before.tasks) / seconds
     numbers = sorted(number for number in now.stages if number != DRIVER)
-    took = [_difference(now.stages[n], before.stages.get(n, StageSeconds())) for n in numbers]
+    took = [now.stages[n].since(before.stages.get(n, StageSeconds())) for n in numbers]
     work = sum(stage.workers for stage in took)
     return Load(
         workers=plan.workers,
@@ -141,16 +142,6 @@ def load_between(before: LoadMark, now: LoadMark, plan: Plan, sources: Collectio
 
 def _share(seconds: Iterable[float], work: float, without: float) -> float:
     return round(min(1.0, sum(seconds) / work), SHARE_DIGITS) if work else without
-
-
-def _difference(now: StageSeconds, before: StageSeconds) -> StageSeconds:
-    return StageSeconds(
-        slowest=now.slowest - before.slowest,
-        workers=now.workers - before.workers,
-        runs=now.runs - before.runs,
-        cpu=now.cpu - before.cpu,
-        run_delay=now.run_delay - before.run_delay,
-    )
 
 
 def _components(

@@ -10,7 +10,7 @@ from fulmen.metrics.snapshot import Snapshot
 
 def time_json(now: Snapshot, component: str) -> dict[str, Any] | None:
     """The event time of a component; None: it has none, and no timers."""
-    found = now.event_times.get(component)
+    found = now.component_times.get(component)
     if found is None:
         return None
     behind = now.behind(component)

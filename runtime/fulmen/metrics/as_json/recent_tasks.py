@@ -83,5 +83,5 @@ class RecentTasks:
                 "busy": None
                 if component in now.placed.sources
                 else round(min(1.0, float(rates[TASK_SECONDS])), 4),
-                "pending": now.pending_messages.get(task, now.pending_trees.get(task)),
+                "pending": now.pending_of(task),
             }

@@ -13,24 +13,26 @@ from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.figures.statistics import (
     ACKED,
     BATCH,
-    COMPLETE,
     DEAD_LETTERED,
     EMITTED,
-    EXECUTE,
     EXECUTED,
     FAILED,
-    PROCESS,
+    FIGURES,
+    PENDING_TREES,
+    PHASES,
     REPLAYED,
     RESULTS_ACKED,
     RESULTS_FAILED,
     TIMED_OUT,
-    TRANSFERRED,
-    TimeHistogram,
+    Kind,
+    Of,
+    Shown,
     acker_name,
 )
 from fulmen.engine.protocol.summary import Resting
+from fulmen.engine.totals.counted import StageSeconds
 from fulmen.engine.totals.failures import resting_by_component
-from fulmen.engine.totals.totals import STATISTICS, StageSeconds
+from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Wait
@@ -38,7 +40,6 @@ from fulmen.metrics.as_json.errors import ERROR_CHARACTERS, errors_json, failure
 from fulmen.metrics.as_json.event_time import time_json
 from fulmen.metrics.as_json.recent_tasks import RecentTasks
 from fulmen.metrics.as_json.transactions import transactions_json
-from fulmen.metrics.families.topology import PHASES
 from fulmen.metrics.history import STEPS, HistoryPoint
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
 from fulmen.plan.model import DRIVER
@@ -78,10 +79,10 @@ class TopologyJson:
         return {
             "name": now.name,
             "state": now.placed.topology.spec.state,
-            "active": now.header is not None and now.header.active,
+            "active": now.is_active,
             "uptime_seconds": round(now.uptime, 1),
             "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
-            "trees": vars(now.trees),
+            "trees": asdict(now.trees),
             "transactions": self._transactions(),
             "waits": [self._wait(wait) for wait in now.waiting],
             "kept_state": dict(now.placed.kept),
@@ -124,10 +125,19 @@ class TopologyJson:
         seconds = self.now.uptime - self.before.uptime
         return round((after - before) / seconds, 2) if seconds > 0 else 0.0
 
-    def _sum(self, component: str, what: str) -> tuple[int, float]:
-        """The component's count over all its streams, and its rate."""
-        after, before = self.now.sums[component, what], self.before.sums[component, what]
-        return after, self._rate(after, before)
+    def _figures(self, component: str) -> Iterator[tuple[str, Any]]:
+        """The declared figures of a component, or of the topology itself, which is ""."""
+        for figure in FIGURES:
+            if Shown.JSON not in figure.shown or figure.is_of_components is not bool(component):
+                continue
+            if figure.kind is Kind.TIMES:
+                has_it = self.now.has(figure, component)
+                yield f"{figure}_ms", self._mean(component, figure) if has_it else None
+                continue
+            after, before = (s.sums[component, figure] for s in (self.now, self.before))
+            yield figure, after
+            if Shown.RATE in figure.shown:
+                yield f"{figure}_per_second", self._rate(after, before)
 
     @cached_property
     def _tasks(self) -> RecentTasks:
@@ -139,35 +149,29 @@ class TopologyJson:
 
     @cached_property
     def _outputs(self) -> Mapping[str, Sequence[str]]:
-        return _grouped(self.now.streams())
+        return _grouped(self.now.streams)
 
     @cached_property
     def _inputs(self) -> Mapping[str, Sequence[str]]:
-        return _grouped(self.now.inputs())
+        return _grouped(self.now.inputs)
 
     def _component(self, name: str) -> Json:
         now, plan = self.now, self.now.placed.plan
-        sums = {what: self._sum(name, what) for what in STATISTICS}
-        is_spout, is_emitter = name in now.placed.sources, name in now.placed.emitters
-        tasks, keeps = plan.tasks(name), name in now.result_bolts
+        is_spout = name in now.placed.sources
+        tasks = plan.tasks(name)
         return {
             "name": name,
             "kind": "spout" if is_spout else "acker" if name == ACKER else "bolt",
             "tasks": len(tasks),
             "executors": len(now.executors_of[name]),
-            **{what: n for what, (n, _) in sums.items()},
-            **{f"{what}_per_second": rate for what, (_, rate) in sums.items()},
+            **dict(self._figures(name)),
             "capacity": None if is_spout else round(now.capacity(name), 4),
-            "execute_ms": None if is_spout else self._mean(name, EXECUTE),
-            "process_ms": None if is_spout else self._mean(name, PROCESS),
-            "complete_ms": self._mean(name, COMPLETE) if is_spout or keeps else None,
-            "pending": now.pending(name) if (is_spout and not is_emitter) or keeps else None,
-            "results": self._results(name) if keeps else None,
+            "pending": now.pending(name),
+            "results": self._results(name) if name in now.result_bolts else None,
             "lag": _lag(now.lag(name)),
             "time": time_json(now, name),
             "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
-            "errors": now.error_counts[name],
             "unread_errors": self._unread.get(name, 0),
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
@@ -192,19 +196,20 @@ class TopologyJson:
         return resting_by_component(self.now.resting, self.now.placed.plan)
 
     def _output(self, component: str, stream: str) -> Json:
-        emitted, transferred = (
-            self.now.counts[component, what, stream] for what in (EMITTED, TRANSFERRED)
-        )
-        return {"stream": stream, "emitted": emitted, "transferred": transferred}
+        return {"stream": stream, **dict(self._part(component, stream, Of.STREAM))}
 
     def _input(self, component: str, of: str) -> Json:
-        counts = {w.value: self.now.counts[component, w, of] for w in (EXECUTED, ACKED, FAILED)}
-        return {
-            "from": of,
-            **counts,
-            "execute_ms": _mean(self.now.times[component, EXECUTE, of]),
-            "process_ms": _mean(self.now.times[component, PROCESS, of]),
-        }
+        return {"from": of, **dict(self._part(component, of, Of.INPUT, Of.INPUT_OR_TREES))}
+
+    def _part(self, component: str, part: str, *of: Of) -> Iterator[tuple[str, Any]]:
+        """The declared figures of one stream, or of one input."""
+        for figure in FIGURES:
+            if Shown.JSON in figure.shown and figure.of in of:
+                key = component, figure, part
+                if figure.kind is Kind.TIMES:
+                    yield f"{figure}_ms", _mean(self.now.times[key])
+                else:
+                    yield figure, self.now.counts[key]
 
     def _mean(self, component: str, what: str) -> float | None:
         """Milliseconds, over all inputs, of the last seconds; of all time if there was nothing."""
@@ -235,7 +240,7 @@ class TopologyJson:
         return {
             "task": task,
             "worker": now.placed.plan.worker_of(task),
-            "pending": now.pending_trees.get(task, 0),
+            "pending": now.levels.get((PENDING_TREES, task), 0),
             EXECUTED: {stream: now.counts[name, EXECUTED, stream] for stream in ACKER_INPUTS},
             "executed_per_second": self._rate(after, before),
             ACKED: now.counts[name, EMITTED, "__ack_ack"],
@@ -286,13 +291,12 @@ class TopologyJson:
             new, old = (s.stages.get(number, StageSeconds()) for s in (now, before))
             if before.placed.run != now.placed.run:  # of another plan
                 old = StageSeconds()
-            runs = new.runs - old.runs
-            slowest, workers = new.slowest - old.slowest, new.workers - old.workers
+            took = new.since(old)
             yield {
                 "stage": number,
                 "components": list(components),
-                "ms": round(1000 * slowest / batches, 3) if batches else None,
-                "worker_ms": round(1000 * workers / runs, 3) if runs else None,
+                "ms": round(1000 * took.slowest / batches, 3) if batches else None,
+                "worker_ms": round(1000 * took.workers / took.runs, 3) if took.runs else None,
             }
 
     def _batches(self) -> Json:
@@ -306,15 +310,11 @@ class TopologyJson:
         return {
             "count": now.batches,
             "per_second": self._rate(now.batches, before.batches),
-            "failed_attempts": now.failed_attempts,
+            **dict(self._figures("")),
             "last_failure": now.last_failure[:ERROR_CHARACTERS],
             "phases_ms": phases,
             "stages": list(self._stages()),
             "permits": {spout: now.permit(spout) for spout in now.spouts},
-            "checkpoint_bytes": now.commit_bytes + now.state_bytes,
-            "checkpoint_bytes_per_second": self._rate(
-                now.commit_bytes + now.state_bytes, before.commit_bytes + before.state_bytes
-            ),
         }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fulmen.engine.batches.ledger import GivenUp, shown_metadata
 from fulmen.engine.batches.transactions import Active, Phase
-from fulmen.engine.protocol.figures.statistics import TimeHistogram
+from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.transaction_totals import (
     COMPLETE,
     AttemptOutcome,

@@ -1,4 +1,4 @@
-"""What authors count and tell, as Prometheus metrics: their own, lag, what is away or full."""
+"""Metrics of authors, as Prometheus has them."""
 
 from __future__ import annotations
 
@@ -48,40 +48,3 @@ def _series(now: Snapshot, family: Family) -> Iterator[tuple[Sequence[str], Valu
         tasks = tasks_of.get(component, range(0))
         if index < len(tasks):
             yield (now.name, component, str(tasks[index]), *own), value
-
-
-def waiting_families(now: Snapshot) -> Iterator[Metric]:
-    """How far spouts are behind, and what holds up batches or spouts."""
-    component_of, waits = now.placed.plan.component_of, now.waits
-    labels = ("topology", "component", "task")
-    messages = GaugeMetricFamily(
-        "fulmen_spout_lag_messages",
-        "Messages of its source that a spout task has not emitted yet, as the spout says.",
-        labels=labels,
-    )
-    seconds = GaugeMetricFamily(
-        "fulmen_spout_lag_seconds",
-        "Age of the oldest message that a spout task has not emitted yet, as the spout says.",
-        labels=labels,
-    )
-    for task, lag in sorted(waits.lags.items()):
-        values = (now.name, component_of(task), str(task))
-        if lag.messages is not None:
-            messages.add_metric(values, lag.messages)
-        if lag.seconds is not None:
-            seconds.add_metric(values, lag.seconds)
-    away = GaugeMetricFamily(
-        "fulmen_service_away_seconds",
-        "For how long a service has been away that a component needs.",
-        labels=("topology", "service", "component"),
-    )
-    for one in waits.away.values():
-        away.add_metric((now.name, one.service, one.component), now.away_seconds(one))
-    held = GaugeMetricFamily(
-        "fulmen_holding_tasks",
-        "Tasks of a bolt that hold the spouts, because a buffer is full.",
-        labels=("topology", "component"),
-    )
-    for component, tasks in now.holding.items():
-        held.add_metric((now.name, component), len(tasks))
-    yield from (messages, seconds, away, held)

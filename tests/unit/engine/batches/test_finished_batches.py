@@ -16,7 +16,7 @@ from fulmen.engine.batches.size.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.protocol.summary import PendingTimers, Resting, Summary
-from support.runs.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, placed, ranges, told
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_topology_is_settled_when_nothing_is_pending(said, settled, settled_at
         said = {"resting": {task: resting(999.0)}}
     it.begin(5000.0)
     assert not it.settled
-    it.committed(it.finish([Summary(0, 0, **said)], 0.1))
+    it.committed(it.finish([Summary(0, 0, **told(**said))], 0.1))
     assert it.settled is settled
     it.drain_bolts(is_at_end=True)
     assert it.settled is settled_at_the_end

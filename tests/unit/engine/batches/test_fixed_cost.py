@@ -14,7 +14,7 @@ from fulmen.engine.batches.size.permits import (
 )
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
 from fulmen.engine.protocol.summary import Summary
-from support.runs.coordinators import Checked, batch_of, placed
+from support.runs.coordinators import Checked, batch_of, placed, told
 from support.suite.seeds import generator, several
 
 TARGET = 0.25
@@ -211,5 +211,7 @@ def test_the_task_that_emitted_most_decides(permit, summaries, work, expected):
     ],
 )
 def test_a_batch_is_full_if_a_task_emitted_all_that_it_may(emitted, pending, limit, full):
-    summaries = [Summary(0, n, emitted=one, spout_pending=pending) for n, one in enumerate(emitted)]
+    summaries = [
+        Summary(0, n, emitted=one, **told(spout_pending=pending)) for n, one in enumerate(emitted)
+    ]
     assert is_full(1, summaries, limit) is full

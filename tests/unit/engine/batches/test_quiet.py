@@ -7,7 +7,7 @@ from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.summary import Resting, Summary
-from support.runs.coordinators import Checked, placed, ranges
+from support.runs.coordinators import Checked, placed, ranges, told
 
 SPOUT, OTHER_SPOUT, BOLT = 4, 5, 3
 MESSAGE_THAT_COMES_AGAIN = {SPOUT: Resting(messages=1, due=999.0, failures=1, reason="no")}
@@ -27,7 +27,7 @@ def it():
 def batch(it, times=1, **said):
     for _ in range(times):
         it.begin(5000.0)
-        it.committed(it.finish([Summary(0, 0, **said)], 0.1))
+        it.committed(it.finish([Summary(0, 0, **told(**said))], 0.1))
 
 
 # ---- quiet -----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What the summaries of a batch say about its work."""
 
+from collections import Counter
+
 import pytest
 
 from fulmen.engine.batches.summaries import (
@@ -8,6 +10,7 @@ from fulmen.engine.batches.summaries import (
     seconds_with_processors,
     work_seconds,
 )
+from fulmen.engine.protocol.figures.statistics import CHECKPOINT_BYTES
 from fulmen.engine.protocol.summary import Summary
 
 
@@ -32,7 +35,7 @@ from fulmen.engine.protocol.summary import Summary
                     0,
                     seconds=100,
                     moved_bytes=int(BYTES_PER_SECOND),
-                    state_bytes=int(2 * BYTES_PER_SECOND),
+                    counts=Counter({("", CHECKPOINT_BYTES, "state"): int(2 * BYTES_PER_SECOND)}),
                 )
             ],
             3,

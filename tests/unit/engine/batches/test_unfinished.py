@@ -4,6 +4,7 @@ import pytest
 
 from fulmen.engine.batches.ends.unfinished import Unfinished
 from fulmen.engine.protocol.summary import Resting, Summary
+from support.runs.coordinators import told
 
 
 @pytest.fixture
@@ -14,12 +15,13 @@ def unfinished():
 @pytest.mark.parametrize("has", ["spout_pending", "result_pending"])
 def test_what_has_failed_rests_until_its_task_says_what_it_has_without_it(unfinished, has):
     resting = Resting(messages=1, due=5.0, failures=1, reason="no")
-    unfinished.committed("run", [Summary(0, 0, **{has: {1: 3, 2: 4}}, resting={1: resting})])
+    said = told(**{has: {1: 3, 2: 4}}, resting={1: resting})
+    unfinished.committed("run", [Summary(0, 0, **said)])
     assert unfinished.rests(lambda _: True) == [5.0]
     assert unfinished.rests(lambda task: task != 1) == []
-    unfinished.committed("run", [Summary(1, 0, **{has: {2: 0}})])  # of task 1 nothing
+    unfinished.committed("run", [Summary(1, 0, **told(**{has: {2: 0}}))])  # of task 1 nothing
     assert unfinished.rests(lambda _: True) == [5.0]
-    unfinished.committed("run", [Summary(0, 0, **{has: {1: 3}})])
+    unfinished.committed("run", [Summary(0, 0, **told(**{has: {1: 3}}))])
     assert unfinished.rests(lambda _: True) == []
     assert unfinished.messages(()) == 3
     assert unfinished.messages((1,)) == 0

@@ -16,6 +16,7 @@ from fulmen import (
 )
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.failures.recovery import OUTAGE_TOLD_SECONDS
+from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
@@ -467,7 +468,7 @@ def test_a_mistake_of_a_source_of_transactions_is_no_service_that_is_away(clock)
     for _ in range(3):
         running.step()
     assert away(running) == {}
-    assert running.totals.errors.counts["rows"] == 1
+    assert running.totals.sum(ERRORS, "rows") == 1
     running.close()
 
 
@@ -492,6 +493,6 @@ def test_what_a_committer_needs_is_away_until_a_transaction_is_committed(clock):
     (error,) = running.totals.errors["last"]  # once, with a count
     assert (error["message"], error["count"]) == (
         "finish_batch: ServiceUnavailable: the map is away: refused",
-        running.totals.errors.counts["last"],
+        running.totals.sum(ERRORS, "last"),
     )
     assert error["count"] == 5

@@ -10,6 +10,7 @@ from fulmen.engine.batches.pace.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.driver.checkpoints.committer import OUTAGE_SECONDS, CommitWriter
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
+from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import CheckpointError, Fenced, TopologyFailed, Unreachable
@@ -396,7 +397,7 @@ def test_of_different_errors_at_most_five_are_told_in_ten_seconds():
     log = Log()
     driver = finished(started(builder, observer=log))
     assert len(set(log.of("error"))) == len(log.of("error")) == 5
-    assert driver.totals.errors.counts["bolt"] == 30
+    assert driver.totals.sum(ERRORS, "bolt") == 30
 
 
 def test_a_fatal_error_names_the_component_and_its_task():

@@ -7,6 +7,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
+from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.engine.totals.errors import REPEAT_SECONDS
 from fulmen.kube.driver.reporting import errors_of
 from fulmen.testing import ListSpout, ManualClock
@@ -44,7 +45,7 @@ def test_a_repeated_error_is_told_once_and_again_after_a_while_with_a_count(wall
 
     message = "execute: ValueError: no"
     assert heard.errors == [message, f"{message} (4 times)"]
-    assert driver.totals.errors.counts["bolt"] == 5
+    assert driver.totals.sum(ERRORS, "bolt") == 5
     [told] = driver.totals.report()["components"]["bolt"]["errors"]
     assert (told["message"], told["count"]) == (message, 5)
     assert [(e.message, e.count) for e in errors_of(driver.totals)] == [(message, 5)]

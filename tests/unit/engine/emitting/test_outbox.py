@@ -8,6 +8,7 @@ from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import Measured
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.plan import make_plan
@@ -26,7 +27,7 @@ def test_arrow_does_not_overtake_tuples_that_are_combined():
     rng = np.random.default_rng(1)
     task = placed.plan.tasks("source")[0]
     stage = placed.plan.stage_of("source")
-    outbox = Outbox(placed, stage, rng)
+    outbox = Outbox(placed, stage, rng, Measured())
     outbox.combined = Combiners(placed, stage, ["source"]).begin({})
     routes = Routes(placed, task, "default", streams["source"]["default"], rng)
     arrow = pa.record_batch({"user": ["a"], "amount": [2], "at": [5]})

@@ -7,6 +7,7 @@ import pytest
 from fulmen import BasicBolt, Spout, TopologyBuilder
 from fulmen.checkpoint import Store, load_many, read_newest
 from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
@@ -206,7 +207,7 @@ def test_poison_among_the_messages_of_a_turn_is_found_and_fails_alone(heard, tmp
     assert counts(tmp_path) == dict.fromkeys(good, 1)
     assert sorted(heard.acked) == sorted(good)
     assert sorted(heard.failed) == [(n, "crashed worker") for n in (7, 8, 31)]
-    assert driver.totals.errors.counts["numbers"] == 3
+    assert driver.totals.sum(ERRORS, "numbers") == 3
     assert [e["message"] for e in driver.totals.errors["numbers"]] == [
         "dropped a tuple: its batch failed with it alone, twice (killed), and succeeded without it:"
         f" [{n}]"

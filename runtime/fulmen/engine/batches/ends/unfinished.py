@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 
+from fulmen.engine.protocol.figures.statistics import (
+    PENDING_MESSAGES,
+    PENDING_RESULTS,
+    PENDING_TREES,
+)
 from fulmen.engine.protocol.summary import Summary
 
 
@@ -42,11 +47,12 @@ class Unfinished:
                 self._want_batch.add(part)
             if summary.has_early_rows:
                 self._have_early_rows.add(part)
-            self._trees |= summary.pending
             self.exhausted |= summary.exhausted
-            for messages in (summary.spout_pending, summary.result_pending):
-                self._messages |= messages
-                for task in messages:
+            for (what, task), n in summary.levels.items():
+                if what == PENDING_TREES:
+                    self._trees[task] = n
+                elif what in (PENDING_MESSAGES, PENDING_RESULTS):
+                    self._messages[task] = n
                     self._resting.pop(task, None)
             self._resting |= {task: r.due for task, r in summary.resting.items()}
 

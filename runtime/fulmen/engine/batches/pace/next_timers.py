@@ -32,6 +32,12 @@ class NextTimers:
             self._run, self._parts, self._last_due = run, {}, {}
         self._parts |= {(s.stage, s.partition): s.timers for s in summaries}
 
+    def copy(self) -> NextTimers:
+        """One that does not change with this, to be read."""
+        same = NextTimers()
+        same._parts = dict(self._parts)
+        return same
+
     def by_task(self) -> Iterator[tuple[int, PendingTimers]]:
         """The tasks that have timers, and these."""
         for timers in self._parts.values():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
+from fulmen.engine.protocol.figures.statistics import PENDING_MESSAGES, by_task
 from fulmen.engine.protocol.summary import Summary
 
 FIRST_PERMIT = 64
@@ -116,7 +117,9 @@ def is_full(permit: int, summaries: Sequence[Summary], limit: int | None) -> boo
         summaries: Of all its parts.
         limit: `maxSpoutPending`.
     """
-    if limit is not None and any(n >= limit for s in summaries for n in s.spout_pending.values()):
+    if limit is not None and any(
+        n >= limit for s in summaries for n in by_task(s.levels, PENDING_MESSAGES).values()
+    ):
         return True
     return max((s.emitted for s in summaries), default=0) >= permit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fulmen.secrets import masked
 from fulmen.visible import visible
@@ -72,6 +72,13 @@ class FailureReasons:
         numbers = Counter(reversed(reasons))
         for reason, n in reversed(numbers.items()):  # the last one is the example of its kind
             self.add(component, task, reason, n)
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def __reduce__(self) -> Any:
+        """As what it has counted: nobody adds to it elsewhere."""
+        return list, (list(self),)
 
     def __iter__(self) -> Iterator[FailureCount]:
         for (component, kind), (n, example, task) in self._counts.items():

@@ -1,4 +1,8 @@
-"""How long things take, and how busy executors are: workers fill it in, the driver adds it up.
+"""Figures, each declared once, and what a worker sends of them.
+
+Whoever measures adds to what a summary has under the figure's name. The driver puts together what
+batches say, and Prometheus, the JSON, the page and the tables of the command loop over `FIGURES`.
+So a figure is a line here, and the place that measures it.
 
 A worker reads the clock once for each chunk of tuples, since a reading for each tuple would cost a
 tenth of the throughput: every tuple of a chunk counts with the chunk's mean. Counts are exact all
@@ -8,10 +12,9 @@ the same.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
-from typing import Final
+from collections.abc import Mapping
+from enum import Enum, Flag, auto
+from typing import Final, Self
 
 from fulmen.topology.resource.spec import ACKER
 
@@ -21,64 +24,264 @@ BOUNDS = (
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 """Upper bounds of the histograms' buckets in seconds, for anything from an `execute` to a tree."""
-
-
-class Statistic(StrEnum):
-    """What is counted or measured.
-
-    The first five counts are Storm's; the next two are kinds of failed ones. Those of results are
-    trees that began at a bolt, whose inputs are acked and failed, too. The last four are times.
-    """
-
-    EMITTED = "emitted"
-    TRANSFERRED = "transferred"
-    EXECUTED = "executed"
-    ACKED = "acked"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    CRASHED = "crashed"
-    RESULTS_ACKED = "results_acked"
-    RESULTS_FAILED = "results_failed"
-    REPLAYED = "replayed"
-    DEAD_LETTERED = "dead_lettered"
-    DROPPED = "dropped"
-    UNTIMED = "untimed"
-    EXECUTE = "execute"
-    PROCESS = "process"
-    COMPLETE = "complete"
-    BATCH = "batch"
-
-
-# Names of their own: they are looked up for each chunk of tuples.
-EMITTED: Final = Statistic.EMITTED
-TRANSFERRED: Final = Statistic.TRANSFERRED
-EXECUTED: Final = Statistic.EXECUTED
-ACKED: Final = Statistic.ACKED
-FAILED: Final = Statistic.FAILED
-TIMED_OUT: Final = Statistic.TIMED_OUT
-CRASHED: Final = Statistic.CRASHED
-RESULTS_ACKED: Final = Statistic.RESULTS_ACKED
-RESULTS_FAILED: Final = Statistic.RESULTS_FAILED
-REPLAYED: Final = Statistic.REPLAYED
-DEAD_LETTERED: Final = Statistic.DEAD_LETTERED
-DROPPED: Final = Statistic.DROPPED
-UNTIMED: Final = Statistic.UNTIMED
 UNUSABLE, AHEAD = "unusable", "ahead"
 """Of which tuples without a usable time there are so many: their time can't be used, or it is too
 far ahead of the clock."""
-EXECUTE: Final = Statistic.EXECUTE
-PROCESS: Final = Statistic.PROCESS
-COMPLETE: Final = Statistic.COMPLETE
-BATCH: Final = Statistic.BATCH
+PHASES = ("run", "commit", "wait")
+"""Of a batch."""
 
-CountKey = tuple[str, Statistic, str]
-"""(component, what, of which): of which stream, input `component:stream`, or phase of a batch."""
+
+class Kind(Enum):
+    """How that is put together which tasks and batches say."""
+
+    SUM = auto()
+    """Numbers are added: `counts`, by component, figure and part."""
+    TIMES = auto()
+    """Events are counted by the seconds that they took: `times`, by the same."""
+    LEVEL = auto()
+    """What each task has said last counts: `levels`, by figure and task."""
+
+
+class Of(Enum):
+    """What has a figure. Parts are told apart where it has a label besides."""
+
+    STREAM = auto()
+    """Each stream that a component emits on: a part."""
+    INPUT = auto()
+    """Each input of a bolt: a part."""
+    INPUT_OR_TREES = auto()
+    """The same; of a spout, all its trees."""
+    COMPONENT = auto()
+    AUTHORS_COMPONENT = auto()
+    """All but the ackers."""
+    SPOUT = auto()
+    RESULT_BOLT = auto()
+    """A bolt that has kept results: what it emits by itself."""
+    SOURCE = auto()
+    """A spout, or such a bolt."""
+    DECLARES_TIME = auto()
+    """A component with an event time."""
+    ACKER_TASK = auto()
+    TOPOLOGY = auto()
+
+
+class Shown(Flag):
+    """Where people and programs find a figure, besides Prometheus."""
+
+    JSON = auto()
+    """A field of the component, or of `batches`; of each input or output that has it, too."""
+    RATE = auto()
+    """The same per second of the last seconds."""
+    PAGE = auto()
+    """A column of the page's components, or a tile."""
+    TOP = auto()
+    """A column of `fulmen top`, or a figure above its table."""
+    RUN = auto()
+    """A column of what `fulmen run` shows, live and at its end."""
+
+
+NOWHERE = Shown(0)
+_TABLES = Shown.JSON | Shown.RATE | Shown.PAGE | Shown.TOP | Shown.RUN
+
+
+class Figure(str):
+    """What is counted or measured. It is its own name, so that it can be in keys.
+
+    Attributes:
+        of: What has it.
+        kind: How its numbers are put together.
+        help: What it is, for Prometheus; "": it is no metric by itself.
+        metric: Its name there, if that is another one.
+        label: What Prometheus calls its parts; "": it has none besides those of `of`.
+        parts: All its parts.
+        shown: Where else it is shown.
+        is_bad: Whether it tells of what goes wrong, so that people should see it.
+    """
+
+    of: Of
+    kind: Kind
+    help: str
+    metric: str
+    label: str
+    parts: tuple[str, ...]
+    shown: Shown
+    is_bad: bool
+
+    def __new__(  # noqa: PLR0913 (a declaration names what differs from others)
+        cls,
+        name: str,
+        of: Of,
+        text: str = "",
+        kind: Kind = Kind.SUM,
+        *,
+        metric: str = "",
+        label: str = "",
+        parts: tuple[str, ...] = ("",),
+        shown: Shown = NOWHERE,
+        is_bad: bool = False,
+    ) -> Self:
+        """Declare one: see the attributes."""
+        self = super().__new__(cls, name)
+        self.of, self.kind, self.help, self.metric = of, kind, text, metric or name
+        self.label, self.parts, self.shown, self.is_bad = label, parts, shown, is_bad
+        return self
+
+    @property
+    def is_of_components(self) -> bool:
+        """Whether each component may have it."""
+        return self.of not in (Of.TOPOLOGY, Of.ACKER_TASK)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """As a text, which is the same key."""
+        return str, (str(self),)
+
+
+_PER_CHUNK = "Timed once per chunk of tuples: each tuple counts with the mean of its chunk."
+
+# Storm's statistics
+
+EMITTED: Final = Figure(
+    "emitted", Of.STREAM, "Calls of emit, whatever the number of copies.", shown=_TABLES
+)
+TRANSFERRED: Final = Figure(
+    "transferred",
+    Of.STREAM,
+    "Copies of tuples sent to tasks.",
+    shown=Shown.JSON | Shown.RATE | Shown.PAGE,
+)
+EXECUTED: Final = Figure("executed", Of.INPUT, "Calls of execute.", shown=_TABLES)
+ACKED: Final = Figure(
+    "acked",
+    Of.INPUT_OR_TREES,
+    "Bolts: inputs that were acked. Spouts: tuple trees that were acked entirely.",
+    shown=_TABLES,
+)
+FAILED: Final = Figure("failed", Of.INPUT_OR_TREES, shown=_TABLES, is_bad=True)
+"""Those of a spout include the next two. Prometheus has them all with the reason."""
+TIMED_OUT: Final = Figure("timed_out", Of.SOURCE)
+CRASHED: Final = Figure("crashed", Of.SPOUT)
+EXECUTE: Final = Figure(
+    "execute",
+    Of.INPUT,
+    f"Seconds inside of execute. {_PER_CHUNK}",
+    Kind.TIMES,
+    metric="execute_latency",
+    shown=Shown.JSON,
+)
+PROCESS: Final = Figure(
+    "process",
+    Of.INPUT,
+    f"Seconds from the start of execute to the ack. {_PER_CHUNK}",
+    Kind.TIMES,
+    metric="process_latency",
+    shown=Shown.JSON,
+)
+COMPLETE: Final = Figure(
+    "complete",
+    Of.SOURCE,
+    "Seconds from an emit at which a tree began until the batch in which it was acked counted.",
+    Kind.TIMES,
+    metric="complete_latency",
+    shown=Shown.JSON,
+)
+
+# Trees and messages
+
+RESULTS_ACKED: Final = Figure("results_acked", Of.RESULT_BOLT)
+"""Of trees that began at a bolt, whose inputs are acked and failed, too."""
+RESULTS_FAILED: Final = Figure("results_failed", Of.RESULT_BOLT)
+REPLAYED: Final = Figure(
+    "replayed", Of.SOURCE, "Messages and results that were emitted again after they failed."
+)
+DEAD_LETTERED: Final = Figure(
+    "dead_lettered", Of.SOURCE, "Messages and results given up after maxReplays."
+)
+DROPPED: Final = Figure("dropped", Of.SPOUT, "Tuples dropped because they kill their workers.")
+PENDING_TREES: Final = Figure(
+    "acker_pending_trees", Of.ACKER_TASK, "Tuple trees that an acker task keeps.", Kind.LEVEL
+)
+PENDING_MESSAGES: Final = Figure(
+    "spout_pending_messages",
+    Of.SPOUT,
+    "Messages of a spout that are not acked or failed, or that it was not told of yet.",
+    Kind.LEVEL,
+)
+PENDING_RESULTS: Final = Figure(
+    "result_pending",
+    Of.RESULT_BOLT,
+    "Results that are not acked or failed, or that the bolt's task was not told of yet.",
+    Kind.LEVEL,
+)
+UNTIMED: Final = Figure(
+    "untimed",
+    Of.DECLARES_TIME,
+    "Tuples that went to the late stream, as they have no usable event time, and why.",
+    label="reason",
+    parts=(UNUSABLE, AHEAD),
+)
+ERRORS: Final = Figure(
+    "errors",
+    Of.AUTHORS_COMPONENT,
+    "Exceptions in the component's code, and errors that it reported.",
+    shown=Shown.JSON | Shown.PAGE | Shown.TOP | Shown.RUN,
+    is_bad=True,
+)
+RESTORED: Final = Figure(
+    "restored_tasks", Of.COMPONENT, "Times that a task was restored from the checkpoint."
+)
+
+# Batches
+
+BATCHES: Final = Figure("batches", Of.TOPOLOGY, "Batches that counted.")
+FAILED_ATTEMPTS: Final = Figure(
+    "failed_attempts",
+    Of.TOPOLOGY,
+    "Attempts of batches that came to nothing and were repeated.",
+    shown=Shown.JSON | Shown.PAGE,
+    is_bad=True,
+)
+BATCH: Final = Figure(
+    "batch",
+    Of.TOPOLOGY,
+    "Seconds that batches took to run, to be committed, and to wait for since the one before.",
+    Kind.TIMES,
+    label="phase",
+    parts=PHASES,
+)
+CHECKPOINT_BYTES: Final = Figure(
+    "checkpoint_bytes",
+    Of.TOPOLOGY,
+    "Bytes written to the checkpoint, in commits and in state files beside them.",
+    label="part",
+    parts=("commit", "state"),
+    shown=Shown.JSON | Shown.RATE,
+)
+CHECKPOINT_SECONDS: Final = Figure(
+    "checkpoint_seconds",
+    Of.TOPOLOGY,
+    "Seconds of commits; and of all workers together, to pickle and write state.",
+    label="part",
+    parts=("commit", "state"),
+)
+
+FIGURES = tuple(found for found in list(vars().values()) if isinstance(found, Figure))
+
+CountKey = tuple[str, str, str]
+"""(component, figure, part): the part is a stream, an input `component:stream`, or a phase. Of the
+topology itself the component is empty."""
+LevelKey = tuple[str, int]
+"""(figure, task)."""
 ChunkTimes = dict[tuple[str, str, int], list[float]]
 """What a worker sends: (component, source, bucket) -> executed, acked, the seconds of either."""
 TaskSums = dict[int, list[float]]
 """What a worker sends: task -> tuples emitted, executed and failed, and seconds of work."""
 TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
 """The places of these in `TaskSums`."""
+
+
+def by_task(levels: Mapping[LevelKey, int], figure: Figure) -> dict[int, int]:
+    """What tasks have said of a figure."""
+    return {task: n for (what, task), n in levels.items() if what == figure}
 
 
 def acker_name(task: int) -> str:
@@ -124,109 +327,3 @@ def add_task(
     found[TASK_EXECUTED] += executed
     found[TASK_FAILED] += failed
     found[TASK_SECONDS] += seconds
-
-
-class TimeHistogram:
-    """How many events took how long.
-
-    Attributes:
-        counts: Number of a bucket -> events. Bucket i ends at `BOUNDS[i]`; the last has no end.
-        seconds: The seconds of all events together.
-    """
-
-    __slots__ = ("counts", "seconds")
-
-    def __init__(self, counts: Mapping[int, int] | None = None, seconds: float = 0.0) -> None:
-        self.counts = dict(counts or {})
-        self.seconds = seconds
-
-    def add(self, each: float, n: int = 1) -> None:
-        """Count `n` events that took `each` seconds."""
-        if n:
-            self.put(bisect_left(BOUNDS, each), n, each * n)
-
-    def put(self, bucket: int, n: int, seconds: float) -> None:
-        """Count `n` events of one bucket that took `seconds` together."""
-        self.counts[bucket] = self.counts.get(bucket, 0) + n
-        self.seconds += seconds
-
-    def merge(self, other: TimeHistogram) -> None:
-        """Add the events of `other`."""
-        for bucket, n in other.counts.items():
-            self.put(bucket, n, 0.0)
-        self.seconds += other.seconds
-
-    def copy(self) -> TimeHistogram:
-        """One that does not change with this."""
-        return TimeHistogram(self.counts, self.seconds)
-
-    @property
-    def count(self) -> int:
-        """How many events there were."""
-        return sum(self.counts.values())
-
-    def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Each bound with the events that stayed within it; the last bound is infinite."""
-        seen = 0
-        for bucket, bound in enumerate((*BOUNDS, float("inf"))):
-            seen += self.counts.get(bucket, 0)
-            yield bound, seen
-
-
-class Times(dict[CountKey, TimeHistogram]):
-    """Histograms by key, made as they are needed."""
-
-    def __missing__(self, key: CountKey) -> TimeHistogram:
-        found = self[key] = TimeHistogram()
-        return found
-
-    def add_chunks(self, times: ChunkTimes) -> None:
-        """Add what a worker has sent."""
-        for (component, source, bucket), numbers in times.items():
-            executed, acked, execute_seconds, process_seconds = numbers
-            if executed:
-                self[component, EXECUTE, source].put(bucket, int(executed), execute_seconds)
-            if acked:
-                self[component, PROCESS, source].put(bucket, int(acked), process_seconds)
-
-    def copy(self) -> Times:
-        """One that does not change with this."""
-        return Times((key, histogram.copy()) for key, histogram in self.items())
-
-
-class RollingWindow:
-    """Sums of the last so many seconds, by key: Storm's rolling buckets."""
-
-    def __init__(self, seconds: float, parts: int, now: float) -> None:
-        """Start at nothing.
-
-        Args:
-            seconds: How far it reaches back.
-            parts: What is older is forgotten in so many steps.
-            now: Seconds of any steady clock, as in all methods.
-        """
-        self._step = seconds / parts
-        self._parts: deque[tuple[float, dict[int, float]]] = deque([(now, {})], parts)
-
-    def add(self, amounts: Mapping[int, float], now: float) -> None:
-        """Add to the sums."""
-        self._forget(now)
-        newest = self._parts[-1][1]
-        for key, amount in amounts.items():
-            newest[key] = newest.get(key, 0.0) + amount
-
-    def _forget(self, now: float) -> None:
-        start = self._parts[-1][0]
-        steps = int((now - start) / self._step)
-        for i in range(max(0, steps - (self._parts.maxlen or 0)), steps):
-            self._parts.append((start + (i + 1) * self._step, {}))
-
-    def shares(self, now: float) -> dict[int, float]:
-        """The sum of each key, divided by the seconds that it is of."""
-        self._forget(now)
-        seconds = max(now - self._parts[0][0], 1e-9)
-        sums: dict[int, float] = {}
-        for _, part in self._parts:
-            for key, amount in part.items():
-                sums[key] = sums.get(key, 0.0) + amount
-        return {key: amount / seconds for key, amount in sums.items()}

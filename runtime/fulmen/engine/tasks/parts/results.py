@@ -22,7 +22,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.routes import Chosen
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED
+from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, PENDING_RESULTS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Resting, Summary
 from fulmen.engine.state.messages.kept_results import KeptResults, Result
@@ -80,7 +80,7 @@ class Results(MessageTrees):
     @override
     def tell(self, summary: Summary) -> None:
         if self.sequence:
-            summary.result_pending[self.task.task] = self.kept.pending
+            summary.levels[PENDING_RESULTS, self.task.task] = self.kept.pending
             if self.failed.resting:
                 summary.resting[self.task.task] = Resting(*self.failed.described())
 

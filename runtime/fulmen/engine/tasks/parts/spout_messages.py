@@ -14,7 +14,7 @@ from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.protocol.figures.statistics import DROPPED
+from fulmen.engine.protocol.figures.statistics import DROPPED, PENDING_MESSAGES
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.header import Poison
 from fulmen.engine.protocol.summary import Resting, Summary
@@ -76,7 +76,7 @@ class SpoutMessages(MessageTrees):
 
     @override
     def tell(self, summary: Summary) -> None:
-        summary.spout_pending[self.task.task] = self.pending.count
+        summary.levels[PENDING_MESSAGES, self.task.task] = self.pending.count
         if self.failed.resting:
             summary.resting[self.task.task] = Resting(*self.failed.described())
 
