@@ -1,5 +1,4 @@
 """What the page shows and other programs read: a topology as JSON (`docs/metrics.md`).
 
-`topology` puts it together. Uses `metrics.snapshot` and `metrics.families`; used by
-`metrics.server`.
+`topology` puts it together. Uses `metrics.snapshot`; used by `metrics.server`.
 """

@@ -24,7 +24,7 @@ from fulmen.engine.protocol.figures.statistics import (
     RESULTS_ACKED,
     RESULTS_FAILED,
     TIMED_OUT,
-    Kind,
+    FigureKind,
     Of,
     Shown,
     acker_name,
@@ -130,7 +130,7 @@ class TopologyJson:
         for figure in FIGURES:
             if Shown.JSON not in figure.shown or figure.is_of_components is not bool(component):
                 continue
-            if figure.kind is Kind.TIMES:
+            if figure.kind is FigureKind.TIMES:
                 has_it = self.now.has(figure, component)
                 yield f"{figure}_ms", self._mean(component, figure) if has_it else None
                 continue
@@ -206,7 +206,7 @@ class TopologyJson:
         for figure in FIGURES:
             if Shown.JSON in figure.shown and figure.of in of:
                 key = component, figure, part
-                if figure.kind is Kind.TIMES:
+                if figure.kind is FigureKind.TIMES:
                     yield f"{figure}_ms", _mean(self.now.times[key])
                 else:
                     yield figure, self.now.counts[key]

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from fulmen.engine.protocol.figures.statistics import FIGURES, Figure, Kind, Of
+from fulmen.engine.protocol.figures.statistics import FIGURES, Figure, FigureKind, Of
 from fulmen.engine.totals.totals import Totals
 from fulmen.metrics.families.authors import author_families
 from fulmen.metrics.families.derived import INPUT, derived_families
@@ -63,18 +63,18 @@ def _family(now: Snapshot, figure: Figure) -> Metric:
     ]
     name = f"fulmen_{figure.metric}"
     match figure.kind:
-        case Kind.SUM:
+        case FigureKind.SUM:
             counter = CounterMetricFamily(name, figure.help, labels=labels)
             for values, component, part in keys:
                 counter.add_metric(values, now.counts[component, figure, part])
             return counter
-        case Kind.LEVEL:
+        case FigureKind.LEVEL:
             gauge = GaugeMetricFamily(name, figure.help, labels=labels)
             for values, component, part in keys:
                 level = now.levels.get((figure, int(part)), 0) if part else None
                 gauge.add_metric(values, now.level(figure, component) if level is None else level)
             return gauge
-        case Kind.TIMES:
+        case FigureKind.TIMES:
             histogram = HistogramMetricFamily(f"{name}_seconds", figure.help, labels=labels)
             for values, component, part in keys:
                 times = now.times[component, figure, part]

@@ -31,7 +31,7 @@ PHASES = ("run", "commit", "wait")
 """Of a batch."""
 
 
-class Kind(Enum):
+class FigureKind(Enum):
     """How that is put together which tasks and batches say."""
 
     SUM = auto()
@@ -99,7 +99,7 @@ class Figure(str):
     """
 
     of: Of
-    kind: Kind
+    kind: FigureKind
     help: str
     metric: str
     label: str
@@ -112,7 +112,7 @@ class Figure(str):
         name: str,
         of: Of,
         text: str = "",
-        kind: Kind = Kind.SUM,
+        kind: FigureKind = FigureKind.SUM,
         *,
         metric: str = "",
         label: str = "",
@@ -164,7 +164,7 @@ EXECUTE: Final = Figure(
     "execute",
     Of.INPUT,
     f"Seconds inside of execute. {_PER_CHUNK}",
-    Kind.TIMES,
+    FigureKind.TIMES,
     metric="execute_latency",
     shown=Shown.JSON,
 )
@@ -172,7 +172,7 @@ PROCESS: Final = Figure(
     "process",
     Of.INPUT,
     f"Seconds from the start of execute to the ack. {_PER_CHUNK}",
-    Kind.TIMES,
+    FigureKind.TIMES,
     metric="process_latency",
     shown=Shown.JSON,
 )
@@ -180,7 +180,7 @@ COMPLETE: Final = Figure(
     "complete",
     Of.SOURCE,
     "Seconds from an emit at which a tree began until the batch in which it was acked counted.",
-    Kind.TIMES,
+    FigureKind.TIMES,
     metric="complete_latency",
     shown=Shown.JSON,
 )
@@ -198,19 +198,19 @@ DEAD_LETTERED: Final = Figure(
 )
 DROPPED: Final = Figure("dropped", Of.SPOUT, "Tuples dropped because they kill their workers.")
 PENDING_TREES: Final = Figure(
-    "acker_pending_trees", Of.ACKER_TASK, "Tuple trees that an acker task keeps.", Kind.LEVEL
+    "acker_pending_trees", Of.ACKER_TASK, "Tuple trees that an acker task keeps.", FigureKind.LEVEL
 )
 PENDING_MESSAGES: Final = Figure(
     "spout_pending_messages",
     Of.SPOUT,
     "Messages of a spout that are not acked or failed, or that it was not told of yet.",
-    Kind.LEVEL,
+    FigureKind.LEVEL,
 )
 PENDING_RESULTS: Final = Figure(
     "result_pending",
     Of.RESULT_BOLT,
     "Results that are not acked or failed, or that the bolt's task was not told of yet.",
-    Kind.LEVEL,
+    FigureKind.LEVEL,
 )
 UNTIMED: Final = Figure(
     "untimed",
@@ -244,7 +244,7 @@ BATCH: Final = Figure(
     "batch",
     Of.TOPOLOGY,
     "Seconds that batches took to run, to be committed, and to wait for since the one before.",
-    Kind.TIMES,
+    FigureKind.TIMES,
     label="phase",
     parts=PHASES,
 )
