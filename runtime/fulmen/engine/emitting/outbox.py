@@ -7,7 +7,6 @@ exactly those that can't leave the worker.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,9 @@ import numpy as np
 
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.anchoring import Anchoring, ManyAnchors, OneAnchor
 from fulmen.engine.emitting.combined_tuples import CombinedTuples
+from fulmen.engine.emitting.inbox import Inbox
 from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
@@ -31,7 +32,7 @@ from fulmen.engine.protocol.figures.statistics import (
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.protocol.summary import Measured
-from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots, Roots, TapSampler
+from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
 from fulmen.engine.tuples.tuple_rows import TupleRows
@@ -42,8 +43,7 @@ class Outbox:
     """What leaves the tasks of one stage in one worker during one batch.
 
     Attributes:
-        inbox: Chunks for these very tasks.
-        waiting: How many tuples are in the inbox.
+        inbox: Takes what is for these very tasks.
         rows: (worker, row) for other workers or stages.
         messages: The messages to ackers.
         counts: Those of what is measured, as `times`, `busy`, `tasks`, `failures`, `event_times`
@@ -69,8 +69,7 @@ class Outbox:
             rng: For edge ids.
             measured: Takes what is counted and measured.
         """
-        self.inbox: dict[int, list[Chunk]] = defaultdict(list)
-        self.waiting = 0
+        self.inbox = Inbox()
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
         self.counts, self.times, self.busy = measured.counts, measured.times, measured.busy
@@ -119,52 +118,9 @@ class Outbox:
         Returns:
             For each emit, the XOR of the edge ids of its copies.
         """
-        if routes.times is None:
-            return self._send(task, routes, emitted, parents, chosen)
-        timed = self._timed(routes, emitted, parts)
-        if not timed.late:
-            xors = self._send(task, routes, emitted, parents, chosen)
-        else:
-            xors = np.zeros(len(emitted), np.uint64)
-            for some_routes, at, rows, some_chosen in timed.shares(chosen):
-                lineage = None if parents is None else parents.take(at)
-                with timed.numbered(at):
-                    xors[at] = self._send(task, some_routes, rows, lineage, some_chosen)
-        self._note(task, routes, timed)
-        return xors
-
-    def _send(
-        self,
-        task: int,
-        routes: Routes,
-        emitted: TupleRows,
-        parents: Lineage | None,
-        chosen: Chosen | None,
-    ) -> Ids:
-        n = len(emitted)
-        xors: Ids = np.zeros(n, np.uint64)
-        choices = self._choices(task, routes, emitted, chosen)
-        if self.taps is not None:
-            self._tap(task, routes, emitted, LineageRoots(parents))
-        for subscription, choice in choices:
-            index, targets = choice.index, choice.tasks
-            if not len(targets):
-                continue
-            lineage = None
-            if parents is not None:
-                edges = self.random_ids(len(targets))
-                if index is None:
-                    xors ^= edges
-                else:
-                    np.bitwise_xor.at(xors, index, edges)
-                lineage = parents if index is None else parents.take(index)
-                if lineage.offsets is None:
-                    lineage = Lineage(lineage.roots, edges)
-                else:
-                    counts = np.diff(lineage.offsets)
-                    lineage = Lineage(lineage.roots, np.repeat(edges, counts), lineage.offsets)
-            self._deliver(task, subscription, routes, emitted, index, targets, lineage)
-        return xors
+        one = OneAnchor(parents, np.zeros(len(emitted), np.uint64))
+        self._send(task, routes, emitted, one, chosen, parts)
+        return one.xors
 
     def send_joined(
         self,
@@ -175,82 +131,50 @@ class Outbox:
         tell: Callable[[Tuple, int], None],
         chosen: Chosen | None = None,
     ) -> None:
-        """Send emitted tuples that may have several anchors each.
+        """Send emitted tuples that may have several anchors each. Arguments: see `ManyAnchors`."""
+        self._send(task, routes, emitted, ManyAnchors(anchors, tell), chosen)
 
-        As in Storm, there is one fresh id for each copy and anchor.
-
-        Args:
-            task: The task that emitted them.
-            routes: The routes of the stream that they were emitted on.
-            emitted: Their values.
-            anchors: For each emit, the inputs whose trees it joins; one may be named twice.
-            tell: Is told each anchor and the id of a tuple that was anchored to it.
-            chosen: Emits whose tasks were chosen already, or named by a direct emit.
-        """
-        if routes.times is None:
-            self._send_joined(task, routes, emitted, anchors, tell, chosen)
-            return
-        timed = self._timed(routes, emitted, None)
-        for some_routes, at, rows, some_chosen in timed.shares(chosen):
-            some = [anchors[i] for i in at.tolist()]
-            with timed.numbered(at):
-                self._send_joined(task, some_routes, rows, some, tell, some_chosen)
-        self._note(task, routes, timed)
-
-    def _send_joined(
+    def _send(
         self,
         task: int,
         routes: Routes,
         emitted: TupleRows,
-        anchors: Sequence[Sequence[Tuple]],
-        tell: Callable[[Tuple, int], None],
+        parents: Anchoring,
         chosen: Chosen | None,
+        parts: Sequence[str] | None = None,
     ) -> None:
-        choices = self._choices(task, routes, emitted, chosen)
-        if self.taps is not None:
-            self._tap(task, routes, emitted, AnchorRoots(anchors))
-        for subscription, choice in choices:
-            targets = choice.tasks
-            emits = range(len(emitted)) if choice.index is None else choice.index.tolist()
-            roots: list[int] = []
-            edges: list[int] = []
-            offsets = [0]
-            for emit in emits:
-                ids: dict[int, int] = {}
-                for anchor in anchors[emit]:
-                    of, _, _ = anchor._origin.lineage(anchor._position)
-                    if of:
-                        edge = int(self.random_ids(1)[0])
-                        tell(anchor, edge)
-                        for root in of:
-                            ids[root] = ids.get(root, 0) ^ edge
-                roots += ids
-                edges += ids.values()
-                offsets.append(len(roots))
-            lineage = Lineage(
-                np.array(roots, np.uint64), np.array(edges, np.uint64), np.array(offsets, np.int64)
-            )
-            self._deliver(task, subscription, routes, emitted, choice.index, targets, lineage)
-
-    def _tap(self, task: int, routes: Routes, emitted: TupleRows, roots: Roots) -> None:
-        """Let people see some of what is emitted."""
-        assert self.taps is not None
-        self.taps.take(task, routes.component, routes.stream, emitted, roots)
-
-    def _timed(self, routes: Routes, emitted: TupleRows, parts: Sequence[str] | None) -> TimedEmits:
-        """What the event times of emits say."""
-        assert routes.times is not None
-        return TimedEmits(routes, emitted, routes.times.find(emitted, self.wall), parts)
-
-    def _note(self, task: int, routes: Routes, timed: TimedEmits) -> None:
-        """Note how far event time has come, and what has no usable time."""
-        for part, at in timed.newest.items():
+        if routes.times is None:
+            self._send_to(task, routes, emitted, parents, chosen)
+            return
+        timed = TimedEmits(routes, emitted, routes.times.find(emitted, self.wall), parts)
+        for some_routes, at, rows, some_chosen in timed.shares(chosen):
+            with timed.numbered(at):
+                some = parents.take(at) if timed.late else parents
+                self._send_to(task, some_routes, rows, some, some_chosen)
+        for part, time in timed.newest.items():
             key = task, part
-            self.event_times[key] = max(at, self.event_times.get(key, at))
+            self.event_times[key] = max(time, self.event_times.get(key, time))
         if timed.late:
             self.counts[routes.component, UNTIMED, AHEAD] += timed.ahead
             self.counts[routes.component, UNTIMED, UNUSABLE] += len(timed.late) - timed.ahead
             self.untimed.setdefault(task, next(iter(timed.late.values())))
+
+    def _send_to(
+        self,
+        task: int,
+        routes: Routes,
+        emitted: TupleRows,
+        parents: Anchoring,
+        chosen: Chosen | None,
+    ) -> None:
+        choices = self._choices(task, routes, emitted, chosen)
+        if self.taps is not None:
+            self.taps.take(task, routes.component, routes.stream, emitted, parents)
+        for subscription, choice in choices:
+            index, targets = choice.index, choice.tasks
+            if len(targets):
+                lineage = parents.copies(index, len(targets), self.random_ids)
+                self._deliver(task, subscription, routes, emitted, index, targets, lineage)
 
     def _choices(
         self, task: int, routes: Routes, emitted: TupleRows, chosen: Chosen | None
@@ -312,15 +236,13 @@ class Outbox:
         targets: Tasks,
         lineage: Lineage | None,
     ) -> None:
-        if not len(targets):
-            return
         if not self._leaves(subscription):
             for target, at in groups(targets):
                 here = lineage if at is None or lineage is None else lineage.take(at)
                 index_here = compose(index, at)
                 some = emitted if index_here is None else emitted.take(index_here)
                 chunk = Chunk(subscription.source, routes.stream, routes.fields, task, here, some)
-                self.receive(target, chunk)
+                self.inbox.receive(target, chunk)
             return
         combined = self.combined.get(subscription.number)
         if combined is not None:
@@ -333,11 +255,6 @@ class Outbox:
                 lineage = None if lineage is None else lineage.take(rest)
         if len(targets):
             self._parcels.add(subscription.number, task, emitted, index, targets, lineage)
-
-    def receive(self, target: int, chunk: Chunk) -> None:
-        """Put a chunk into the inbox of one of these tasks."""
-        self.inbox[target].append(chunk)
-        self.waiting += len(chunk)
 
     def _refuse(self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any]) -> None:
         """A tuple can't leave its worker: its trees fail."""

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from fulmen.api.declarer import Stream
-from fulmen.api.tuples import Tuple
-from fulmen.engine.acking.root_ids import TRACED, root_ids, without_traced
+from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.protocol.figures.taps import Tapped, TappedTuple, TapRequest
 from fulmen.engine.protocol.placed_topology import RESERVED, PlacedTopology
 from fulmen.engine.taps.condition import conditions_of
 from fulmen.engine.taps.values import TO_COMPARE, Mask
-from fulmen.engine.tuples.chunk import Lineage
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 
@@ -32,52 +28,8 @@ class Roots(Protocol):
     def of(self, i: int) -> tuple[int, ...]:
         """The root ids of emit number `i`, as of trees that are not traced."""
 
-    def among(self, roots: Sequence[int], n: int) -> Sequence[int]:
-        """The numbers of emits, of `n`, that are part of one of these trees."""
-
-
-class LineageRoots:
-    """Of tuples with one anchor at most each."""
-
-    def __init__(self, lineage: Lineage | None) -> None:
-        self._lineage = lineage
-
-    def of(self, i: int) -> tuple[int, ...]:
-        """See `Roots`."""
-        return () if self._lineage is None else _shown(self._lineage.of(i)[0])
-
-    def among(self, roots: Sequence[int], n: int) -> Sequence[int]:  # noqa: ARG002 (others need it)
-        """See `Roots`."""
-        if self._lineage is None:
-            return ()
-        is_in = np.isin(self._lineage.roots & ~TRACED, np.array(roots, np.uint64))
-        if self._lineage.offsets is None:
-            return [*map(int, np.flatnonzero(is_in))]
-        counts = np.diff(self._lineage.offsets)
-        emits = np.repeat(np.arange(len(counts)), counts)
-        return [*map(int, np.unique(emits[is_in]))]
-
-
-class AnchorRoots:
-    """Of tuples that may have several anchors each."""
-
-    def __init__(self, anchors: Sequence[Sequence[Tuple]]) -> None:
-        self._anchors = anchors
-
-    def of(self, i: int) -> tuple[int, ...]:
-        """See `Roots`."""
-        found: dict[int, None] = {}
-        for anchor in self._anchors[i]:
-            found |= dict.fromkeys(_shown(anchor._origin.lineage(anchor._position)[0]))
-        return tuple(found)
-
-    def among(self, roots: Sequence[int], n: int) -> Sequence[int]:
-        """See `Roots`."""
-        return [i for i in range(n) if not set(roots).isdisjoint(self.of(i))]
-
-
-def _shown(roots: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(without_traced, roots))
+    def among(self, roots: Sequence[int]) -> Sequence[int]:
+        """The numbers of emits that are part of one of these trees."""
 
 
 class TreeSource(Protocol):
@@ -142,8 +94,8 @@ class _Tap:
         self, task: int, component: str, stream: str, emitted: TupleRows, roots: Roots
     ) -> None:
         """Take as many as there is room for."""
-        n, wanted = len(emitted), self.request.roots
-        numbers: Sequence[int] = roots.among(wanted, n) if wanted else range(n)
+        wanted = self.request.roots
+        numbers: Sequence[int] = roots.among(wanted) if wanted else range(len(emitted))
         looked_at = 0
         for i in numbers:
             if self._room <= 0 or self._looks <= 0:

@@ -34,7 +34,7 @@ from fulmen.engine.tasks.run_ackers import run_ackers
 from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import Chunk, merge
+from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
 from fulmen.engine.worker.live_tasks import LiveTasks
 from fulmen.engine.worker.stage_transactions import StageTransactions
@@ -168,7 +168,7 @@ class StageTasks(LiveTasks):
                 yield from self._take_in(row, outbox, messages)
             arrived += len(row)
             summary.moved_bytes += len(row)
-            if outbox.waiting >= waiting_tuples or arrived >= WAITING_BYTES:
+            if outbox.inbox.waiting >= waiting_tuples or arrived >= WAITING_BYTES:
                 arrived = 0
                 self._sweep(outbox)
                 yield from _counted(outbox, summary)
@@ -215,7 +215,7 @@ class StageTasks(LiveTasks):
                 fields = subscription.fields_of(parcel.rows)
                 for target, at in groups(parcel.targets) if len(parcel) else ():
                     part = parcel if at is None else parcel.take(at)
-                    outbox.receive(
+                    outbox.inbox.receive(
                         target,
                         Chunk(
                             subscription.source,
@@ -334,7 +334,7 @@ class StageTasks(LiveTasks):
                 else:
                     for queue in queues:
                         run_work(queue, outbox)
-        outbox.waiting = 0
+        outbox.inbox.waiting = 0
         if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
             gc.collect(0)
 
@@ -359,7 +359,7 @@ class StageTasks(LiveTasks):
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
         """What waits for these tasks."""
-        waiting = [(t, chunk) for t in tasks for chunk in merge(outbox.inbox.pop(t.task, []))]
+        waiting = [(t, chunk) for t in tasks for chunk in outbox.inbox.take(t.task)]
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]
 

@@ -3,7 +3,7 @@ import pytest
 
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.root_ids import traced_root, without_traced
-from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots
+from fulmen.engine.emitting.anchoring import ManyAnchors, OneAnchor
 from fulmen.engine.tuples.chunk import Chunk, Lineage
 from fulmen.engine.tuples.tuple_rows import TupleRows
 
@@ -13,9 +13,10 @@ CHUNK = Chunk("a", "default", ("x",), 1, LINEAGE, TupleRows([[1], [2]]))
 
 
 @pytest.mark.parametrize(
-    "roots", [LineageRoots(LINEAGE), AnchorRoots([(Tuple((), CHUNK, i),) for i in range(2)])]
+    "roots",
+    [OneAnchor(LINEAGE, ROOTS), ManyAnchors([(Tuple((), CHUNK, i),) for i in range(2)], print)],
 )
 def test_a_tap_finds_a_tree_whether_or_not_it_is_traced(roots):
     wanted = [without_traced(root) for root in ROOTS.tolist()]
-    assert [list(roots.among([root], 2)) for root in wanted] == [[0], [1]]
+    assert [list(roots.among([root])) for root in wanted] == [[0], [1]]
     assert [roots.of(i) for i in range(2)] == [(root,) for root in wanted]
