@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.collector import OutputCollector
-from fulmen.api.components import Bolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import ANY_STREAM, Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.api.tuples import Tuple
+from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
+from fulmen.connectors.base.gathering import Gathered, GatheringSink
 from fulmen.connectors.files.contents import Encoder, FileContent, content_of, mistaken_columns
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.files.places.buckets import Bucket, is_uri
 from fulmen.connectors.files.places.local import LocalFolder
 from fulmen.connectors.formats import Malformed, encode_each
-
-_PAUSE_SECONDS = 0.5
 
 
 def place_of(path: str) -> LocalFolder | Bucket:
@@ -84,7 +78,12 @@ class FileSink(Sink):
         if mark is not None and not self._has_looked:
             self._look_for_later(mark)
             self._has_looked = True
-        label, number, tag = _names(self._context, mark)
+        if mark is not None:
+            label, number, tag = mark.label, mark.number, _known_by(mark) + mark.tag
+        else:
+            context, batch = self._context, self._context.batch
+            label = f"{context.topology}/{context.component}/{context.task_index}"
+            number, tag = batch.number, batch.attempt
         name = file_name(self._options.prefix, label, number, tag, self._content.suffix)
         data = self._content.file([self._content.chunk(list(rows))])
         self._place.put(name, data)
@@ -112,160 +111,31 @@ def _known_by(mark: Mark) -> str:
     return mark.sink[:8]
 
 
-def _names(context: TopologyContext, mark: Mark | None = None) -> tuple[str, int, str]:
-    """What a file's name is made of: by the mark, or by the batch that is being run."""
-    if mark is not None:
-        return mark.label, mark.number, _known_by(mark) + mark.tag
-    label = f"{context.topology}/{context.component}/{context.task_index}"
-    return label, context.batch.number, context.batch.attempt
-
-
-@dataclass(frozen=True)
-class Full:
-    """A file that is to be written as soon as its rows are committed.
-
-    Attributes:
-        name: Of the file.
-        number: The commit that has the last of its rows.
-        first: The first of its chunks in the state.
-        end: The one behind the last.
-    """
-
-    name: str
-    number: int
-    first: int
-    end: int
-
-
-class RollingFileSink(Bolt):
-    """Gathers rows in its state, and writes a file when they are many or old enough.
-
-    Rows are acked when they are in the checkpoint. A file is written after the commit that has the
-    last of its rows, under a name that is part of that commit, and appears whole. So each row is in
-    one file, whatever is repeated. When the topology is drained, all rows are written.
-
-    While the folder or bucket is away, rows stay in the checkpoint. The spouts are held, so that
-    these do not become more and more, and each batch waits up to `wait_seconds` for it.
-    """
+class RollingFileSink(GatheringSink):
+    """Writes a file for rows of several batches. It appears whole, and a row is in one file."""
 
     config_model = RollingFileSinkOptions
-    durable = ("first", "end", "size", "since", "fields", "full")
-    wait_seconds: ClassVar[float] = 5.0
-    now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows outlive processes)
-
-    def __init__(self) -> None:
-        self.first = self.end = 0
-        self.size = 0
-        self.since: float | None = None
-        self.fields: tuple[str, ...] = ()
-        self.full: list[Full] = []
+    options: RollingFileSinkOptions
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
         return mistaken_columns(options, ANY_STREAM if options.any_stream else stream)
 
     @override
-    def prepare(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
-    ) -> None:
-        self._context = context
-        self._collector = collector
-        self._options: RollingFileSinkOptions = context.options
-        self._content: FileContent = content_of(self._options)
-        self._place = place_of(self._options.path)
+    def connect(self) -> None:
+        self._content: FileContent = content_of(self.options)
+        self._place = place_of(self.options.path)
         self._place.check()
-        self._rows: list[Any] = []
-        self._encoders: dict[tuple[str, ...], Encoder] = {}
-        if self.fields:
-            self._encoder(self.fields)
 
     @override
-    def execute(self, tup: Tuple) -> None:
-        if tup.is_tick():
-            return
-        try:
-            fields, values = tuple(tup.fields), tup.values
-            if self._options.any_stream:
-                fields, values = ANY_STREAM.fields, [tup.component, tup.stream, tup.as_dict()]
-            self._rows.append(self._encoder(fields)(values))
-        except Malformed as error:
-            raise FailedException(str(error)) from error
-        self._collector.ack(tup)
+    def encoder(self, fields: tuple[str, ...]) -> Encoder:
+        return self._content.encoder(fields)
 
     @override
-    def end_batch(self) -> None:
-        self._gather()
-        if self.since is not None:
-            is_old = type(self).now() >= self.since + self._options.roll_seconds
-            if self.size >= self._options.roll_bytes or is_old:
-                self._roll()
-        self._write(self._context.batch.number - 1)
+    def chunk(self, rows: list[Any]) -> bytes:
+        return self._content.chunk(rows)
 
     @override
-    def drain(self) -> None:
-        self._gather()
-        self._roll()
-        self._write(self._context.batch.number - 1)
-
-    @override
-    def committed(self, number: int) -> None:
-        self._write(number)
-
-    def _write(self, number: int) -> None:
-        """Write the files whose rows are durable with this commit.
-
-        Raises:
-            ServiceUnavailable: The folder or bucket is away. The files are written later.
-        """
-        while self.full and self.full[0].number <= number:
-            full = self.full[0]
-            chunks = [self.state[i] for i in range(full.first, full.end)]
-            self._put_or_hold(full.name, self._content.file(chunks))
-            for i in range(full.first, full.end):
-                del self.state[i]
-            self.full.pop(0)
-
-    def _encoder(self, fields: tuple[str, ...]) -> Encoder:
-        encoder = self._encoders.get(fields)
-        if encoder is None:
-            encoder = self._encoders[fields] = self._content.encoder(fields)
-            self.fields = self.fields or fields
-        return encoder
-
-    def _gather(self) -> None:
-        if not self._rows:
-            return
-        chunk = self._content.chunk(self._rows)
-        self._rows = []
-        self.state[self.end] = chunk
-        self.end += 1
-        self.size += len(chunk)
-        if self.since is None:
-            self.since = type(self).now()
-
-    def _roll(self) -> None:
-        if self.first == self.end:
-            return
-        label, number, tag = _names(self._context)
-        name = file_name(self._options.prefix, label, number, tag, self._content.suffix)
-        self.full.append(Full(name, number, self.first, self.end))
-        self.first, self.size, self.since = self.end, 0, None
-
-    def _put_or_hold(self, name: str, data: bytes) -> None:
-        try:
-            self._put(name, data)
-        except ServiceUnavailable as error:
-            self._context.hold_spouts(f"a file can't be written: {error}")
-            raise
-        self._context.release_spouts()
-
-    def _put(self, name: str, data: bytes) -> None:
-        deadline = time.monotonic() + self.wait_seconds
-        while True:
-            try:
-                self._place.put(name, data)
-                return
-            except ServiceUnavailable:
-                if time.monotonic() >= deadline:
-                    raise
-            time.sleep(_PAUSE_SECONDS)
+    def put(self, gathered: Gathered, chunks: list[bytes]) -> None:
+        name = file_name(self.options.prefix, *gathered[:3], self._content.suffix)
+        self._place.put(name, self._content.file(chunks))
