@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import tell
 from fulmen.cli.topology_file import TopologyFile
 from fulmen.cli.wheels import PROJECT, REQUIREMENTS, Target, requirements_of, unpack_wheels
 from fulmen.errors import CodeError
@@ -132,11 +132,10 @@ def _tell_left(folder: Path, left: Sequence[str]) -> None:
     if not left:
         return
     wheels = " --wheels takes the packages along that they ask for."
-    echo(
+    tell(
         f"warning: only Python files and packages are taken along, so these of '{folder}' will be"
         f" missing: {', '.join(left)}. If the code needs some of them, add --include NAME."
-        f"{wheels if {REQUIREMENTS, PROJECT} & {*left} else ''}",
-        err=True,
+        f"{wheels if {REQUIREMENTS, PROJECT} & {*left} else ''}"
     )
 
 

@@ -40,9 +40,14 @@ class _Pipe(io.FileIO):
         os.close(nowhere)
 
 
-def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+def echo(text: object) -> None:
     """Print a text, which may have in it what somebody's data or code says."""
-    click.echo(visible_lines(str(text)), err=err, nl=nl)
+    click.echo(visible_lines(str(text)))
+
+
+def tell(text: object) -> None:
+    """The same on standard error."""
+    click.echo(visible_lines(str(text)), err=True)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from fulmen.cli.python_file import is_python, read_python
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import tell
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.reading.assignments import set_values
@@ -146,4 +146,4 @@ def workers_option(command: Callable[..., None]) -> Callable[..., None]:
 def tell_warnings(checked: Checked) -> None:
     """Print what to think about on stderr."""
     for warning in checked.warnings:
-        echo(f"warning: {warning}", err=True)
+        tell(f"warning: {warning}")

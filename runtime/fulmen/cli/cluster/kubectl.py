@@ -105,16 +105,15 @@ class Kubectl:
                 return None
             raise
 
-    def dry_run(self, manifest: str, *, server_side: bool) -> Sequence[Json]:
+    def dry_run(self, manifest: str, *how: str) -> Sequence[Json]:
         """The objects as they would be after a `kubectl apply`. BadInput if that would fail."""
-        how = ["--server-side"] if server_side else []
         options = ["--dry-run=server", "-f", "-", "-o", "json"]
         try:
             found: Json = _read(self._run("apply", *how, *options, content=manifest))
         except FulmenError as error:
             words = str(error).removeprefix("kubectl: ")
             if not isinstance(error, BadInput) and any(bad in words for bad in _BAD_OBJECTS):
-                cure = _SERVER_SIDE if _TOO_LARGE in words and not server_side else ""
+                cure = _SERVER_SIDE if _TOO_LARGE in words and not how else ""
                 raise BadInput(f"the API server refuses it: {words}{cure}") from error
             raise
         return found["items"] if found["kind"] == "List" else [found]

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.project_code import Packages, Project, bundled, project_of, write_packed
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import TopologyFile, tell_warnings, topology_arguments
 from fulmen.cli.wheels import MACHINES, PROJECT, PYTHON, REQUIREMENTS, Target
 from fulmen.own_files import written_whole
@@ -171,7 +171,7 @@ def manifest(
         tell_warnings(checked)
         topology = checked.topology()
         if image is not None:
-            echo(to_yaml(_in_image(topology, image)), nl=False)
+            _print(_in_image(topology, image))
             return
         but = [archive] if archive else []
         with project_of(topology.spec.code, file, include, bundle, but) as project:
@@ -182,22 +182,26 @@ def manifest(
                 _needed(project, "--wheels")
             source = None if project is None else _read(project)
     if source is None:
-        echo(to_yaml(topology), nl=False)
+        _print(topology)
     elif config_map:
         _print_with(_config_maps(topology, source), source, topology)
     else:
-        echo(to_yaml(_with(topology, _inline(source))), nl=False)
+        _print(_with(topology, _inline(source)))
+
+
+def _print(topology: Topology) -> None:
+    echo(to_yaml(topology).removesuffix("\n"))
 
 
 def _print_with(maps: list[dict[str, Any]], source: CodeSource, topology: Topology) -> None:
     """Print ConfigMaps with the code, and the topology that names them."""
     if any(len(json.dumps(each)) > CLIENT_SIDE_BYTES for each in maps):
-        echo(SERVER_SIDE, err=True)
+        tell(SERVER_SIDE)
     names = tuple(each["metadata"]["name"] for each in maps)
     several = len(names) > 1
     code = Code(config_maps=names, sha256=source.sha256) if several else Code(config_map=names[0])
     documents = [*map(dump_yaml, maps), to_yaml(_with(topology, code))]
-    echo("---\n".join(documents), nl=False)
+    echo("---\n".join(documents).removesuffix("\n"))
 
 
 def _in_image(topology: Topology, image: str) -> Topology:
@@ -235,7 +239,7 @@ def _write_archive(project: Project, archive: Path, uri: str | None, topology: T
     if uri is None:
         echo(f"{digest}  {archive}")
     else:
-        echo(to_yaml(_with(topology, _at(uri, digest))), nl=False)
+        _print(_with(topology, _at(uri, digest)))
 
 
 def _at(uri: str, sha256: str) -> Code:

@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from fulmen.cli.local.environment import Where
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.prepared_run import Prepared, prepare
 from fulmen.cli.local.run_log import open_log
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import TopologyFile, topology_arguments, workers_option
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.jobs import Jobs
@@ -30,7 +29,7 @@ from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.own_files import written_whole
 from fulmen.testing.components import Killed
 
-STREAMS = ("/dev/stdout", "/dev/stderr")
+STREAMS = {"/dev/stdout": echo, "/dev/stderr": tell}
 """The streams of this process, by the names that `--report` may give."""
 
 STARTS = {Where.IN_PROCESS: RunPhase.STARTING, Where.SPARK: RunPhase.STARTING_SPARK}
@@ -183,7 +182,7 @@ def make_jobs(prepared: Prepared, log_file: Path, where: Where) -> Jobs:
         log_file,
         prepared.worker_env,
         spec.start_timeout_seconds,
-        partial(echo, err=True),
+        tell,
     )
 
 
@@ -195,22 +194,22 @@ def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContex
     server = MetricsServer(
         host, port, lambda: local_run.driver_totals, None, access, local_run.taps
     )
-    echo(f"metrics and the topology's page: {server.url}", err=True)
+    tell(f"metrics and the topology's page: {server.url}")
     return server
 
 
 def _write_report(file: Path, content: Mapping[str, Any]) -> None:
     """Write the file as a whole: whoever reads it finds the old one or the new one."""
-    text = json.dumps(content, indent=2) + "\n"
+    text = json.dumps(content, indent=2)
     if str(file) in STREAMS:  # opened anew, they would begin again where they lead to
-        echo(text, nl=False, err=str(file) == "/dev/stderr")
+        STREAMS[str(file)](text)
         return
     try:
         if file.exists() and not file.is_file():  # a pipe or a device
-            file.write_text(text, encoding="utf-8")
+            file.write_text(f"{text}\n", encoding="utf-8")
             return
         with written_whole(file) as into:
-            into.write(text.encode())
+            into.write(f"{text}\n".encode())
     except OSError as error:
         why = error.strerror or error
         raise FulmenError(f"--report: '{file}' can't be written: {why}.") from error

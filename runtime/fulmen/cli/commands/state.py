@@ -28,7 +28,7 @@ from fulmen.cli.display.kept_values import (
     windows_of,
 )
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import TopologyFile, code_folder_type
 from fulmen.engine.driver.edits.decisions import accept_store, forget
 from fulmen.engine.driver.edits.repair import (
@@ -230,12 +230,12 @@ class _Kept:
     def forget(self) -> None:
         with self.opened() as store:
             count = forget(store, self.component, _who("--forget"))
-        echo(f"{store.uri}: the state of {count} tasks of {self.component!r} is gone.", err=True)
+        tell(f"{store.uri}: the state of {count} tasks of {self.component!r} is gone.")
 
     def accept_store(self, above: int) -> None:
         with self.opened() as store:
             done = accept_store(store, self.component, above, _who("--accept-store"))
-        echo(f"{store.uri}: {done}.", err=True)
+        tell(f"{store.uri}: {done}.")
 
     def tell_unreadable(self) -> None:
         with self.opened() as store:
@@ -251,13 +251,13 @@ class _Kept:
             found = remove_unreadable(store, self.component, _who("--remove"))
         self._tell(found)
         if found:
-            echo(f"{len(found)} taken out of {store.uri}.", err=True)
+            tell(f"{len(found)} taken out of {store.uri}.")
 
     def _tell(self, found: Sequence[Removed]) -> None:
         for one in found:
             echo(visible(f"task {one.task}  {one.where}  {one.key}  {one.reason}"))
         if not found:
-            echo(f"everything that {self.component!r} keeps is readable.", err=True)
+            tell(f"everything that {self.component!r} keeps is readable.")
 
     def remove(self, show: ShownKind, key: str) -> None:
         read, journal, what = REMOVABLE[show]
@@ -277,7 +277,7 @@ class _Kept:
             raise FulmenError(f"component {self.component!r} has no {what} of the key {key!r}.")
         for one in removed:
             echo(visible(f"task {one.task}  {one.key}"))
-        echo(f"{len(removed)} taken out of {store.uri}.", err=True)
+        tell(f"{len(removed)} taken out of {store.uri}.")
 
     def rows_of_time(
         self, show: ShownKind, key: str | None, output: str
@@ -301,7 +301,7 @@ class _Kept:
             entries = [StateEntry(k, v, task) for task, of in found.items() for k, v in of.items()]
         if key is None:
             if not entries:
-                echo(_nothing(self.component, show), err=True)
+                tell(_nothing(self.component, show))
             return entries
         entries = [entry for entry in entries if str(entry.key) == key]
         if not entries:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from fulmen.cli.bad_input import BAD_INPUT
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import TopologyFile, tell_warnings, topology_arguments
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
@@ -47,7 +47,7 @@ def validate(ctx: click.Context, file: TopologyFile, checkpoint: str | None, as_
     checked = file.checked()
     tell_warnings(checked)
     for problem in _unused_state(checked.topology(), checkpoint):
-        echo(f"warning: {problem}", err=True)
+        tell(f"warning: {problem}")
     echo(f"{file}: {summary(checked.topology())}")
 
 

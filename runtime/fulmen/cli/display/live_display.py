@@ -164,7 +164,7 @@ class PlainDisplay(Display):
 
 def make_display(name: str, meter: Meter, phase: Callable[[], RunPhase]) -> Display:
     """The display that fits what stderr is."""
-    console = open_console(stderr=True)
+    console = open_console(sys.stderr)
     # Not what rich takes for a terminal: with FORCE_COLOR that is any file.
     if sys.stderr.isatty() and not console.is_dumb_terminal:
         return LiveDisplay(console, name, meter, phase)

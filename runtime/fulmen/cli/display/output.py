@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
@@ -14,11 +15,11 @@ _LEAST_NAME = 8
 _GAP = 2
 
 
-def open_console(*, stderr: bool = False) -> Console:
-    """A console for stdout or stderr, as wide as its terminal if it is one."""
-    stream = sys.stderr if stderr else sys.stdout
+def open_console(stream: TextIO | None = None) -> Console:
+    """A console for a stream, by default stdout, as wide as its terminal if it is one."""
+    stream = stream or sys.stdout
     width = None if stream.isatty() else NO_LIMIT
-    return Console(stderr=stderr, highlight=False, markup=False, width=width)
+    return Console(file=stream, highlight=False, markup=False, width=width)
 
 
 def plain_table() -> Table:

@@ -1,6 +1,7 @@
 """One run of a topology on this machine, from its start to its summary."""
 
 import os
+import sys
 import time
 import traceback
 from datetime import datetime
@@ -200,7 +201,7 @@ class LocalRun:
         if not totals.batches and end == "failed":
             return
         runnable = self._prepared.runnable
-        console = open_console(stderr=bool(runnable.printing))
+        console = open_console(sys.stderr if runnable.printing else sys.stdout)
         for line in summary_lines(totals, runnable.topology, end):
             console.print(visible(line), soft_wrap=True)
         console.print()

@@ -130,7 +130,7 @@ def diff(kubectl: Kubectl, server_side: bool, as_json: bool, **given: Any) -> No
     if given["archive"] is not None and given["uri"] is None:
         raise BadInput("--archive alone prints no topology: add --uri URI.")
     text = sys.stdin.read() if given["file"] == _STDIN else _printed(context, given)
-    after = _topology_in(kubectl.dry_run(text, server_side=server_side))
+    after = _topology_in(kubectl.dry_run(text, *(["--server-side"] if server_side else [])))
     found = difference(kubectl.of(after).find(after["metadata"]["name"]), after)
     show = _show_json if as_json else _show
     show(after, found)

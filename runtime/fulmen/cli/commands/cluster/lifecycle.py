@@ -7,7 +7,7 @@ import click
 
 from fulmen.cli.cluster.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
 from fulmen.cli.cluster.topology import command_of, progress, state_of
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError
 from fulmen.topology.resource.spec import TopologySpec
 
@@ -54,7 +54,7 @@ def kill(kubectl: Kubectl, name: str, wait: int | None) -> None:
         raise
     except (FulmenError, KeyboardInterrupt):
         cure = f"{command_of('activate', kubectl, name)} lets it continue."
-        echo(f"topology {name!r} is not deleted, but asked to suspend: {cure}", err=True)
+        tell(f"topology {name!r} is not deleted, but asked to suspend: {cure}")
         raise
     kubectl.delete(after)
     echo(epitaph(before, after, seconds))

@@ -12,7 +12,7 @@ from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command
 from fulmen.cli.cluster.topology import state_of
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, Speed, TableColumns, topologies_table
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError
 
 _AT_ONCE = 8
@@ -54,5 +54,5 @@ def _speed(kubectl: Kubectl, topology: Json) -> Speed | None:
         return Speed.model_validate_json(read_pod(kubectl, topology))
     except (FulmenError, KeyError, ValidationError) as error:
         why = f" {error}" if isinstance(error, FulmenError) else ""
-        echo(f"topology {name!r}: its driver gives no figures.{why}", err=True)
+        tell(f"topology {name!r}: its driver gives no figures.{why}")
         return None

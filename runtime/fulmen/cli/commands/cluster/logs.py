@@ -21,7 +21,7 @@ from fulmen.cli.display.log_lines import (
     containers,
     merged,
 )
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import DRIVER, PREFLIGHT, WORKER
 from fulmen.visible import visible
@@ -95,16 +95,16 @@ class _Shown:
         texts: dict[Container, str] = {}
         for source in sources:
             if source.waits:
-                echo(f"{source.title} has not started: {source.waits}", err=True)
+                tell(f"{source.title} has not started: {source.waits}")
                 continue
             try:
                 texts[source] = self._kubectl.logs(source.pod, source.name, *self._options)
             except BadInput:
                 raise
             except FulmenError as error:  # it may have gone meanwhile
-                echo(f"{source.title}: {error}", err=True)
+                tell(f"{source.title}: {error}")
         if not sources:
-            echo("there are no such pods.", err=True)
+            tell("there are no such pods.")
         for line in merged(texts):
             self._print(line)
 
@@ -131,7 +131,7 @@ class _Shown:
             for follower in followers.values():
                 follower.join()
             self._print_until(lines, 0)
-            echo(str(error), err=True)
+            tell(str(error))
         except KeyboardInterrupt:  # how it is meant to end
             return
         finally:
@@ -145,7 +145,7 @@ class _Shown:
         except BadInput:
             raise
         except FulmenError as error:
-            echo(str(error), err=True)
+            tell(str(error))
             return []
 
     def _again(self, topology: Json) -> Json:

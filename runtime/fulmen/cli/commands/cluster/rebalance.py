@@ -8,7 +8,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command_without_short, topology_name
 from fulmen.cli.cluster.topology import progress
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean, there_are
 
@@ -67,7 +67,7 @@ def rebalance(
         made = again
         topology = kubectl.patch(name, made.patch)
     for warning in made.warnings:
-        echo(f"warning: {warning}", err=True)
+        tell(f"warning: {warning}")
     echo(progress(kubectl, topology, ", ".join(made.changes)))
 
 

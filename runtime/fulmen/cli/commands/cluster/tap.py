@@ -12,7 +12,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.driver_figures import checked_url, opened, said
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.cli.cluster.port_forward import Forward, driver_of
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError
 
 _SILENT_SECONDS = 30.0
@@ -82,7 +82,7 @@ def tap(
         return
     finally:
         if others:
-            echo(f"{others:,} more tuples are not shown.", err=True)
+            tell(f"{others:,} more tuples are not shown.")
 
 
 @contextmanager

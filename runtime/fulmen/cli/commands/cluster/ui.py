@@ -8,7 +8,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Kubectl, cluster_command, topology_name
 from fulmen.cli.cluster.port_forward import Forward, driver_of
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError
 
 _AGAIN_SECONDS = 1.0
@@ -32,13 +32,14 @@ def ui(kubectl: Kubectl, name: str, port: int, no_browser: bool) -> None:
     pods/portforward. When another driver takes over, the same address leads to that one.
     """
     topology, is_open = kubectl.get(name), False
+    show = echo if no_browser else _open
     try:
         while True:
             try:
                 with Forward(kubectl.of(topology), driver_of(topology, _PAGE), port) as forward:
                     port = forward.port
                     if not is_open:
-                        _show(f"{forward.url}/", no_browser)
+                        show(f"{forward.url}/")
                         is_open = True
                     forward.wait()
             except BadInput:
@@ -46,14 +47,14 @@ def ui(kubectl: Kubectl, name: str, port: int, no_browser: bool) -> None:
             except FulmenError as error:
                 if not is_open:
                     raise
-                echo(str(error), err=True)
+                tell(str(error))
             time.sleep(_AGAIN_SECONDS)
             topology = kubectl.again(topology)
     except KeyboardInterrupt:  # how it is meant to end
         return
 
 
-def _show(address: str, no_browser: bool) -> None:
+def _open(address: str) -> None:
     echo(address)
-    if not no_browser and not webbrowser.open(address):
-        echo("there is no browser here: open the address yourself.", err=True)
+    if not webbrowser.open(address):
+        tell("there is no browser here: open the address yourself.")

@@ -8,7 +8,7 @@ import click
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Json, Kubectl, cluster_command, topology_name
 from fulmen.cli.cluster.topology import Rollout, command_of, outcome_of
-from fulmen.cli.streams import echo
+from fulmen.cli.streams import echo, tell
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import PAUSED_ANNOTATION
 
@@ -54,7 +54,7 @@ def wait(kubectl: Kubectl, name: str, timeout: int) -> None:
 
 
 def _end(code: int, message: str) -> NoReturn:
-    echo(f"Error: {message}", err=True)
+    tell(f"Error: {message}")
     click.get_current_context().exit(code)
 
 
@@ -67,7 +67,7 @@ def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Rollout:
             return outcome
         if outcome.message != told:
             told = outcome.message
-            echo(told, err=True)
+            tell(told)
         time.sleep(min(_LOOK_SECONDS, left))
         try:
             topology = kubectl.again(topology)
@@ -76,6 +76,6 @@ def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Rollout:
         except FulmenError as error:  # it may answer again
             if str(error) != away:
                 away = str(error)
-                echo(away, err=True)
+                tell(away)
         else:
             away = ""
