@@ -17,8 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import obstore
 from obstore.exceptions import (
@@ -29,9 +28,10 @@ from obstore.exceptions import (
     PreconditionError,
     UnauthenticatedError,
 )
-from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
+from obstore.store import MemoryStore, ObjectStore
 
 from fulmen.errors import AlreadyExists, CheckpointError, Denied, NotFound, Unreachable
+from fulmen.services.buckets import NO_BUCKET, NO_CREDENTIALS, VARIABLES, gist, opened
 
 RETRY_SECONDS = 60.0
 """No further attempt starts this long after the first one."""
@@ -43,27 +43,14 @@ _THREADS = 16
 
 _SMALL_TIMEOUTS = {"connect_timeout": "5s", "read_timeout": "15s", "timeout": "600s"}
 _BIG_TIMEOUTS = {"connect_timeout": "5s", "timeout": "600s"}  # uploading counts as waiting to read
-_NO_RETRIES: dict[str, Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
 
 _STATUS = re.compile(r"status code: (\d{3})")
-_ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 _GIST_CHARACTERS = 500
-# Where a client looks last for credentials.
-_METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 CREDENTIALS_SECONDS = 10.0
 """If they were never found there: that place may not answer a pod that has just started."""
 # Answers of S3's that are refusals by their status, but pass.
 _PASSING = re.compile(r"RequestTimeout|RequestTimeTooSkewed|SlowDown")
 _EXPIRED = "ExpiredToken"
-_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
-_CURES = {
-    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
-    " Amazon's, AWS_ENDPOINT_URL (with AWS_ALLOW_HTTP=true for http)",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or the pod's workload identity",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, or the pod's workload identity",
-    "memory": "nothing",
-}
-
 _memories: dict[str, ObjectStore] = {}
 _memories_lock = threading.Lock()
 
@@ -173,20 +160,20 @@ class RemoteBackend:
             except (BaseError, FileNotFoundError) as error:
                 self._raise_if_permanent(error, kind, key, self._clock() - started)
                 if self._clock() + pause > deadline:
-                    cause = _gist(error)
+                    cause = gist(error, _GIST_CHARACTERS)
                     raise Unreachable(self._uri, key, cause, unknown=kind == "put") from error
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _raise_if_permanent(self, error: Exception, kind: str, key: str, waited: float) -> None:
-        is_missing = isinstance(error, FileNotFoundError) and not _NO_BUCKET.search(str(error))
+        is_missing = isinstance(error, FileNotFoundError) and not NO_BUCKET.search(str(error))
         if is_missing and kind != "put":
             raise NotFound(self._uri, key) from None
         if not self._may_pass(error, kind, waited):
-            scheme = self._uri.partition(":")[0]
+            known = VARIABLES.get(self._uri.partition(":")[0], "nothing")
             cause = (
-                f"{_verdict(error)}. The environment variables that count are {_CURES[scheme]}."
-                f" The store said: {_gist(error)}"
+                f"{_verdict(error)}. The environment variables that count are {known}."
+                f" The store said: {gist(error, _GIST_CHARACTERS)}"
             )
             if _is_denied(error) or _EXPIRED in str(error):
                 raise Denied(self._uri, key, cause) from error
@@ -197,24 +184,24 @@ class RemoteBackend:
         text = str(error)
         if _PASSING.search(text):
             return True
-        if _METADATA.search(text):
+        if NO_CREDENTIALS.search(text):
             return bool(self._worked) or waited < CREDENTIALS_SECONDS
         if _EXPIRED in text:  # others may be on their way to where these came from
             return bool(self._worked)
         if _is_denied(error):  # rights that were taken away may be given back
             return kind in self._worked
-        permanent = _NO_BUCKET.search(text) or "builder error" in text or _is_refusal(text)
+        permanent = NO_BUCKET.search(text) or "builder error" in text or _is_refusal(text)
         return isinstance(error, GenericError) and not permanent
 
 
 def _verdict(error: Exception) -> str:
     """What is wrong for good, and the cure."""
     text = str(error)
-    if _METADATA.search(text):
+    if NO_CREDENTIALS.search(text):
         return "there are no credentials"
     if _EXPIRED in text:
         return "the credentials have expired"
-    if _NO_BUCKET.search(text):
+    if NO_BUCKET.search(text):
         return "the bucket does not exist. Create it"
     if isinstance(error, FileNotFoundError):
         return "the store has no such place. Check the bucket and the endpoint"
@@ -237,35 +224,22 @@ def _is_denied(error: Exception) -> bool:
     return is_told or isinstance(error, PermissionDeniedError | UnauthenticatedError)
 
 
-def _gist(error: Exception) -> str:
-    """What the client said, and what the server said to it, without the pages of detail."""
-    said, _, document = str(error).partition("\n\nDebug source")[0].partition("<?xml")
-    if answer := _ANSWER.search(document):
-        said = f"{said.rstrip(': ')}: {answer[1]}, {answer[2]}"
-    return " ".join(said.split())[:_GIST_CHARACTERS]
-
-
 def cloud_backend(uri: str, scheme: str, bucket: str, prefix: str) -> RemoteBackend:
     """The backend of a bucket, with credentials and endpoint from the environment.
 
     Raises:
         CheckpointError: The environment lacks what every request needs.
     """
-    make: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 
     def client(timeouts: dict[str, str]) -> ObjectStore:
-        # As config, since client_options would replace those from the environment.
-        made: ObjectStore = make[scheme](
-            bucket, prefix=prefix or None, config=timeouts, retry_config=_NO_RETRIES
-        )
-        return made
+        return opened(scheme, bucket, prefix, timeouts, retries=0, seconds=1)
 
     try:
         return RemoteBackend(uri, client(_SMALL_TIMEOUTS), client(_BIG_TIMEOUTS))
     except BaseError as error:
         raise CheckpointError(
             f"checkpoint {uri}: the settings in the environment are not complete"
-            f" ({_gist(error)}). The variables that count are {_CURES[scheme]}."
+            f" ({gist(error, _GIST_CHARACTERS)}). The variables that count are {VARIABLES[scheme]}."
         ) from error
 
 

@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -24,7 +23,6 @@ from obstore.exceptions import (
     PreconditionError,
     UnauthenticatedError,
 )
-from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.listing import objects_below
@@ -38,27 +36,25 @@ from fulmen.connectors.files.places.local import (
 )
 from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.positions import FileProgress, FoundFile, Key, Position
+from fulmen.services.buckets import (
+    NO_BUCKET,
+    NO_CREDENTIALS,
+    STORES,
+    VARIABLES,
+    gist,
+    opened,
+)
 
-_STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _READ_BYTES = 4 << 20
 _TIMEOUTS = {"connect_timeout": "5s", "timeout": "60s"}
-_RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
-_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
-_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 _NO_USE = re.compile(r"builder error|InvalidAccessKeyId|SignatureDoesNotMatch")
 _IS_REFUSED = re.compile(r"status 4(?!08|29)\d\d")
-_ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 _NO_KEY = (
     "the object can't be read, nor others whose keys begin alike: a part of the key is empty, '.'"
     " or '..'. Copy it to another key, and remove it"
 )
-_VARIABLES = {
-    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
-    " Amazon's, AWS_ENDPOINT_URL (with AWS_ALLOW_HTTP=true for http)",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or the pod's workload identity",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, or the pod's workload identity",
-}
+_GIST = 300
 
 
 def is_uri(path: str) -> bool:
@@ -91,10 +87,10 @@ class Bucket:
             raise BadPlace(
                 f"config.path: {parts.scheme}://… has a user or a password, and is shown in logs."
                 " Leave them out, and set environment variables:"
-                f" {_VARIABLES.get(parts.scheme, _VARIABLES['s3'])}"
+                f" {VARIABLES.get(parts.scheme, VARIABLES['s3'])}"
             )
         self._scheme = parts.scheme
-        if self._scheme not in _STORES or not parts.netloc:
+        if self._scheme not in STORES or not parts.netloc:
             raise BadPlace(
                 f"config.path: '{uri}' names no bucket. Write a path, or s3://, gs:// or az://,"
                 " the bucket's name, / and more"
@@ -102,9 +98,7 @@ class Bucket:
         self.uri = f"{parts.scheme}://{parts.netloc}"
         self.path = uri[len(self.uri) :].strip("/")
         try:
-            self._store: ObjectStore = _STORES[self._scheme](
-                parts.netloc, config=_TIMEOUTS, retry_config=_RETRIES
-            )
+            self._store = opened(self._scheme, parts.netloc, "", _TIMEOUTS, 2, 10)
         except BaseError as error:
             self._refuse("the settings in the environment are not complete", error)
 
@@ -138,7 +132,7 @@ class Bucket:
         try:
             return obstore.head(self._store, path)
         except FileNotFoundError as error:
-            if _NO_BUCKET.search(str(error)):
+            if NO_BUCKET.search(str(error)):
                 self.raise_for(error)
             return None
         except BaseError as error:
@@ -158,7 +152,7 @@ class Bucket:
         except PreconditionError:
             raise Changed(f"object {self.uri}/{path} was written again") from None
         except FileNotFoundError as error:
-            if _NO_BUCKET.search(str(error)):
+            if NO_BUCKET.search(str(error)):
                 self.raise_for(error)
             raise GoneFile(f"object {self.uri}/{path} was removed") from None
         except BaseError as error:
@@ -195,7 +189,7 @@ class Bucket:
         """
         if _is_denied(error) or _IS_REFUSED.search(str(error)):
             self.check()
-            raise UnreadableFile(f"the object can't be read: {_gist(error)}") from error
+            raise UnreadableFile(f"the object can't be read: {gist(error, _GIST)}") from error
         self.raise_for(error)
 
     def raise_for(self, error: Exception) -> NoReturn:
@@ -206,18 +200,18 @@ class Bucket:
             ServiceUnavailable: It may do better later.
         """
         text = str(error)
-        if _NO_BUCKET.search(text) or isinstance(error, FileNotFoundError):
+        if NO_BUCKET.search(text) or isinstance(error, FileNotFoundError):
             self._refuse("the bucket does not exist. Create it, or check its name", error)
-        if _NO_CREDENTIALS.search(text):
+        if NO_CREDENTIALS.search(text):
             self._refuse("there are no credentials", error)
         if _NO_USE.search(text):
             self._refuse("the endpoint or the credentials are wrong", error)
-        raise ServiceUnavailable(f"bucket {self.uri}", _gist(error)) from error
+        raise ServiceUnavailable(f"bucket {self.uri}", gist(error, _GIST)) from error
 
     def _refuse(self, what: str, error: Exception) -> NoReturn:
         raise BadPlace(
             f"bucket {self.uri}: {what}. The environment variables that count are"
-            f" {_VARIABLES[self._scheme]}. The client said: {_gist(error)}"
+            f" {VARIABLES[self._scheme]}. The client said: {gist(error, _GIST)}"
         ) from error
 
 
@@ -225,14 +219,6 @@ def _is_denied(error: Exception) -> bool:
     return isinstance(error, PermissionDeniedError | UnauthenticatedError) and not _NO_USE.search(
         str(error)
     )
-
-
-def _gist(error: Exception) -> str:
-    """What the client said, and what the server said to it, without the pages of detail."""
-    said, _, document = str(error).partition("\n\nDebug source")[0].partition("<?xml")
-    if answer := _ANSWER.search(document):
-        said = f"{said.rstrip(': ')}: {answer[1]}, {answer[2]}"
-    return " ".join(said.split())[:300]
 
 
 class _Content(io.RawIOBase):
