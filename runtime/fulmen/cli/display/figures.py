@@ -16,7 +16,7 @@ from fulmen.cli.display.meter import (
 )
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
-from fulmen.cli.display.wait_lines import lag_items, plain_waits
+from fulmen.cli.display.wait_lines import lag_parts, plain_waits
 from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.protocol.figures.statistics import AHEAD, ERRORS, EXECUTED, UNTIMED, UNUSABLE
 from fulmen.engine.totals.counted import TreeCounts
@@ -87,7 +87,7 @@ def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
 def latency_line(p50: float | None, p99: float | None, lag: Lag | None = None) -> Text:
     """How long trees took from emit to ack, or transactions; how much the sources have left."""
     figures = [item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99))]
-    return line(*figures, *lag_items(lag))
+    return line(*figures, *(item(*part) for part in lag_parts(lag)))
 
 
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:

@@ -1,26 +1,20 @@
 """What the command says of transactions, where other topologies have trees. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
-from fulmen.cli.display.formats import Parts, count, item, line
+from fulmen.cli.display.formats import count, item, line
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 
 
 @dataclass(frozen=True)
 class TransactionFigures:
-    """The transactions of a topology at one moment.
+    """The transactions of a topology at one moment: how many attempts have ended in which way.
 
     Attributes:
         committed_txid: The last one that is committed.
-        active: Attempts on their way.
-        committed: Attempts that were committed since the start.
-        failed: Attempts that a component failed.
-        cascaded: Attempts that failed because one before them did.
-        lost: Attempts that were lost with a batch that came to nothing.
-        given_up: Transactions that were given up.
         lag: Messages of the source that are in no transaction yet; None: not known.
         committed_per_second: Of the last seconds.
     """
@@ -51,31 +45,30 @@ class TransactionFigures:
         return self.committed + self.failed + self.cascaded + self.lost + self.given_up
 
 
-def transactions_line(figures: TransactionFigures) -> Text:
-    """How attempts ended."""
-    return line(
-        item("txid", count(figures.committed_txid)),
-        item("active", count(figures.active)),
-        item("attempts", count(figures.attempts)),
-        _bad("failed", figures.failed),
-        _bad("lost", figures.lost),
-        _bad("given up", figures.given_up),
+def _ends(figures: TransactionFigures) -> Sequence[tuple[str, int]]:
+    """How attempts ended; the last three not well."""
+    return (
+        ("txid", figures.committed_txid),
+        ("active", figures.active),
+        ("attempts", figures.attempts),
+        ("failed", figures.failed),
+        ("lost", figures.lost),
+        ("given up", figures.given_up),
     )
 
 
-def _bad(label: str, number: int) -> Parts:
-    return item(label, count(number), "red" if number else "bold")
+def transactions_line(figures: TransactionFigures) -> Text:
+    """How attempts ended."""
+    *usual, failed, lost, given_up = _ends(figures)
+    bad = [(*one, "red" if one[1] else "bold") for one in (failed, lost, given_up)]
+    shown = [item(label, count(number)) for label, number in usual]
+    return line(*shown, *(item(label, count(number), style) for label, number, style in bad))
 
 
 def plain_parts(figures: TransactionFigures) -> Iterator[str]:
     """The same for a line in a log."""
     yield f"{count(figures.committed_per_second)} commits/s"
-    yield f"txid {count(figures.committed_txid)}"
-    yield f"active {count(figures.active)}"
-    yield f"attempts {count(figures.attempts)}"
-    yield f"failed {count(figures.failed)}"
-    yield f"lost {count(figures.lost)}"
-    yield f"given up {count(figures.given_up)}"
+    yield from (f"{label} {count(number)}" for label, number in _ends(figures))
     if figures.lag is not None:
         yield f"lag {count(figures.lag)}"
 

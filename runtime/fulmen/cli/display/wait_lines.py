@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fulmen.api.signals import Lag
-from fulmen.cli.display.formats import Parts, age, count, item
+from fulmen.cli.display.formats import age, count
 from fulmen.engine.driver.stop import AssumedEnd
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waiting import waiting
@@ -33,12 +33,7 @@ class WaitFigures:
 
 
 def assumed_end_sentence(end: AssumedEnd, asked: float) -> str:
-    """A sentence: nothing came, and this was taken for the end.
-
-    Args:
-        end: Which spouts don't say their end.
-        asked: How long to wait at least, in seconds, as somebody has said; 0: nobody has.
-    """
+    """A sentence: nothing came for as long as was `asked` for, and this was taken for the end."""
     *others, last = map(repr, end.spouts)
     names = f"{', '.join(others)} and {last} don't" if others else f"{last} doesn't"
     longer = "" if asked else ". To wait longer: --wait-for-more SECONDS"
@@ -74,19 +69,15 @@ def _number(n: float, what: str) -> str:
     return f"{count(n)} {what}" if n == 1 else f"{count(n)} {what}s"
 
 
-def lag_items(lag: Lag | None) -> Iterator[Parts]:
-    """How far spouts are behind, for `line`."""
+def lag_parts(lag: Lag | None) -> Iterator[tuple[str, str]]:
+    """How far spouts are behind, and the name of each figure."""
     if lag is not None and lag.messages is not None:
-        yield item("lag", count(lag.messages))
+        yield "lag", count(lag.messages)
     if lag is not None and lag.seconds is not None:
-        yield item("lag age", age(lag.seconds))
+        yield "lag age", age(lag.seconds)
 
 
 def plain_waits(figures: WaitFigures) -> Iterator[str]:
-    """The same for a line in a log."""
-    lag = figures.lag
-    if lag is not None and lag.messages is not None:
-        yield f"lag {count(lag.messages)}"
-    if lag is not None and lag.seconds is not None:
-        yield f"lag age {age(lag.seconds)}"
+    """All of it for a line in a log."""
+    yield from (f"{label} {text}" for label, text in lag_parts(figures.lag))
     yield from figures.sentences
