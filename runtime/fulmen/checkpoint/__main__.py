@@ -10,12 +10,7 @@ from fulmen.errors import FulmenError
 
 
 def description(store: Store, manifest: Manifest) -> Iterator[str]:
-    """The lines that say what the state after a commit is.
-
-    Args:
-        store: The store that the checkpoint is in.
-        manifest: The manifest, as read from the store.
-    """
+    """The lines that say what the state after a commit is."""
     commits, files = (len(store.list(prefix)) for prefix in (COMMITS, STATE))
     yield f"checkpoint {store.uri}: {_count(commits, 'commit')}, {_count(files, 'state file')}"
     if manifest.number == 0:

@@ -267,10 +267,6 @@ def encode(commit: Commit) -> bytes:
 def decode(where: str, data: bytes) -> Commit:
     """The commit in an object.
 
-    Args:
-        where: The store and the key, for messages.
-        data: All bytes of the object.
-
     Raises:
         CheckpointError: It is damaged, or of a newer format.
     """

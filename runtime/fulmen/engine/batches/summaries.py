@@ -46,10 +46,6 @@ def seconds_with_processors(summaries: Sequence[Summary], seconds: float) -> flo
 
     Stages say for how long they had none. Nobody says it of Spark's processes, which have as much
     of the same processors.
-
-    Args:
-        summaries: Of all its parts.
-        seconds: How long it took.
     """
     delay = sum(summary.run_delay for summary in summaries)
     if not delay:

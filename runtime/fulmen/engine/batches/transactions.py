@@ -207,12 +207,7 @@ class Transactions:
         return self.max_replays is not None and failures > self.max_replays
 
     def finish(self, failed: Sequence[FailedAttempt], now: float) -> Outcome:
-        """What it means that the batch counts. Nothing is changed until `committed`.
-
-        Args:
-            failed: What components failed.
-            now: In seconds of the driver's steady clock.
-        """
+        """What it means that the batch counts. Nothing is changed until `committed`."""
         ledger, active = self.ledger, dict(self.active)
         current = {one.attempt for one in active.values()}
         own = sorted(one for one in failed if one.attempt in current)
@@ -265,12 +260,7 @@ class Transactions:
         return count
 
     def came_to_nothing(self, reason: str, *, is_outage: bool) -> bool:
-        """A batch came to nothing. Returns whether there was any transaction in it.
-
-        Args:
-            reason: Why, in one line.
-            is_outage: No tuple can be to blame.
-        """
+        """A batch came to nothing. Returns whether there was any transaction in it."""
         had = self.reset() > 0
         if is_outage or not had:
             return had

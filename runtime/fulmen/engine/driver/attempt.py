@@ -57,14 +57,6 @@ def run_attempt(
 ) -> AttemptResult:
     """Run the stages of an attempt until there is nothing left for the others.
 
-    Args:
-        run_job: Runs the stages that a header names.
-        placed: The topology.
-        store: For rows that are too many for a header.
-        header: Of the attempt.
-        cuts: Where the jobs end.
-        rng: For edge ids, if the driver is the acker.
-
     Raises:
         JobFailed: A job came to nothing.
         Unreachable: The store does not answer.
@@ -101,12 +93,6 @@ def settle(
     placed: PlacedTopology, rows: Sequence[bytes], clock: float, rng: np.random.Generator
 ) -> Summary | None:
     """What acker tasks that have no pending trees would do with these messages.
-
-    Args:
-        placed: The topology.
-        rows: The messages.
-        clock: Batch clock, in seconds.
-        rng: For edge ids.
 
     Returns:
         None: A tree is left, which they have to keep.

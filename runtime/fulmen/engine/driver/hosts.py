@@ -34,15 +34,7 @@ MOST_SHOWN = 500
 def transactions_of(
     placed: PlacedTopology, ledger: Ledger, epoch: int, branch: str, before: Transactions | None
 ) -> Transactions | None:
-    """The transactions of a topology; None: it has none.
-
-    Args:
-        placed: The topology.
-        ledger: What is durable of them.
-        epoch: This driver's.
-        branch: This driver's.
-        before: Those of the topology before a change of it.
-    """
+    """The transactions of a topology; None: it has none."""
     spec = placed.topology.spec
     if not spec.transactional:
         return None
@@ -67,14 +59,7 @@ class PinnedHost:
         recovery: Recovery,
         generator: Callable[[], np.random.Generator],
     ) -> None:
-        """None is made yet.
-
-        Args:
-            current: The topology, which may change.
-            store: The checkpoint's.
-            recovery: Tells errors.
-            generator: Makes random generators.
-        """
+        """None is made yet."""
         self._current, self._store, self._recovery = current, store, recovery
         self._generator = generator
         self._spouts: PinnedSpouts | None = None
@@ -126,16 +111,7 @@ class TransactionHost:
         log: CommitLog,
         clocks: Clocks,
     ) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            current: The topology, which may change.
-            totals: Count transactions.
-            recovery: Tells errors.
-            store: The checkpoint's.
-            log: Its commits.
-            clocks: How time passes.
-        """
+        """Nothing is opened yet."""
         self._current = current
         self._totals = totals
         self._recovery = recovery

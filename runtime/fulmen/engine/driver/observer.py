@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from typing_extensions import override
-
 from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.protocol.summary import ErrorReport
@@ -30,23 +28,7 @@ class Observer(Protocol):
 
 
 class Silent(Observer):
-    """An observer that does nothing."""
-
-    @override
-    def batch(self, totals: Totals, done: Done) -> None:
-        pass
-
-    @override
-    def error(self, error: ErrorReport) -> None:
-        pass
-
-    @override
-    def attempt_failed(self, number: int, reason: str) -> None:
-        pass
-
-    @override
-    def note(self, text: str) -> None:
-        pass
+    """An observer that does nothing: neither do the methods of the protocol."""
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,11 @@ class PlacedTopology:
         """Names of the components that make tuples of nothing: spouts, and emitters."""
         return self.spouts.union(self.emitters)
 
+    def who(self, component: str, task: int) -> str:
+        """How messages name a task of a component."""
+        kind = "spout" if component in self.sources else "bolt"
+        return f"{kind} {component!r}, task {task}"
+
     @cached_property
     def commit_phase(self) -> frozenset[str]:
         """Names of the bolts that finish a transaction when it is committed."""

@@ -79,13 +79,7 @@ def _exit_code(reason: str) -> int | None:
 
 
 def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequence[int]]) -> str:
-    """What made a job fail.
-
-    Args:
-        text: The text of the Java exception, with its causes.
-        workers: The worker of each of the job's tasks.
-        by_executor: The workers of each of Spark's executors, by its id.
-    """
+    """What made a job fail."""
     task = _TASK.search(text)
     fetched_from = _FETCHED_FROM.search(text)
     executor = fetched_from[1] if fetched_from else task[2] if task else None

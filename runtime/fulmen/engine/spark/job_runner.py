@@ -130,9 +130,6 @@ class JobRunner:
         A Python process is replaced at once, a pod when another one has started. What is left of
         the failed job ends: a process that does not is killed by Spark after 2 to 4 seconds.
 
-        Args:
-            patience_seconds: How long to wait for a lost worker.
-
         Returns:
             The numbers of the workers that are there. If one is missing, `rebuild` without it.
 

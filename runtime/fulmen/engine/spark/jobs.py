@@ -155,17 +155,7 @@ class SparkJobs:
 
 
 class LocalSparkJobs(SparkJobs):
-    """Spark on this machine: all workers have slots in the driver's JVM.
-
-    Args:
-        workers: The number of workers.
-        conf: The user's Spark settings.
-        code_folder: Where workers import the components from.
-        log_file: Where Spark and the workers write.
-        env: Environment variables of the workers.
-        start_timeout_seconds: How long to wait for the next worker to start.
-        tell: Is told now and then what is waited for.
-    """
+    """Spark on this machine: all workers have slots in the driver's JVM. See `SessionSettings`."""
 
     def __init__(
         self,

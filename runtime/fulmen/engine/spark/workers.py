@@ -107,12 +107,6 @@ class Workers:
     ) -> None:
         """Wait until so many workers are there.
 
-        Args:
-            count: The number of workers.
-            seconds: How long to wait for the next one to come.
-            log_file: Where the reason may be if none comes.
-            tell: Is told now and then what is waited for.
-
         Raises:
             FulmenError: None came in that time.
         """
@@ -154,12 +148,7 @@ class Workers:
         self._spark.requestTotalExecutors(count, 0, no_hosts)
 
     def replace(self, ended: threading.Event, tell: Callable[[str], None]) -> None:
-        """Have JVMs of pods that fail again and again come later and later, until `ended`.
-
-        Args:
-            ended: Spark is being ended.
-            tell: Is told when the next one may come, if not at once.
-        """
+        """Have JVMs of pods that fail again and again come later and later, until `ended`."""
         failures, replacements = self._failures(), Replacements()
         pause = 0
         while not ended.wait(LOOK_SECONDS):

@@ -78,11 +78,7 @@ class EarlyRows:
         return Given(back, new, [])
 
     def gave(self, written: Iterable[tuple[Chunk, Mapping[int, str]]]) -> None:
-        """Note what was written when the run looked ahead.
-
-        Args:
-            written: What was new, and why rows of it failed.
-        """
+        """Note what was written when the run looked ahead."""
         streams = set(self.state.get(STREAMS, ()))
         for chunk, failed in written:
             may_be_taken_back = RETRACTION in chunk.fields

@@ -183,11 +183,6 @@ def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PA
     class, or with another number of attributes. What can't be read would stop the topology when it
     is restored, perhaps weeks later.
 
-    Args:
-        value: Anything.
-        names: The names of parts, by id.
-        parts: The parts, by their names.
-
     Raises:
         NotReadable: It can't be unpickled again.
     """

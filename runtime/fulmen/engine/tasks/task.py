@@ -84,8 +84,7 @@ class Task(ABC):
         self.was_told = False  # in this batch
         self.calls = 0
         self.restored_at = number
-        kind = "spout" if self.component in placed.sources else "bolt"
-        self.who = f"{kind} {self.component!r}, task {task}"
+        self.who = placed.who(self.component, task)
         self.parts: list[TaskPart] = []
         self.routes = self.guarded("making its groupings", self._routes)
         self._engine_record: bytes | None = None

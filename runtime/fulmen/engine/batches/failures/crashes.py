@@ -63,13 +63,7 @@ class Crashes:
     traceback: str = ""
 
     def failed(self, likely: int, cause: str, traceback: str = "") -> None:
-        """An attempt came to nothing.
-
-        Args:
-            likely: How many tuples it probably had.
-            cause: Why, in one line.
-            traceback: Of what failed, if there is one.
-        """
+        """An attempt came to nothing."""
         self.failures += 1
         self.successes = 0
         if self.trial is not Probe.WITHOUT:
@@ -119,9 +113,6 @@ class Crashes:
 
     def permits(self, tasks: Sequence[int]) -> tuple[dict[int, int] | None, tuple[int, ...]]:
         """How many tuples each spout task may emit, and whose first one is to be dropped.
-
-        Args:
-            tasks: All spout tasks.
 
         Returns:
             None, if every task may emit as much as ever.

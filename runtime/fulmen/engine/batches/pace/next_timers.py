@@ -57,10 +57,6 @@ class NextTimers:
         """Whether event time has come to a timer of a task that has rarely one due.
 
         This is asked once for each batch.
-
-        Args:
-            watermarks: Of each bolt, the first of the two, as in a header.
-            plan: Where the tasks are.
         """
         self._batches += 1
         found = False

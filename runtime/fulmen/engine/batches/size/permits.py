@@ -110,13 +110,7 @@ def _growth(work: float, target: float, beyond_smaller: float | None) -> int:
 
 
 def is_full(permit: int, summaries: Sequence[Summary], limit: int | None) -> bool:
-    """Whether spouts emitted as much as they were allowed to, so that they may have more.
-
-    Args:
-        permit: That of the batch.
-        summaries: Of all its parts.
-        limit: `maxSpoutPending`.
-    """
+    """Whether spouts emitted as much as they were allowed to, so that they may have more."""
     if limit is not None and any(
         n >= limit for s in summaries for n in by_task(s.levels, PENDING_MESSAGES).values()
     ):

@@ -77,11 +77,6 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
 def forget(store: Store, component: str, driver: str) -> int:
     """Remove the state of a component that is not in the topology any more.
 
-    Args:
-        store: The checkpoint.
-        component: Whose state it is.
-        driver: Who does it, for the message of a driver that runs.
-
     Returns:
         How many tasks had state.
 

@@ -19,10 +19,6 @@ class Edit:
     def __init__(self, store: Store, who: str) -> None:
         """Claim the checkpoint.
 
-        Args:
-            store: The checkpoint.
-            who: Who does it, for the message of a driver that runs.
-
         Raises:
             CheckpointError: It can't be read, or a driver goes on committing.
         """

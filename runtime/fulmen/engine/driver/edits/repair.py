@@ -81,11 +81,6 @@ def find_unreadable(store: Store, component: str) -> list[Removed]:
 def remove_unreadable(store: Store, component: str, driver: str) -> list[Removed]:
     """Take it out. A driver that runs is ended by that, and the next one goes on without it.
 
-    Args:
-        store: The checkpoint.
-        component: Whose state it is.
-        driver: Who does it, for the message of a driver that runs.
-
     Raises:
         CheckpointError: The checkpoint is damaged, or a driver goes on committing.
     """
@@ -96,13 +91,6 @@ def remove_entries(
     store: Store, component: str, kept_as: str, goes: Callable[[Any], bool], driver: str
 ) -> list[Removed]:
     """Take some keys of the state, or some timers, out. A driver that runs is ended by that.
-
-    Args:
-        store: The checkpoint.
-        component: Whose they are.
-        kept_as: `STATE` or `TIMERS`.
-        goes: Whether a key is taken out.
-        driver: Who does it, for the message of a driver that runs.
 
     Raises:
         CheckpointError: The checkpoint is damaged, or a driver goes on committing.

@@ -232,6 +232,4 @@ class AuthorCalls:
 
     def _who(self, task: int) -> str:
         placed = self.planner.current.placed
-        component = placed.plan.component_of(task)
-        kind = "spout" if component in placed.sources else "bolt"
-        return f"{kind} {component!r}, task {task}"
+        return placed.who(placed.plan.component_of(task), task)

@@ -249,6 +249,4 @@ class Recovery:
         return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
 
     def _who(self, report: ErrorReport) -> str:
-        sources = self.planner.current.placed.sources
-        kind = "spout" if report.component in sources else "bolt"
-        return f"{kind} {report.component!r}, task {report.task}"
+        return self.planner.current.placed.who(report.component, report.task)

@@ -111,13 +111,7 @@ class Taps:
             return tuple(tap.request(mask) for tap in self._open.values())
 
     def committed(self, summaries: Sequence[Summary], batch: int, wall: float) -> None:
-        """A batch has counted.
-
-        Args:
-            summaries: Of all its parts.
-            batch: Its number.
-            wall: The time, in seconds as of time.time().
-        """
+        """A batch has counted."""
         if not self._open:
             return
         with self._lock:

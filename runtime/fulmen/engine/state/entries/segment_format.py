@@ -171,12 +171,6 @@ def _entries(
 def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Keeps) -> bytes | None:
     """A segment without some of its entries.
 
-    Args:
-        where: Its name in messages.
-        data: Its bytes.
-        loads: Reads a block.
-        keeps: Gives those of a group's entries that stay.
-
     Returns:
         Its bytes, in as many blocks; None if all of them stay.
 
@@ -281,10 +275,6 @@ def _block(found: BlockContent, names: Mapping[int, str]) -> bytes:
 
 def decode(where: str, data: bytes) -> Iterator[BlockContent]:
     """All that is in a segment.
-
-    Args:
-        where: Its name in messages.
-        data: Its bytes.
 
     Raises:
         CheckpointError: It is damaged, or of a newer version.
