@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from fulmen.engine.grouping.choosers import make_chooser
 from fulmen.engine.tuples.tuple_rows import TupleRows
+from fulmen.topology.resource.spec import GroupingType
 
 TASKS = range(11, 23)
 VOCABULARY = 5_000
@@ -27,7 +28,7 @@ def words(count: int, rng: np.random.Generator) -> list[str]:
     return ["".join(list(vocabulary[i])) for i in rng.zipf(1.3, count) % VOCABULARY]
 
 
-def nanoseconds(kind: str, chunk: int, arrow: bool) -> float:
+def nanoseconds(kind: GroupingType, chunk: int, arrow: bool) -> float:
     """Per tuple: the best of the chunks that fit into SECONDS."""
     rng = np.random.default_rng(1)
     chooser = make_chooser(kind, targets=TASKS, fields=[0], rng=rng, source_task=1)
@@ -39,7 +40,7 @@ def nanoseconds(kind: str, chunk: int, arrow: bool) -> float:
         else TupleRows.of_columns([part], "l")
         for part in parts
     ]
-    times = []
+    times: list[float] = []
     until = time.perf_counter() + SECONDS
     while time.perf_counter() < until or len(times) < 3:
         began = time.perf_counter_ns()

@@ -36,13 +36,9 @@ def measure(workers: int, sentences: int, words: str, tap: str = "") -> float:
     checked = check(content, running.TOPOLOGIES)
     watcher = running.Watcher()
     with tempfile.TemporaryDirectory() as folder:
-        driver = Driver(
-            checked.runnable(running.TOPOLOGIES),
-            InProcessJobs(),
-            f"file://{folder}/checkpoint",
-            watcher,
-        )
-        made, driver = driver, driver.start()
+        runnable = checked.runnable(running.TOPOLOGIES)
+        made = Driver(runnable, InProcessJobs(), f"file://{folder}/checkpoint", watcher)
+        driver = made.start()
         if tap:
             from fulmen.engine.driver.taps.wanted import WantedTap
 

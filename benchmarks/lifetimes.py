@@ -66,7 +66,8 @@ def _driver_kills(workers: int) -> list[float]:
         file = Path(folder, "topology.yaml")
         file.write_text(yaml.safe_dump(word_count(workers, spout="Endless", maxSpoutPending=5000)))
         fulmen, where = Path(sys.executable).with_name("fulmen"), f"file://{folder}/checkpoint"
-        command = [fulmen, "run", file, "--code-folder", running.TOPOLOGIES, "--checkpoint", where]
+        command = [str(fulmen), "run", str(file), "--checkpoint", where]
+        command += ["--code-folder", str(running.TOPOLOGIES)]
         for _ in range(4):
             began = time.monotonic()
             with socket.socket() as free:
@@ -166,7 +167,7 @@ def soak(arguments: argparse.Namespace) -> list[Result]:
         for _ in range(PERIODS):
             watcher.forget()
             run_for(driver, arguments.minutes * 60 / PERIODS)
-            folder = Path(driver.checkpoint.removeprefix("file://")).parent
+            folder = Path(driver.store.uri.removeprefix("file://")).parent
             results.append(
                 {
                     "batches": len(watcher.seconds),

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +59,7 @@ class Watcher(Silent):
         self.skipped.append(len(done.skipped))
         n, busy = 0, Counter[int]()
         for summary in done.summaries:
-            busy[summary.partition] += summary.cpu_seconds
+            busy[summary.partition] += summary.cpu_seconds  # type: ignore[assignment] # no int
             for ranges in summary.acked.values():
                 n += int((ranges[:, 1] - ranges[:, 0]).sum())
                 if self.due is not None:
@@ -82,7 +82,7 @@ class Watcher(Silent):
 
 
 def document(
-    spout: Mapping[str, Any], bolts: list[Mapping[str, Any]], **spec: Any
+    spout: Mapping[str, Any], bolts: Sequence[Mapping[str, Any]], **spec: Any
 ) -> dict[str, Any]:
     """A topology's document."""
     return {

@@ -56,7 +56,7 @@ class Rate(running.Watcher):
         return (self.count - self.emitted) / (time.monotonic() - self.began)
 
 
-def measure(query: str, count: int, given: Mapping[str, pa.Table]) -> dict[str, Any]:
+def measure(query: str, count: int, given: dict[str, pa.Table]) -> dict[str, Any]:
     """Run a query, and see that its result is right."""
     content = queries.topology(query, count)
     content["spec"].update(workers=1, batchTargetMillis=BATCH_MS)
@@ -113,7 +113,7 @@ def main() -> None:
     print(f"On {machine()}, bare {speed:,}; {count:,} events of each query\n")
     print("| query | events/s | rows, as DuckDB finds them | Bytewax: events/s | times Bytewax |")
     print("|---|---|---|---|---|", flush=True)
-    given: dict[bool, Mapping[str, pa.Table]] = {}
+    given: dict[bool, dict[str, pa.Table]] = {}
     all_right = True
     for query in chosen:
         kind = query == "yahoo"

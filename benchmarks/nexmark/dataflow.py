@@ -15,7 +15,7 @@ import time
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import bytewax.operators as op
 from bytewax.dataflow import Dataflow
@@ -139,7 +139,7 @@ def _q18(bids: Any) -> Any:
 
 def _q3(found: Any) -> Any:
     def matches(state: Any, event: Any) -> Any:
-        person, waiting = state or (None, [])
+        person, waiting = state or (cast(Any, None), [])
         kind, row = event
         if kind == "auctions" and person is None:
             return (None, [*waiting, row[0]]), ()
@@ -180,7 +180,7 @@ def _yahoo(seen: Any) -> Any:
 
 def _q20(found: Any) -> Any:
     def matches(state: Any, event: Any) -> Any:
-        auction, waiting = state or (None, [])
+        auction, waiting = state or (cast(Any, None), [])
         kind, row = event
         if kind == "bids" and auction is None:
             return (None, [*waiting, row]), ()

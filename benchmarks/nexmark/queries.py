@@ -16,6 +16,7 @@ import nexmark_events as events
 
 import nexmark
 
+__all__ = ["events", "expected", "fingerprint", "nexmark", "plain", "tables", "topology"]
 fingerprint, plain = nexmark.fingerprint, nexmark.plain
 FOLDER = Path(__file__).parent / "topologies"
 QUERIES = (*(f"q{n}" for n in range(23)), "yahoo")

@@ -32,7 +32,7 @@ import psycopg
 
 from benchmarks.recipes.dataflows import BYTEWAX
 from benchmarks.recipes.loops import LOOPS, STARTED, changelog_lines_of_all_names
-from fulmen.cli.topology_file import check_file
+from fulmen.cli.topology_file import TopologyFile
 from fulmen.engine.driver.driver import Driver
 from fulmen.engine.protocol.figures.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
@@ -231,7 +231,7 @@ class Work:
 def fulmen(topology: str) -> Result:
     """Run a topology in this process, until nothing comes any more."""
     here = Path.cwd()
-    checked = check_file(here / f"{topology}.yaml", [], None)
+    checked = TopologyFile(here / f"{topology}.yaml").checked()
     driver = Driver(checked.runnable(here), InProcessJobs(), f"{here.as_uri()}/state").start()
     limit = time.monotonic() + LIMIT_SECONDS
     began = ended = 0.0
