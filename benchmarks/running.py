@@ -68,6 +68,12 @@ class Watcher(Silent):
         self.acked.append(n)
         self.busy.append(busy)
 
+    def error(self, error: object) -> None:
+        """A component reported an error: none of these does."""
+
+    def note(self, text: str) -> None:
+        """Nobody reads it."""
+
     def attempt_failed(self, number: int, reason: str) -> None:
         """An attempt failed."""
         self.failures.append(reason)
