@@ -16,7 +16,7 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Kubectl
 from fulmen.kube.driver import api as driver_api
 from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed
+from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed, Form
 from fulmen_operator.cluster.client import KubernetesApi
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.model import Apply, Delete, Observed
@@ -125,7 +125,7 @@ def test_the_operator_lets_no_other_pod_run(kube, observed):
     def let_run(_, api, made):
         path = KINDS["Pod"].path(observed.namespace, made["metadata"]["name"])
         change = {"metadata": {"uid": made["metadata"]["uid"]}, "spec": {"schedulingGates": None}}
-        return api.call("PATCH", path, change, MERGE, merge=True)
+        return api.call("PATCH", path, change, MERGE, Form.MERGE)
 
     before = []
     status = acted(observed, "Pod", let_run, lambda made: before.append(replaced(kube, made)))

@@ -16,7 +16,7 @@ import sys
 import pytest
 
 from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed
+from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed, Form
 from fulmen_operator.cluster.client import KubernetesApi
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import Memory, reconcile
@@ -174,7 +174,7 @@ async def spoil(api, namespace, name):
         found = await api.call("GET", KINDS[kind].path(namespace), query=query)
         for thing in found["items"]:
             path = KINDS[kind].path(namespace, thing["metadata"]["name"])
-            await api.call("PATCH", path, change, MERGE, merge=True)
+            await api.call("PATCH", path, change, MERGE, Form.MERGE)
 
 
 async def change(api, namespace, name, code, policy):

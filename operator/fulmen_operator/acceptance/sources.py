@@ -13,20 +13,9 @@ from fulmen.topology.resource.pods import archive_part
 from fulmen_operator.model import CodeConfigMap, Manifest, Object, Sources
 
 
-def sources_of(config_maps: Sequence[Object | None], *, in_parts: bool) -> Sources:
-    """What these ConfigMaps have together, with their contents.
-
-    Args:
-        config_maps: In the order of `spec.code`; None where there is none.
-        in_parts: Whether each has a part of one archive; if not, there is one that has it all.
-    """
-    found = tuple(None if thing is None else _sizes(thing) for thing in config_maps)
-    return _parts(config_maps, found) if in_parts else _whole(config_maps, found)
-
-
-def _parts(
-    config_maps: Sequence[Object | None], found: tuple[CodeConfigMap | None, ...]
-) -> Sources:
+def sources_in_parts(config_maps: Sequence[Object | None]) -> Sources:
+    """What ConfigMaps have, each a part of one archive, in the order of `spec.code`."""
+    found = _found(config_maps)
     keys = [archive_part(number) for number in range(1, len(config_maps) + 1)]
     parts: list[str] = []
     for thing, key in zip(config_maps, keys, strict=True):
@@ -45,9 +34,9 @@ def _parts(
     )
 
 
-def _whole(
-    config_maps: Sequence[Object | None], found: tuple[CodeConfigMap | None, ...]
-) -> Sources:
+def whole_source(config_maps: Sequence[Object | None]) -> Sources:
+    """What one ConfigMap has, if it is there."""
+    found = _found(config_maps)
     thing = next(iter(config_maps), None) or {}
     texts, binary = dict(thing.get("data") or {}), dict(thing.get("binaryData") or {})
     if not texts and not binary:
@@ -55,6 +44,10 @@ def _whole(
     known = digest([texts, binary]) if binary else digest(texts)
     content: Manifest = {"data": texts, "binaryData": binary}
     return Sources(found, digest=known, contents=(content,))
+
+
+def _found(config_maps: Sequence[Object | None]) -> tuple[CodeConfigMap | None, ...]:
+    return tuple(None if thing is None else _sizes(thing) for thing in config_maps)
 
 
 def _sizes(thing: Object) -> CodeConfigMap:

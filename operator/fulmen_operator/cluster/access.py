@@ -13,6 +13,7 @@ from fulmen_operator.cluster.api import (
     NOT_FOUND,
     ApiServer,
     CallFailed,
+    Form,
     Overtaken,
     listed,
 )
@@ -189,21 +190,25 @@ class Access:
             case Mend(name, uid, labels):
                 await self._merge(seen, "Pod", name, {"uid": uid, "labels": dict(labels)})
 
-    async def try_out(self, seen: Observed, trial: Trial, in_quotas: bool = False) -> str:
-        """Ask the server about pods without making them.
+    async def try_out(self, seen: Observed, trial: Trial) -> str:
+        """What the server refuses of pods that take the place of those that there are.
 
-        Args:
-            seen: The topology.
-            trial: The pods.
-            in_quotas: Whether they come on top of what is there, and have to find room in quotas;
-                if not, they take the place of what counts against quotas now.
+        They find room in quotas, as the others go. Raises and returns what `try_beside` does.
+        """
+        return await self._dry_run(seen, trial, lambda why: "exceeded quota" not in why)
+
+    async def try_beside(self, seen: Observed, trial: Trial) -> str:
+        """What the server refuses of pods that come on top of those that there are.
 
         Returns:
-            What it refuses, in its words; nothing if it would take them.
+            Its words; nothing if it would take them.
 
         Raises:
             CallFailed: It could not be reached.
         """
+        return await self._dry_run(seen, trial, lambda _why: True)
+
+    async def _dry_run(self, seen: Observed, trial: Trial, counts: Callable[[str], bool]) -> str:
         path = KINDS["Pod"].path(seen.namespace)
         query = {"dryRun": "All", "fieldValidation": "Strict"}
         refused = []
@@ -213,7 +218,7 @@ class Access:
             except CallFailed as error:
                 if not error.is_refusal or error.is_namespace_going:
                     raise
-                if in_quotas or "exceeded quota" not in error.message:
+                if counts(error.message):
                     refused.append(f"{pod['metadata']['name']}: {error.message}")
         return " ".join(refused)
 
@@ -283,7 +288,7 @@ class Access:
     async def _merge(self, seen: Observed, kind: str, name: str, meta: Manifest) -> None:
         """Change metadata of an object, if it still is the one with that uid."""
         path = KINDS[kind].path(seen.namespace, name)
-        made = await self._api.call("PATCH", path, {"metadata": meta}, MERGE, merge=True)
+        made = await self._api.call("PATCH", path, {"metadata": meta}, MERGE, Form.MERGE)
         self._store.put(kind, made)
 
     async def _start(self, seen: Observed, pod: Manifest, secret: Manifest, key: str) -> None:
@@ -318,7 +323,7 @@ class Access:
             raise obstacle("Secret", meta["name"], None, seen.topology) from error
         others = [gate for gate in made["spec"]["schedulingGates"] if gate["name"] != START_GATE]
         change = {"metadata": {"uid": uid_of(made)}, "spec": {"schedulingGates": others or None}}
-        started = await self._api.call("PATCH", f"{pods}/{name}", change, MERGE, merge=True)
+        started = await self._api.call("PATCH", f"{pods}/{name}", change, MERGE, Form.MERGE)
         self._store.put("Pod", started)
 
     async def _is_there(self, seen: Observed, name: str) -> None:

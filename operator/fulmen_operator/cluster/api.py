@@ -4,12 +4,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol
 
 from fulmen.kube import contract
 from fulmen_operator.model import Object
 
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
+
+
+class Form(Enum):
+    """In which form objects are sent or answered."""
+
+    WHOLE = auto()
+    """A PATCH is a server-side apply."""
+    METADATA = auto()
+    """Of a list's items, only the metadata is answered."""
+    MERGE = auto()
+    """A PATCH merges what is sent into the object."""
+
 
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -71,23 +84,9 @@ class ApiServer(Protocol):
         path: str,
         body: Object | None = None,
         query: Mapping[str, str] | None = None,
-        *,
-        metadata_only: bool = False,
-        merge: bool = False,
+        form: Form = Form.WHOLE,
     ) -> dict[str, Any]:
-        """One call. A PATCH is a server-side apply, unless `merge` says otherwise.
-
-        Args:
-            method: Its method.
-            path: The path of the URL.
-            body: What is sent.
-            query: The query of the URL.
-            metadata_only: Leave out all but the metadata of a list's items.
-            merge: A PATCH merges what is sent into the object.
-
-        Raises:
-            CallFailed: The server refused, or could not be reached.
-        """
+        """One call. CallFailed if the server refused, or could not be reached."""
 
     def now(self) -> datetime:
         """The time by the server's clock, which the times in objects are of."""
@@ -135,12 +134,12 @@ KINDS: Final = {
 
 
 async def listed(
-    api: ApiServer, kind: str, namespace: str, name: str, *, metadata_only: bool = False
+    api: ApiServer, kind: str, namespace: str, name: str, form: Form = Form.WHOLE
 ) -> Object | None:
     """An object, by the right to list its kind, which watching needs anyway."""
     query = {"fieldSelector": f"metadata.name={name}"}
     path = KINDS[kind].path(namespace)
-    answer = await api.call("GET", path, query=query, metadata_only=metadata_only)
+    answer = await api.call("GET", path, query=query, form=form)
     items: list[Object] = answer["items"] or []
     return whole(kind, items[0]) if items else None
 

@@ -10,15 +10,17 @@ import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from fulmen_operator.cluster.api import CallFailed, Method, words_of
+from fulmen_operator.cluster.api import CallFailed, Form, Method, words_of
 from fulmen_operator.cluster.server_clock import DATE, ServerClock
 from fulmen_operator.metrics import REQUESTS
 from fulmen_operator.model import Object
 
 TIMEOUT_SECONDS: Final = 30
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_MERGE: Final = "application/merge-patch+json"
-_CONTENT: Final = {"PATCH": "application/apply-patch+yaml"}
+_CONTENT: Final[Mapping[tuple[Method, Form], str]] = {
+    ("PATCH", Form.WHOLE): "application/apply-patch+yaml",
+    ("PATCH", Form.MERGE): "application/merge-patch+json",
+}
 
 
 class KubernetesApi:
@@ -52,16 +54,14 @@ class KubernetesApi:
         path: str,
         body: Object | None = None,
         query: Mapping[str, str] | None = None,
-        *,
-        metadata_only: bool = False,
-        merge: bool = False,
+        form: Form = Form.WHOLE,
     ) -> dict[str, Any]:
         """One call, as `ApiServer.call` says."""
         what = f"{method} {path}"
         REQUESTS.labels(method).inc()
         headers = {
-            "Accept": _METADATA if metadata_only else "application/json",
-            "Content-Type": _MERGE if merge else _CONTENT.get(method, "application/json"),
+            "Accept": _METADATA if form is Form.METADATA else "application/json",
+            "Content-Type": _CONTENT.get((method, form), "application/json"),
         }
         try:
             status, text = await self._send(method, path, body, query, headers)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from fulmen_operator.cluster.api import ApiServer, CallFailed, Method
+from fulmen_operator.cluster.api import ApiServer, CallFailed, Form, Method
 from fulmen_operator.model import Object
 
 
@@ -34,20 +34,17 @@ class FencedServer:
         path: str,
         body: Object | None = None,
         query: Mapping[str, str] | None = None,
-        *,
-        metadata_only: bool = False,
-        merge: bool = False,
+        form: Form = Form.WHOLE,
     ) -> dict[str, Any]:
         """One call, as `ApiServer.call` says. CallFailed if it may not be made any more."""
-        options = {"metadata_only": metadata_only, "merge": merge}
         if method == "GET":
-            return await self._api.call(method, path, body, query, **options)
+            return await self._api.call(method, path, body, query, form)
         left, what = self._left(), f"{method} {path}"
         if left <= 0:
             raise CallFailed(0, "this operator does not lead any more", what)
         try:
             # Connecting may take long: nothing is to be sent after that time.
             async with asyncio.timeout(None if left == float("inf") else left):
-                return await self._api.call(method, path, body, query, **options)
+                return await self._api.call(method, path, body, query, form)
         except TimeoutError as error:
             raise CallFailed(0, "not answered while this operator led", what) from error

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from fulmen.kube import names
-from fulmen_operator.acceptance.sources import sources_of
-from fulmen_operator.cluster.api import ApiServer, listed
+from fulmen_operator.acceptance.sources import sources_in_parts, whole_source
+from fulmen_operator.cluster.api import ApiServer, Form, listed
 from fulmen_operator.model import Key, Object, Sources, uid_of
 from fulmen_operator.ownership import CLAIM
 
@@ -88,7 +88,7 @@ class Unwatched:
                 self._code[key] = replace(known, at=at, generation=generation)
                 return known.sources
         found = [await listed(self._api, "ConfigMap", key.namespace, name) for name in named]
-        sources = sources_of(found, in_parts=not single)
+        sources = whole_source(found) if single else sources_in_parts(found)
         if sources.digest:
             versions = [_version(thing) for thing in found if thing is not None]
             small = replace(sources, contents=())
@@ -98,7 +98,7 @@ class Unwatched:
     async def _versions(self, key: Key, named: Sequence[str]) -> Sequence[tuple[str, str]]:
         """Which versions there are of ConfigMaps, of those that there are."""
         found = [
-            await listed(self._api, "ConfigMap", key.namespace, name, metadata_only=True)
+            await listed(self._api, "ConfigMap", key.namespace, name, Form.METADATA)
             for name in named
         ]
         return [_version(thing) for thing in found if thing is not None]

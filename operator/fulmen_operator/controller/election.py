@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fulmen_operator.cluster.api import CREATE, KINDS, MERGE, NOT_FOUND, ApiServer, CallFailed
+from fulmen_operator.cluster.api import CREATE, KINDS, MERGE, NOT_FOUND, ApiServer, CallFailed, Form
 from fulmen_operator.cluster.events import event_about
 from fulmen_operator.controller.lease import WAIT_SECONDS, Claim, LeaseCandidate, Look, Request
 from fulmen_operator.model import Event, Object
@@ -137,7 +137,7 @@ class Election:
                         return await self._api.call("POST", path, self._written(request), CREATE)
                     case Claim():
                         place, lease = f"{path}/{self._lease}", self._written(request)
-                        return await self._api.call("PATCH", place, lease, MERGE, merge=True)
+                        return await self._api.call("PATCH", place, lease, MERGE, Form.MERGE)
         except TimeoutError as error:
             raise CallFailed(0, f"no answer within {CALL_SECONDS:.0f} s", path) from error
 

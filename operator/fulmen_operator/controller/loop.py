@@ -167,7 +167,7 @@ async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory
     """Why a worker is missing, as far as the API server can tell; asked now and then."""
     known = memory.probes.get(key)
     if known is None or monotonic() - known[1] > PROBE_SECONDS:
-        known = await access.try_out(seen, probe, in_quotas=True), monotonic()
+        known = await access.try_beside(seen, probe), monotonic()
         memory.probes[key] = known
     return known[0]
 

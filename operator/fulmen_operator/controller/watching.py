@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fulmen.kube import contract
-from fulmen_operator.cluster.api import KINDS, ApiServer, CallFailed, whole
+from fulmen_operator.cluster.api import KINDS, ApiServer, CallFailed, Form, whole
 from fulmen_operator.cluster.store import WatchCache, key_of
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.model import Key, Object, name_of, uid_of
@@ -70,9 +70,10 @@ async def _refresh(api: ApiServer, store: WatchCache, kind: str, namespace: str)
     query = {"limit": str(PAGE)}
     if kind != "Topology":
         query["labelSelector"] = contract.TOPOLOGY_LABEL
+    form = Form.METADATA if kind == "ConfigMap" else Form.WHOLE
     found, version, path = [], 0, KINDS[kind].path(namespace)
     while True:
-        page = await api.call("GET", path, query=query, metadata_only=kind == "ConfigMap")
+        page = await api.call("GET", path, query=query, form=form)
         for thing in page["items"] or ():
             if store.put(kind, whole(kind, thing)):
                 news.add(key_of(kind, thing))

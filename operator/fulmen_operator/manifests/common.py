@@ -41,22 +41,16 @@ def owner(seen: Observed) -> Manifest:
 
 
 def metadata(
-    seen: Observed,
-    name: str,
-    component: str = "",
-    *,
-    annotations: dict[str, str] | None = None,
-    owned: bool = True,
+    seen: Observed, name: str, component: str = "", annotations: dict[str, str] | None = None
 ) -> Manifest:
-    """The metadata of an object of a topology's.
+    """The metadata of an object of a topology's, which goes when the topology goes."""
+    return {**lasting(seen, name, component, annotations), "ownerReferences": [owner(seen)]}
 
-    Args:
-        seen: The topology.
-        name: The object's name.
-        component: What a pod is.
-        annotations: Its annotations.
-        owned: Whether it goes when the topology goes.
-    """
+
+def lasting(
+    seen: Observed, name: str, component: str = "", annotations: dict[str, str] | None = None
+) -> Manifest:
+    """The metadata of an object of a topology's that may outlive it."""
     made: Manifest = {
         "name": name,
         "namespace": seen.namespace,
@@ -64,8 +58,6 @@ def metadata(
     }
     if annotations:
         made["annotations"] = annotations
-    if owned:
-        made["ownerReferences"] = [owner(seen)]
     return made
 
 

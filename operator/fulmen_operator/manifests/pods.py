@@ -9,7 +9,7 @@ from fulmen.topology.resource.quantity import times
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests import volumes
-from fulmen_operator.manifests.common import metadata, selector
+from fulmen_operator.manifests.common import lasting, metadata, selector
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, LAST_WORDS, whole_pod
 from fulmen_operator.model import (
@@ -120,7 +120,7 @@ def worker_pod(
     pod = topology.worker
     uid = {UID_ANNOTATION: seen.topology["metadata"]["uid"]}
     name = names.worker_template(seen.name)
-    meta = metadata(seen, name, contract.WORKER, annotations=uid, owned=False)
+    meta = lasting(seen, name, contract.WORKER, uid)
     meta["labels"][contract.ATTEMPT_LABEL] = str(attempt)
     container = {
         **_container(

@@ -1,21 +1,20 @@
 """Who driver and workers are, and what the driver may do."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, component_of
 
+OF_WORKERS: Final = ("list", "watch", "create", "delete", "deletecollection")
+"""What Spark does with the pods of workers, if they have pods."""
 
-def driver_role(topology: str, *, with_workers: bool = True) -> list[Manifest]:
-    """What a topology's driver may do.
 
-    Args:
-        topology: Its name.
-        with_workers: Whether workers have pods: Spark makes, watches and deletes them, and the
-            driver labels them. It always reports in its own pod.
-    """
-    of_workers = ["list", "watch", "create", "delete", "deletecollection"] if with_workers else []
+def driver_role(topology: str, of_workers: Sequence[str] = OF_WORKERS) -> list[Manifest]:
+    """What a topology's driver may do. It labels workers' pods, and reports in its own."""
     return [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", *of_workers, "patch"]},
         {
@@ -89,5 +88,5 @@ def _role(seen: Observed, accepted: Accepted) -> Manifest:
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(seen, names.driver_role(seen.name)),
-        "rules": driver_role(seen.name, with_workers=with_workers),
+        "rules": driver_role(seen.name, OF_WORKERS if with_workers else ()),
     }

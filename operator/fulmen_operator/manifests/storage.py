@@ -5,7 +5,7 @@ from typing import Final
 
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
-from fulmen_operator.manifests.common import CODE, metadata
+from fulmen_operator.manifests.common import CODE, lasting, metadata
 from fulmen_operator.model import (
     INPUT_ANNOTATION,
     Manifest,
@@ -94,7 +94,7 @@ def auth_secret(seen: Observed, attempt: int) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(seen, names.auth_secret(seen.name, attempt), owned=False),
+        "metadata": lasting(seen, names.auth_secret(seen.name, attempt)),
         "immutable": True,
     }
 
@@ -117,7 +117,7 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
     return {
         "apiVersion": "v1",
         "kind": CLAIM,
-        "metadata": metadata(seen, accepted.mounts.claim, owned=not kept),
+        "metadata": (lasting if kept else metadata)(seen, accepted.mounts.claim),
         "spec": spec,
     }
 

@@ -21,7 +21,7 @@ def mounts(accepted: Accepted, spark_volume: str = "") -> list[Manifest]:
     found = _scratch_mounts()
     if spark_volume:
         found.append(_mount(spark_volume, contract.SPARK_FOLDER))
-    found.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], read_only=True))
+    found.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], readOnly=True))
     found += _code_mount(accepted)
     if accepted.mounts.claim:
         found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER))
@@ -40,7 +40,7 @@ def of_pod(accepted: Accepted, topology: str, attempt: int) -> list[Manifest]:
 def preflight_mounts(accepted: Accepted) -> list[Manifest]:
     """Where the container of a preflight has its volumes."""
     folder = contract.CANDIDATE_FILE.rsplit("/", 1)[0]
-    candidate = _mount(CANDIDATE_VOLUME, folder, read_only=True)
+    candidate = _mount(CANDIDATE_VOLUME, folder, readOnly=True)
     return [*_scratch_mounts(), candidate, *_code_mount(accepted)]
 
 
@@ -50,9 +50,8 @@ def of_preflight(accepted: Accepted, topology: str) -> list[Manifest]:
     return [*_scratch(), *_code(accepted), candidate]
 
 
-def _mount(volume: str, path: str, *, read_only: bool = False) -> Manifest:
-    mount: Manifest = {"name": volume, "mountPath": path}
-    return mount | ({"readOnly": True} if read_only else {})
+def _mount(volume: str, path: str, **more: bool) -> Manifest:
+    return {"name": volume, "mountPath": path, **more}
 
 
 def _scratch_mounts() -> list[Manifest]:
@@ -65,7 +64,7 @@ def _scratch_mounts() -> list[Manifest]:
 def _code_mount(accepted: Accepted) -> list[Manifest]:
     if not accepted.mounts.code:
         return []
-    return [_mount(CODE_VOLUME, contract.CODE_FOLDER, read_only=True)]
+    return [_mount(CODE_VOLUME, contract.CODE_FOLDER, readOnly=True)]
 
 
 def _scratch() -> list[Manifest]:

@@ -16,7 +16,7 @@ from fulmen.kube.placing import planned
 from fulmen.topology.resource.scaling import scaled
 from fulmen.topology.resource.spec import Topology
 from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, CallFailed
+from fulmen_operator.cluster.api import KINDS, CallFailed, Form
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import (
     AGAIN_SECONDS,
@@ -70,7 +70,7 @@ class FakeApi:
     def now(self):
         return self._clock()
 
-    async def call(self, method, path, body=None, query=None, *, metadata_only=False, merge=False):
+    async def call(self, method, path, body=None, query=None, form=Form.WHOLE):
         if self.stop_after is not None and len(self.calls) >= self.stop_after:
             raise Killed(f"{method} {path}")
         self.calls.append((method, path))
@@ -80,9 +80,9 @@ class FakeApi:
             if method != "GET" and path.endswith(end):
                 raise CallFailed(*error, what)
         body = json.loads(json.dumps(body))
-        act = self._merge if merge else getattr(self, f"_{method.lower()}")
+        act = self._merge if form is Form.MERGE else getattr(self, f"_{method.lower()}")
         answer = act(path, body, query or {}, what)
-        if metadata_only:
+        if form is Form.METADATA:
             items = answer["items"] or ()
             answer = {**answer, "items": [{"metadata": thing["metadata"]} for thing in items]}
         elif "fieldSelector" in (query or {}):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fulmen_operator.cluster.api import KINDS, CallFailed
+from fulmen_operator.cluster.api import KINDS, CallFailed, Form
 
 NAMESPACE, NAME = "tools", "fulmen-operator"
 LEASES = KINDS["Lease"].path(NAMESPACE)
@@ -71,7 +71,7 @@ class Connection:
         self.refusal = None
         self.calls = []
 
-    async def call(self, method, path, body=None, query=None, *, metadata_only=False, merge=False):
+    async def call(self, method, path, body=None, query=None, form=Form.WHOLE):
         self.calls.append((method, path))
         await self.is_up.wait()
         await asyncio.sleep(0.01)

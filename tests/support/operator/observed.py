@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from fulmen_operator.acceptance.sources import sources_of
+from fulmen_operator.acceptance.sources import sources_in_parts, whole_source
 from fulmen_operator.model import Observed
 from support.cli.documents import word_count
 
@@ -18,5 +18,5 @@ def observed(changes=None, sources=(), **more):
     fixed = {"metadata.namespace": "blue", "metadata.uid": "u-1", "metadata.generation": 3}
     document = word_count({**fixed, **(changes or {})})
     in_parts = "configMaps" in document["spec"].get("code", {})
-    code = sources_of(sources, in_parts=in_parts)
+    code = sources_in_parts(sources) if in_parts else whole_source(sources)
     return Observed(document, datetime(2026, 1, 1, tzinfo=UTC), sources=code, **more)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fulmen_operator.cluster.api import CallFailed
+from fulmen_operator.cluster.api import CallFailed, Form
 from fulmen_operator.cluster.fence import FencedServer
 from support.operator import virtual_time
 
@@ -15,8 +15,8 @@ class Server:
     def __init__(self, seconds=0.0):
         self.seconds, self.asked, self.answered = seconds, [], []
 
-    async def call(self, method, path, body=None, query=None, **options):
-        self.asked.append((method, path, body, query, options))
+    async def call(self, method, path, body=None, query=None, form=None):
+        self.asked.append((method, path, body, query, form))
         await asyncio.sleep(self.seconds)
         self.answered.append(method)
         return {"kind": "Pod"}
@@ -26,8 +26,8 @@ def test_a_leader_does_all():
     server = Server()
     fenced = FencedServer(server, lambda: 1.0)
     sent = ("PATCH", "/pods/a", {"a": 1}, {"b": "2"})
-    assert virtual_time.run(fenced.call(*sent, metadata_only=True, merge=True)) == {"kind": "Pod"}
-    assert server.asked == [(*sent, {"metadata_only": True, "merge": True})]
+    assert virtual_time.run(fenced.call(*sent, Form.MERGE)) == {"kind": "Pod"}
+    assert server.asked == [(*sent, Form.MERGE)]
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])

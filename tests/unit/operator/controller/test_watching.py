@@ -79,7 +79,7 @@ class Paged:
     def __init__(self, failures=0):
         self.failures = failures
 
-    async def call(self, method, path, *, query, metadata_only):
+    async def call(self, method, path, *, query, form):
         if self.failures:
             self.failures -= 1
             raise CallFailed(0, "no route", path)
