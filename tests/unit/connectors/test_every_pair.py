@@ -29,8 +29,8 @@ from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions, FileSpoutOptions
 from fulmen.connectors.formats import DEFAULT, Malformed
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
+from fulmen.connectors.kafka import sink as kafka_sink
 from fulmen.connectors.kafka.reading.messages import MessageReader
-from fulmen.connectors.kafka.writing import sink as kafka_sink
 from fulmen.connectors.postgres.loading import cursor_of
 from fulmen.connectors.postgres.texts import Column, text_of
 from fulmen.connectors.rabbitmq import sink as rabbit_sink

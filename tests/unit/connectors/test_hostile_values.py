@@ -13,7 +13,7 @@ from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.formats import MessageFormatOptions, encode_each
 from fulmen.connectors.kafka import KafkaSinkOptions
-from fulmen.connectors.kafka.writing import sink as kafka_sink
+from fulmen.connectors.kafka import sink as kafka_sink
 from fulmen.connectors.postgres.texts import Column, texts
 from fulmen.connectors.rabbitmq import sink as rabbit_sink
 from fulmen.connectors.rabbitmq.options import RabbitSinkOptions

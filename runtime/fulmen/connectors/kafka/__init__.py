@@ -1,6 +1,6 @@
 """Kafka: topics as sources and sinks.
 
-Uses `formats` and `services.kafka`. The spouts use `reading`, and the sink is in `writing`;
+Uses `formats` and `services.kafka`. The spouts use `reading`, and the sink `writing`;
 `options` is what all are told in a topology's file.
 """
 
@@ -10,12 +10,12 @@ from fulmen.connectors.kafka.options import (
     KafkaSpoutOptions,
     TransactionalKafkaSpoutOptions,
 )
+from fulmen.connectors.kafka.sink import KafkaSink
 from fulmen.connectors.kafka.spout import KafkaSpout
 from fulmen.connectors.kafka.transactional_spouts import (
     OpaqueTransactionalKafkaSpout,
     TransactionalKafkaSpout,
 )
-from fulmen.connectors.kafka.writing.sink import KafkaSink
 
 __all__ = [
     "KafkaSink",

@@ -5,9 +5,14 @@ Uses `connectors.sql` and `services.postgres`. Used by topologies, as
 """
 
 import fulmen.services.postgres  # noqa: F401 (says so if the client is missing)
-from fulmen.connectors.postgres.query_spout import PostgresQueryOptions, PostgresQuerySpout
-from fulmen.connectors.postgres.queue_spout import PostgresQueueOptions, PostgresQueueSpout
-from fulmen.connectors.postgres.sink import PostgresSink, PostgresSinkOptions
+from fulmen.connectors.postgres.options import (
+    PostgresQueryOptions,
+    PostgresQueueOptions,
+    PostgresSinkOptions,
+)
+from fulmen.connectors.postgres.query_spout import PostgresQuerySpout
+from fulmen.connectors.postgres.queue_spout import PostgresQueueSpout
+from fulmen.connectors.postgres.sink import PostgresSink
 
 __all__ = [
     "PostgresQueryOptions",

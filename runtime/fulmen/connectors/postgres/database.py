@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
 import psycopg
 from psycopg import errors
-from pydantic import Field
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.sql.database import SqlDatabase
@@ -17,7 +16,6 @@ from fulmen.services.errors import StoreRefused
 from fulmen.services.postgres import LET_IN, NOT_LET_IN, UNWELCOME, Postgres
 from fulmen.services.service import ErrorKind
 
-Dsn = Annotated[str, Field(min_length=1, repr=False)]
 Cures = Mapping[type[psycopg.Error], str]
 """What to do about mistakes that are found when a topology starts."""
 CURES: Cures = {

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import psycopg
 from psycopg import errors
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from typing_extensions import override
 
-from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped
+from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
+from fulmen.connectors.postgres.options import PostgresQueryOptions
 from fulmen.connectors.sql.growing import GrowingSpout, Row
-from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.services.names import listed, qualified, quoted
 
 HAVE_PLACE = {
@@ -26,17 +26,6 @@ HAVE_PLACE = {
 """By type: which values have a place in an order that goes on. Behind infinity nothing comes, and
 PostgreSQL sorts NaN behind all numbers. Infinity minus infinity is NaN, also in versions whose
 `numeric` does not know the word."""
-
-
-class PostgresQueryOptions(GrowingOptions):
-    """Options of a PostgresQuerySpout."""
-
-    dsn: Dsn
-    """How to connect, as libpq takes it: `postgresql://user:password@host/database`."""
-    delay_seconds: float = Field(5.0, ge=0)
-    """Rows are emitted when a value at least as high as theirs has been there for so long. A row
-    that is committed later than that, with a lower value, is missed: make it longer than any
-    transaction that writes to the table. 0: for a table with one writer."""
 
 
 class PostgresQuerySpout(GrowingSpout):

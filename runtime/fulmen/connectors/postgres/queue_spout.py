@@ -19,17 +19,16 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from psycopg import Error
 from psycopg.errors import UndefinedColumn
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel
 
 from fulmen.api.collector import MessageId
-from fulmen.connectors.options import Options
-from fulmen.connectors.postgres.database import Dsn, PostgresDatabase, escaped
+from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
-from fulmen.connectors.sql.options import Fields, Name
+from fulmen.connectors.postgres.options import PostgresQueueOptions
 from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
 from fulmen.services.names import listed, qualified, quoted
 
@@ -39,41 +38,6 @@ _CURES: Mapping[type[Error], str] = {
 }
 RENEWALS = 3
 """In the time for which a claim counts."""
-
-
-class PostgresQueueOptions(Options):
-    """Options of a PostgresQueueSpout."""
-
-    dsn: Dsn
-    """How to connect, as libpq takes it: `postgresql://user:password@host/database`."""
-    table: Name
-    """The table, as the database spells it."""
-    key: Name = "id"
-    """A column that identifies a row: the primary key."""
-    fields: Fields
-    """The columns to emit. They are the fields of the stream. A list, or a mapping to their types,
-    such as `{id: int64}`, which are compared with what sinks write."""
-    order: Name | None = None
-    """The column by whose order rows are claimed. Default: `key`. An index on it helps."""
-    claimed_by: Name = "claimed_by"
-    """The column, of type text, for the name of the task that has claimed a row."""
-    claimed_until: Name = "claimed_until"
-    """The column, of type timestamptz, for the time until which the claim counts."""
-    claim_seconds: float = Field(900.0, ge=1)
-    """For how long a claim counts. The topology renews its claims; when it is down for longer,
-    others may take its rows, and then they are processed twice."""
-    fetch_size: int = Field(100, ge=1)
-    """How many rows to claim at once."""
-    poll_seconds: float = Field(1.0, ge=0)
-    """How long to wait before it looks for new rows when there were none."""
-    follow: bool = True
-    """Whether to wait for more rows. False: the source ends when the queue is empty."""
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        if len({self.key, self.claimed_by, self.claimed_until}) < 3:
-            raise ValueError("key, claimedBy and claimedUntil must be three columns")
-        return self
 
 
 class PostgresQueueSpout(SqlSource):

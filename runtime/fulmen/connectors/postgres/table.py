@@ -11,7 +11,7 @@ import psycopg
 from typing_extensions import override
 
 from fulmen.api.sinks import Mark
-from fulmen.connectors.postgres.bisection import RowsRefused, write_but_refused
+from fulmen.connectors.base.bisection import RowsRefused, write_but_refused
 from fulmen.connectors.postgres.database import PostgresDatabase
 from fulmen.connectors.postgres.statements import TableStatements, marks_beside
 from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, array, texts

@@ -18,15 +18,15 @@ after a while. What RAISE in PL/pgSQL says is about the row. Two kinds of codes 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
-from fulmen.connectors.postgres.bisection import (
+from fulmen.connectors.base.bisection import (
     RowsRefused,
     last_of_keys,
     write_but_refused,
@@ -38,6 +38,7 @@ from fulmen.connectors.postgres.texts import Text, array, lines
 from fulmen.services.postgres import code_of, kind_of, said
 from fulmen.services.service import ErrorKind
 
+T = TypeVar("T")
 LACKS_ANOTHER = "23503"
 """What a row refers to is not there."""
 PATIENCE, SOON, LONG = 9, "40", 3
@@ -89,16 +90,8 @@ class Writer:
         contention: Contention,
         database: PostgresDatabase,
     ) -> None:
-        """Nothing is written yet.
-
-        Args:
-            db: In a transaction.
-            database: Which gives more connections.
-            statements: Of the table.
-            mode: The sink's.
-            contention: Of the task.
-        """
-        self._db, self._statements, self._mode = db, statements, mode
+        """Nothing is written yet: `db` is in a transaction, `database` gives more connections."""
+        self._db, self._statements, self._is_copy = db, statements, mode == "copy"
         self._contention, self._database = contention, database
         self._items: Sequence[Sequence[Text]] = ()
         self._written = 0
@@ -118,14 +111,8 @@ class Writer:
             ServiceUnavailable: Nothing can be written, and rows may be to blame, or not.
         """
         deadly = self._deadly(items)
-        if deadly:
-            kept = [i for i in range(len(items)) if i not in deadly]
-            refused = self._write_all([items[i] for i in kept], key)
-            return deadly | {kept[i]: reason for i, reason in refused.items()}
-        return self._write_all(items, key)
-
-    def _write_all(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
-        refused = self._write_with_orphans(items, key)
+        kept = [i for i in range(len(items)) if i not in deadly] if deadly else range(len(items))
+        refused = self._write_with_orphans([items[i] for i in kept], key)
         if self._doubtful and not self._written:
             takes_another, error = self._takes_another(), next(iter(self._doubtful.values()))
             if takes_another is None:
@@ -134,7 +121,7 @@ class Writer:
                     raise self._database.in_doubt(error, len(self._doubtful)) from None
             elif not takes_another:
                 raise error
-        return refused
+        return deadly | {kept[i]: reason for i, reason in refused.items()}
 
     def _write_with_orphans(
         self, items: Sequence[Sequence[Text]], key: Sequence[int]
@@ -148,7 +135,10 @@ class Writer:
         left: Sequence[int] = range(len(items))
         while True:
             self._items, self._orphans = [items[i] for i in left], set()
-            found = self._upsert(key) if key and self._statements.ranks else self._insert()
+            if key and self._statements.ranks:
+                found = self._upsert(key)
+            else:
+                found = write_but_refused(range(len(left)), self._write)
             refused |= {left[at]: reason for at, reason in found.items()}
             again = sorted(left[at] for at in found if tuple(self._items[at]) in self._orphans)
             if not again or len(found) == len(left):
@@ -162,9 +152,6 @@ class Writer:
         if alone is None or alone[0] != item:
             alone = self._contention.alone = item, now + ALONE_SECONDS
         return now >= alone[1]
-
-    def _insert(self) -> dict[int, str]:
-        return write_but_refused(range(len(self._items)), self._write)
 
     def _upsert(self, key: Sequence[int]) -> dict[int, str]:
         """Rows whose keys are spelled alike are equal; which others are, the database knows.
@@ -194,7 +181,10 @@ class Writer:
 
         def ask(positions: Sequence[int]) -> None:
             items = [self._items[i] for i in positions]
-            answers.append((positions, self._executed(self._statements.ranks, items)))
+            arrays = [array(values) for values in zip(*items, strict=True)]
+            statement = self._statements.ranks or ""
+            rows = self._tried(items, lambda: self._db.execute(statement, arrays).fetchall())
+            answers.append((positions, [rank for (rank,) in rows]))
 
         refused = write_but_refused(range(len(self._items)), ask)
         if len(answers) > 1:  # numbers of one answer can't be compared with those of another
@@ -214,24 +204,28 @@ class Writer:
             psycopg.Error: It refuses all, or not because of them.
         """
         items = [self._items[i] for i in positions]
-        if self._mode == "copy":
-            self._executed(self._statements.copy, items, is_copy=True)
-        else:
-            self._executed(self._statements.insert, items)
+        self._tried(items, lambda: self._send(self._db, items))
         self._written += len(positions)
         if items:
             self._contention.written = items[-1]
 
-    def _executed(
-        self, statement: Any, items: Sequence[Sequence[Text]], *, is_copy: bool = False
-    ) -> list[Any]:
+    def _tried(self, items: Sequence[Sequence[Text]], do: Callable[[], T]) -> T:
+        """Do something with rows that changes nothing if it fails."""
         try:
             with self._db.transaction():  # a savepoint
-                return _execute(self._db, statement, items, is_copy)
+                return do()
         except psycopg.Error as error:
             if not self._is_rows_fault(error, items):
                 raise
             raise RowsRefused(said(error)) from None
+
+    def _send(self, db: psycopg.Connection[Any], items: Sequence[Sequence[Text]]) -> None:
+        columns = list(zip(*items, strict=True))
+        if self._is_copy:
+            with db.cursor().copy(self._statements.copy) as copy:
+                copy.write(lines(columns))
+        else:
+            db.execute(self._statements.insert, [array(values) for values in columns])
 
     def _is_rows_fault(self, error: psycopg.Error, items: Sequence[Sequence[Text]]) -> bool:
         """Whether the rows are to blame, or at least one of them."""
@@ -271,7 +265,7 @@ class Writer:
             self._takes = True
             try:
                 with self._db.transaction():
-                    if self._mode == "copy":
+                    if self._is_copy:
                         with self._db.cursor().copy(self._statements.copy):
                             pass
                     else:
@@ -283,27 +277,20 @@ class Writer:
 
     def _takes_another(self) -> bool | None:
         """Whether another row can be written. It is tried, and taken back. None: nobody knows."""
-        other = self._contention.written or self._present()
+        other = self._contention.written or next(iter(self._asked(self._statements.present)), None)
         if other is None:
             return None
         try:
             with self._db.transaction(force_rollback=True):
-                self._try(self._db, [other])
+                self._send(self._db, [other])
         except psycopg.Error as error:
             if kind_of(error) is not ErrorKind.ROW:  # such as a key that is there
                 return False
         else:
             if not self._statements.replaces:
                 return True
-        return None if self._has_triggers_behind() else True
-
-    def _present(self) -> Sequence[Text] | None:
-        """A row that the table has."""
-        return next(iter(self._asked(self._statements.present)), None)
-
-    def _has_triggers_behind(self) -> bool:
-        """Whether triggers are called for new rows alone, behind the look for equal keys."""
-        return bool(self._asked(self._statements.behind))
+        # triggers for new rows alone are called behind the look for equal keys
+        return None if self._asked(self._statements.behind) else True
 
     def _asked(self, statement: str) -> list[tuple[Any, ...]]:
         try:
@@ -344,18 +331,13 @@ class Writer:
             with self._another() as db:
                 try:
                     with db.transaction(force_rollback=True):
-                        self._try(db, items)
+                        self._send(db, items)
                     return
                 except psycopg.Error as error:
                     if not db.closed:
                         return  # what is wrong is told when they are written
                     lost = error
         raise RowsRefused(ENDS_CONNECTION.format(said(lost)))
-
-    def _try(self, db: psycopg.Connection[Any], items: Sequence[Sequence[Text]]) -> None:
-        is_copy = self._mode == "copy"
-        statement = self._statements.copy if is_copy else self._statements.insert
-        _execute(db, statement, items, is_copy)
 
     @contextmanager
     def _another(self) -> Iterator[psycopg.Connection[Any]]:
@@ -371,15 +353,3 @@ class Writer:
                 time.sleep(LOOK_SECONDS)
         with closing(db):
             yield db
-
-
-def _execute(
-    db: psycopg.Connection[Any], statement: Any, items: Sequence[Sequence[Text]], is_copy: bool
-) -> list[Any]:
-    columns = list(zip(*items, strict=True))
-    if is_copy:
-        with db.cursor().copy(statement) as copy:
-            copy.write(lines(columns))
-        return []
-    found = db.execute(statement, [array(values) for values in columns])
-    return [value for (value,) in found.fetchall()] if found.description else []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pika  # type: ignore[import-untyped]
@@ -29,16 +28,8 @@ BESIDE_PROPERTIES = 20
 is longer than a frame may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedMessage:
-    """What is sent for one row.
-
-    Attributes:
-        exchange: The exchange.
-        routing_key: The routing key.
-        properties: pika's BasicProperties, with a message id.
-        body: The message.
-    """
+class PublishedMessage(NamedTuple):
+    """What is sent for one row. Its properties, pika's, have a message id."""
 
     exchange: str
     routing_key: str
@@ -46,15 +37,8 @@ class PublishedMessage:
     body: bytes
 
 
-class Returned(NamedTuple):
-    """A message that has reached no queue.
-
-    Attributes:
-        routing_key: The routing key.
-        properties: pika's BasicProperties.
-        body: The message.
-        reason: Why, in one line.
-    """
+class ReturnedMessage(NamedTuple):
+    """A message that has reached no queue, and why, in one line."""
 
     routing_key: str
     properties: Any
@@ -62,12 +46,10 @@ class Returned(NamedTuple):
     reason: str
 
 
-class ExchangeMissing(Exception):
-    """There is no exchange of that name. Nothing was confirmed."""
-
-
 class ChannelRefused(Exception):
-    """The broker has closed the channel because of a message. Nothing was confirmed.
+    """The broker has closed the channel: for a message, or the exchange is not there.
+
+    Nothing was confirmed.
 
     Attributes:
         code: Why, in AMQP's numbers.
@@ -101,7 +83,7 @@ class Publisher:
         self._sent = 0
         self._unconfirmed: dict[int, int] = {}
         self._refused: dict[int, str] = {}
-        self._returned: list[Returned] = []
+        self._returned: list[ReturnedMessage] = []
 
     def connect(self, declare: Callable[[Any, Callable[[Any], None]], None] | None = None) -> None:
         """Connect anew, unless there is a connection that lives.
@@ -143,8 +125,8 @@ class Publisher:
             Why messages were refused, by their positions.
 
         Raises:
-            ExchangeMissing: There is no such exchange.
-            ChannelRefused: The broker takes one of the messages by no means.
+            ChannelRefused: There is no such exchange, or the broker takes one of the messages by no
+                means.
             ServiceUnavailable: It is not known which messages have arrived.
         """
         self.connect()
@@ -156,7 +138,7 @@ class Publisher:
                 self._wait(lambda: not self._unconfirmed, self._seconds, "it confirms nothing")
         except exceptions.ChannelClosed as error:
             if error.reply_code == NO_EXCHANGE:
-                raise ExchangeMissing(error.reply_text) from None
+                raise ChannelRefused(NO_EXCHANGE, error.reply_text) from None
             if error.reply_code in OF_MESSAGES:
                 raise ChannelRefused(error.reply_code, reason_of(error)) from None
             raise self._broker.unavailable(error) from None
@@ -217,7 +199,7 @@ class Publisher:
     def _has_returned(self, _channel: Any, method: Any, properties: Any, body: bytes) -> None:
         reason = f"{method.reply_text}: exchange {method.exchange!r} has no queue for routing key"
         told = f"{reason} {method.routing_key!r}"
-        self._returned.append(Returned(method.routing_key, properties, body, told))
+        self._returned.append(ReturnedMessage(method.routing_key, properties, body, told))
 
     def _has_blocked(self, _connection: Any, frame: Any) -> None:
         self._blocked = f"it takes no messages for now ({frame.method.reason})"
@@ -295,7 +277,7 @@ class Publisher:
 
 
 def refused_of(
-    messages: Sequence[PublishedMessage], returned: Sequence[Returned]
+    messages: Sequence[PublishedMessage], returned: Sequence[ReturnedMessage]
 ) -> dict[int, str]:
     """Which messages of one exchange were returned, and why, by their positions.
 

@@ -14,6 +14,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import pika  # type: ignore[import-untyped]
@@ -21,20 +22,21 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text, encode_each
+from fulmen.api.sinks import Guarantee, Mark, Rows
+from fulmen.connectors.base.bisection import RowsRefused, write_but_refused
+from fulmen.connectors.base.sink import MessageSink
+from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.options import RabbitSinkOptions
 from fulmen.connectors.rabbitmq.publisher import (
+    NO_EXCHANGE,
     NO_RIGHT,
     ChannelRefused,
-    ExchangeMissing,
     PublishedMessage,
     Publisher,
 )
 from fulmen.connectors.templates import filler, has_fields
-from fulmen.errors import FulmenError
 from fulmen.services.rabbitmq import Broker
 
 Encoded = tuple[str, str, str, dict[str, Any], bytes]
@@ -44,7 +46,7 @@ LONGEST_NAME = 255
 """Bytes of an exchange's name, a routing key or a message id."""
 
 
-class RabbitSink(Sink):
+class RabbitSink(MessageSink):
     """Publishes rows to an exchange, with publisher confirms."""
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once",)
@@ -79,14 +81,7 @@ class RabbitSink(Sink):
             self.identity = context.shared(name, lambda: secrets.token_hex(8))
         self._options: RabbitSinkOptions = context.options
         self._format = self._options.format.for_topic(None).make()
-        self._fields: tuple[str, ...] | None = None
-        for (component, _), stream in context.inputs.items():
-            try:
-                _encoder(self._options, self._format, stream.fields)
-            except Malformed as error:
-                raise FulmenError(
-                    f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
-                ) from error
+        self.look_at_inputs(context)
         options = self._options
         self._templates = options.exchange + options.routing_key
         title = f"{context.topology} {context.component} {context.task_index}"
@@ -107,11 +102,8 @@ class RabbitSink(Sink):
             channel.queue_declare(options.routing_key, durable=options.durable, callback=done)
 
     @override
-    def encode(self, rows: Rows) -> Sequence[Any]:
-        if rows.fields != self._fields:
-            self._fields = rows.fields
-            self._encode = _encoder(self._options, self._format, rows.fields)
-        return encode_each(rows, self._encode)
+    def encoder(self, fields: tuple[str, ...]) -> Callable[[Sequence[Any]], Encoded]:
+        return _encoder(self._options, self._format, fields)
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
@@ -120,59 +112,45 @@ class RabbitSink(Sink):
             by_exchange.setdefault(row[0], []).append(i)
         messages = self._messages(rows)
         for exchange, places in by_exchange.items():
+            refused: dict[int, str] = {}
             try:
-                refused = self._published(messages, places)
-            except ExchangeMissing as error:
+                write_but_refused(places, partial(self._publish, messages, refused, _Refusals()))
+            except ChannelRefused as error:
+                if error.code != NO_EXCHANGE:
+                    raise self._broker.unusable(str(error)) from None
                 if not has_fields(self._options.exchange):
-                    raise ServiceUnavailable(
-                        self._broker.name,
-                        f"{error}. Declare it, or write `declare: true`",
-                        "can't be used",
-                    ) from None
+                    cure = "Declare it, or write `declare: true`"
+                    raise self._broker.unusable(f"{error}. {cure}") from None
                 refused = dict.fromkeys(places, f"there is no exchange {exchange!r}")
             for place, reason in sorted(refused.items()):
                 rows.fail(place, reason)
 
-    def _published(
-        self, messages: Sequence[PublishedMessage], places: Sequence[int]
-    ) -> dict[int, str]:
-        """Publish messages to one exchange. Returns why some were refused, by their places.
+    def _publish(
+        self,
+        messages: Sequence[PublishedMessage],
+        refused: dict[int, str],
+        alike: _Refusals,
+        places: Sequence[int],
+    ) -> None:
+        """Publish messages to one exchange, but those that are like refused ones.
 
         If the broker closes the channel because of a message, it does not say which: that is found
-        by halves. Those that are like it are not tried any more.
+        by halves.
         """
-        refused: dict[int, str] = {}
-        routing_keys: dict[str, str] = {}
-        size, too_large = sys.maxsize, ""
-        todo = [places]
-        while todo:
-            part: list[int] = []
-            for i in todo.pop():
-                message = messages[i]
-                reason = routing_keys.get(message.routing_key, "")
-                if reason := reason or (too_large if len(message.body) >= size else ""):
-                    refused[i] = reason
-                else:
-                    part.append(i)
-            try:
-                found = self._publisher.publish([messages[i] for i in part]) if part else {}
-            except ChannelRefused as error:
-                if error.code == NO_RIGHT and not has_fields(self._templates):
-                    raise ServiceUnavailable(
-                        self._broker.name, str(error), "can't be used"
-                    ) from None
-                if len(part) > 1:
-                    half = len(part) // 2
-                    todo += [part[half:], part[:half]]
-                    continue
-                refused[part[0]] = str(error)
-                if error.code == NO_RIGHT:
-                    routing_keys[messages[part[0]].routing_key] = str(error)
-                elif "message size" in error.reason:
-                    size, too_large = len(messages[part[0]].body), str(error)
-                continue
-            refused |= {part[at]: reason for at, reason in found.items()}
-        return refused
+        refused.update((i, why) for i in places if (why := alike.reason_of(messages[i])))
+        part = [i for i in places if i not in refused]
+        try:
+            found = self._publisher.publish([messages[i] for i in part]) if part else {}
+        except ChannelRefused as error:
+            is_hopeless = error.code == NO_RIGHT and not has_fields(self._templates)
+            if is_hopeless or error.code == NO_EXCHANGE:
+                raise
+            if len(part) > 1:
+                raise RowsRefused(str(error)) from None
+            refused[part[0]] = str(error)
+            alike.learn(messages[part[0]], error)
+        else:
+            refused.update((part[at], reason) for at, reason in found.items())
 
     def _messages(self, rows: Rows) -> list[PublishedMessage]:
         options, batch = self._options, self._context.batch.number
@@ -197,6 +175,25 @@ class RabbitSink(Sink):
     @override
     def cleanup(self) -> None:
         self._publisher.close()
+
+
+class _Refusals:
+    """What refused messages tell of others: which routing keys are forbidden, which size is."""
+
+    def __init__(self) -> None:
+        self._routing_keys: dict[str, str] = {}
+        self._size, self._too_large = sys.maxsize, ""
+
+    def learn(self, message: PublishedMessage, error: ChannelRefused) -> None:
+        if error.code == NO_RIGHT:
+            self._routing_keys[message.routing_key] = str(error)
+        elif "message size" in str(error):
+            self._size, self._too_large = len(message.body), str(error)
+
+    def reason_of(self, message: PublishedMessage) -> str:
+        if len(message.body) >= self._size:
+            return self._too_large
+        return self._routing_keys.get(message.routing_key, "")
 
 
 def _encoder(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -14,8 +14,9 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
-from fulmen.connectors.formats import Malformed, encode_each, readable
+from fulmen.api.sinks import Mark, Rows
+from fulmen.connectors.base.sink import MessageSink
+from fulmen.connectors.formats import readable
 from fulmen.connectors.formats.base import refused
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.commands import Command, commands, deletion
@@ -30,16 +31,14 @@ AT_ONCE = 500
 MARKS = "fulmen:mark:"
 
 
-class RedisSink(Sink):
+class RedisSink(MessageSink):
     """Adds to sets, hashes, streams and lists, or sets strings.
 
     A key of another type is never changed: its rows fail. With `exactly-once`, one script writes
     all rows of a batch and the mark, which is the hash `fulmen:mark:` and the sink's id.
     """
 
-    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     config_model: ClassVar[type[Options]] = RedisSinkOptions
-    durable = ()
     _deletes: bool | None
 
     @override
@@ -73,7 +72,7 @@ class RedisSink(Sink):
 
     @override
     def deletion(self, item: Command) -> Command:
-        return deletion(self._options, self._fields or (), item)
+        return deletion(self._options, next(iter(self._encoders), ()), item)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -90,14 +89,7 @@ class RedisSink(Sink):
         self._may_use = self._server.client.register_script(MAY_USE)
         self._may_run = self._server.client.register_script(MAY_RUN)
         self._deletes = None  # it is asked for when it matters
-        self._fields: tuple[str, ...] | None = None
-        for (component, _), stream in context.inputs.items():
-            try:
-                commands(self._options, stream.fields)
-            except Malformed as error:
-                raise FulmenError(
-                    f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
-                ) from error
+        self.look_at_inputs(context)
         with self._server.told():
             self._server.client.ping()
             self._is_cluster = self._server.is_cluster()
@@ -109,10 +101,8 @@ class RedisSink(Sink):
             )
 
     @override
-    def encode(self, rows: Rows) -> Sequence[Any]:
-        if rows.fields != self._fields:
-            self._fields, self._command = rows.fields, commands(self._options, rows.fields)
-        return encode_each(rows, self._command)
+    def encoder(self, fields: tuple[str, ...]) -> Callable[[Sequence[Any]], Command]:
+        return commands(self._options, fields)
 
     @override
     def describe(self, item: Command) -> Mapping[str, Any]:

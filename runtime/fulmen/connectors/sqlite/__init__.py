@@ -4,7 +4,8 @@ Uses `connectors.sql` and `services.sqlite`. Used by topologies, as
 `class: fulmen.connectors.sqlite.SqliteSink`.
 """
 
-from fulmen.connectors.sqlite.query_spout import SqliteQueryOptions, SqliteQuerySpout
-from fulmen.connectors.sqlite.sink import SqliteSink, SqliteSinkOptions
+from fulmen.connectors.sqlite.options import SqliteQueryOptions, SqliteSinkOptions
+from fulmen.connectors.sqlite.query_spout import SqliteQuerySpout
+from fulmen.connectors.sqlite.sink import SqliteSink
 
 __all__ = ["SqliteQueryOptions", "SqliteQuerySpout", "SqliteSink", "SqliteSinkOptions"]

@@ -11,9 +11,9 @@ from typing_extensions import override
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
 from fulmen.connectors.sql.growing import GrowingSpout, Row
-from fulmen.connectors.sql.options import GrowingOptions, Name
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import SqliteDatabase
+from fulmen.connectors.sqlite.options import SqliteQueryOptions
 from fulmen.connectors.sqlite.values import lenient, typed_as
 from fulmen.services.names import listed, quoted
 
@@ -27,13 +27,6 @@ HAVE_PLACE = {
 """By the type of a value that a column has: which values have a place in the same order. Behind
 infinity no number comes, and SQLite sorts text behind all numbers, and blobs behind all text."""
 _TYPES = {int: "integer", float: "real", str: "text"}
-
-
-class SqliteQueryOptions(GrowingOptions):
-    """Options of a SqliteQuerySpout."""
-
-    path: Name
-    """The file."""
 
 
 class SqliteQuerySpout(GrowingSpout):

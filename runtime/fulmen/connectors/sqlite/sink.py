@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from fulmen.connectors.sql.options import Name, TableSinkOptions
 from fulmen.connectors.sql.sink import SqlSink
 from fulmen.connectors.sqlite.database import SqliteDatabase
+from fulmen.connectors.sqlite.options import SqliteSinkOptions
 from fulmen.connectors.sqlite.table import SqliteTable
-
-
-class SqliteSinkOptions(TableSinkOptions):
-    """Options of a SqliteSink."""
-
-    path: Name
-    """The file. With `create` it is made if it is not there, but not its folder."""
-    mode: Literal["insert", "upsert"] = "insert"
-    """`insert` adds rows. `upsert` adds a row, or replaces the one with the same key; of several
-    rows with one key the last counts."""
 
 
 class SqliteSink(SqlSink):

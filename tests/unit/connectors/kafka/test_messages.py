@@ -7,8 +7,8 @@ from fulmen.api.sinks import Rows
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader, traceparents_of
+from fulmen.connectors.kafka.sink import _Encoder, with_traces
 from fulmen.connectors.kafka.writing.producing import ProducedRow
-from fulmen.connectors.kafka.writing.sink import _Encoder, with_traces
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 

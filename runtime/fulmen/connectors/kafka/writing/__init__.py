@@ -1,4 +1,4 @@
-"""How a topic is written: the sink, its producer, and transactions with a mark.
+"""How a topic is written to: its producer, what becomes of refused rows, transactions with a mark.
 
-Uses `client` and `options`.
+Used by the sink.
 """

@@ -1,4 +1,4 @@
-"""Finds the rows that a database refuses, with few statements."""
+"""Finds the rows that a system refuses, with few tries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 
 class RowsRefused(Exception):
-    """The database refuses at least one of the rows. The text says why."""
+    """The system refuses at least one of the rows. The text says why."""
 
 
 Write = Callable[[Sequence[int]], None]

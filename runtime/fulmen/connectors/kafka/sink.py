@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
+from fulmen.api.sinks import Mark, Rows, ServiceUnavailable
+from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import (
     DEFAULT,
     BytesOptions,
@@ -18,7 +19,6 @@ from fulmen.connectors.formats import (
     Malformed,
     TextOptions,
     checked_text,
-    encode_each,
 )
 from fulmen.connectors.formats.base import is_deletion, refused
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
@@ -38,7 +38,7 @@ Values = Sequence[Any]
 Part = Callable[[Values], Any]
 
 
-class KafkaSink(Sink):
+class KafkaSink(MessageSink):
     """Writes rows to a topic, at least once or exactly once.
 
     `at-least-once` uses the idempotent producer, and waits until all replicas have the messages.
@@ -46,8 +46,6 @@ class KafkaSink(Sink):
     """
 
     config_model = KafkaSinkOptions
-    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
-    durable = ()
     _is_compacted: bool | None
 
     @override
@@ -82,13 +80,11 @@ class KafkaSink(Sink):
         options: KafkaSinkOptions = context.options
         self._options = options
         self._brokers = options.brokers()
-        self._encoders: dict[tuple[str, ...], _Encoder] = {}
         values, keys = options.formats()
         self._format = values.make()
         self._key_format = keys.make() if keys is not None else None
         self._is_compacted = None  # it is asked for when it matters
-        for stream in context.inputs.values():
-            self._encoder_of(stream.fields)
+        self.look_at_inputs(context)
         self._deliveries: dict[bool, RowDelivery] = {}
         self._transactions = KafkaTransactions(self._brokers, options.topic)
         probe = self._brokers.make(Consumer, group_id="fulmen")
@@ -99,13 +95,12 @@ class KafkaSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        found = encode_each(rows, self._encoder_of(rows.fields).encode)
+        found = super().encode(rows)
         return with_traces(found, rows) if rows.traceparents else found
 
-    def _encoder_of(self, fields: tuple[str, ...]) -> _Encoder:
-        if fields not in self._encoders:
-            self._encoders[fields] = _Encoder(self._options, fields, self._format, self._key_format)
-        return self._encoders[fields]
+    @override
+    def encoder(self, fields: tuple[str, ...]) -> Callable[[Values], ProducedRow]:
+        return _Encoder(self._options, fields, self._format, self._key_format).encode
 
     @override
     def describe(self, item: ProducedRow) -> Mapping[str, Any]:

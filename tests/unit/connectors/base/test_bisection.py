@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.connectors.postgres.bisection import (
+from fulmen.connectors.base.bisection import (
     RowsRefused,
     last_of_keys,
     write_but_refused,

@@ -1,0 +1,54 @@
+"""A sink that makes something of each row by itself, such as a message."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import Guarantee, Rows, Sink
+from fulmen.connectors.formats import Malformed, encode_each
+from fulmen.errors import FulmenError
+
+Encode = Callable[[Sequence[Any]], Any]
+"""Makes of a row's values what is written. It raises Malformed for rows that can't be."""
+
+
+class MessageSink(Sink):
+    """Rows of the same fields have one encoder."""
+
+    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
+    durable: ClassVar[Sequence[str]] = ()
+    _encoders: dict[tuple[str, ...], Encode]
+
+    @abstractmethod
+    def encoder(self, fields: tuple[str, ...]) -> Encode:
+        """What makes something of rows with these fields.
+
+        Raises:
+            Malformed: A field that the options name is not among them.
+        """
+
+    def look_at_inputs(self, context: TopologyContext) -> None:
+        """See that all inputs have the fields that the options name: part of `prepare`.
+
+        Raises:
+            FulmenError: One has not.
+        """
+        self._encoders = {}
+        for (component, _), stream in context.inputs.items():
+            try:
+                self._encoders[stream.fields] = self.encoder(stream.fields)
+            except Malformed as error:
+                raise FulmenError(
+                    f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
+                ) from error
+
+    @override
+    def encode(self, rows: Rows) -> Sequence[Any]:
+        if rows.fields not in self._encoders:
+            self._encoders[rows.fields] = self.encoder(rows.fields)
+        return encode_each(rows, self._encoders[rows.fields])
