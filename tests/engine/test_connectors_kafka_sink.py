@@ -8,10 +8,10 @@ from confluent_kafka.admin import AdminClient
 
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.sinks import Rows, ServiceUnavailable
-from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
 from fulmen.connectors.kafka.writing import producing
 from fulmen.connectors.kafka.writing.producing import RowDelivery
+from fulmen.errors import FulmenError
 from support.lives.sink_lives import SinkLife, prepared
 from support.suite.seeds import generator, several
 
@@ -392,8 +392,8 @@ def test_with_at_least_once_no_row_is_lost(kafka, topic, sink, read, seed):
         ({"topic": "absent"}, ServiceUnavailable, "there is no topic 'absent'"),
         ({"bootstrap.servers": "127.0.0.1:1"}, ServiceUnavailable, "Kafka at 127.0.0.1:1 is away"),
         ({"properties": {"linger": 5}}, ValueError, 'No such configuration property: "linger"'),
-        ({"keyField": "kye"}, Malformed, "`keyField` is 'kye', but the fields are"),
-        ({"format": {"type": "json", "fields": ["x"]}}, Malformed, "there is no field 'x'"),
+        ({"keyField": "kye"}, FulmenError, "`keyField` is 'kye', but the fields are"),
+        ({"format": {"type": "json", "fields": ["x"]}}, FulmenError, "there is no field 'x'"),
     ],
     ids=["topic", "address", "property", "field", "format"],
 )
