@@ -24,6 +24,7 @@ from dashboard_components import (  # noqa: E402  (a script finds its neighbours
     component_counts,
     component_troubles,
     lag_and_waits,
+    others,
     workers,
 )
 from dashboard_panels import (  # noqa: E402
@@ -327,11 +328,14 @@ def dashboard() -> Dashboard:
         .with_variable(choice("namespace", "fulmen_workers", or_all=True))
         .with_variable(choice("topology", 'fulmen_workers{namespace=~"$namespace"}'))
     )
+    rows = {title: [panel for part in parts for panel in part()] for title, parts in ROWS.items()}
+    shown = json.dumps([panel.build() for row in rows.values() for panel in row], cls=JSONEncoder)
+    rows["Components"] += others(shown)
     number = 0
-    for title, parts in ROWS.items():
+    for title, panels in rows.items():
         number += 1
         made.with_row(Row(title).id(number))
-        for panel in (panel for part in parts for panel in part()):
+        for panel in panels:
             number += 1
             made.with_panel(panel.id(number))
     return made

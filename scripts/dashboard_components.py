@@ -5,6 +5,8 @@ from typing import Any
 
 from dashboard_panels import CAPACITY, EACH, columns, lines, mean, per_minute
 
+from fulmen.engine.protocol.figures.statistics import FIGURES, FigureKind
+
 
 def component_counts() -> Iterator[Any]:
     """Storm's statistics of each component."""
@@ -96,6 +98,24 @@ def component_troubles() -> Iterator[Any]:
         },
         width=12,
     )
+
+
+def others(shown: str) -> Iterator[Any]:
+    """A panel for each figure that is declared, and that no other panel shows.
+
+    Args:
+        shown: All queries of the others.
+    """
+    for figure in FIGURES:
+        name = f"fulmen_{figure.metric}"
+        if not figure.help or figure.kind is FigureKind.TIMES or name in shown:
+            continue
+        is_sum = figure.kind is FigureKind.SUM
+        label = "component" if figure.is_of_components else figure.label
+        by, legend = (f" by ({label})", f"{{{{{label}}}}}") if label else ("", figure.heading)
+        query = f"rate({name}_total{{OF}}[R])" if is_sum else f"{name}{{OF}}"
+        unit = "cps" if is_sum else "short"
+        yield lines(figure.heading.capitalize(), figure.help, unit, {legend: f"sum{by} ({query})"})
 
 
 def lag_and_waits() -> Iterator[Any]:

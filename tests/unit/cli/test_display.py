@@ -20,7 +20,16 @@ from fulmen.cli.display.live_display import (
 from fulmen.cli.display.meter import ComponentFigures, Figures
 from fulmen.cli.display.output import open_console
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.totals.counted import TreeCounts
 from fulmen.testing import ManualClock
+
+COUNTS = ("emitted", "executed", "acked", "failed", "errors")
+
+
+def component(name, tasks, *numbers, rate=0.0, **more):
+    counts = dict(zip(COUNTS, numbers, strict=False))
+    return ComponentFigures(name, tasks, counts, rate, **more)
+
 
 FIGURES = Figures(
     seconds=75.4,
@@ -28,16 +37,13 @@ FIGURES = Figures(
     batch_millis=212.4,
     tuples_per_second=98765.4,
     acked_per_second=4321.0,
-    acked=300_123,
-    failed=3,
-    timed_out=1,
-    pending=512,
+    trees=TreeCounts(acked=300_123, failed=3, timed_out=1, pending=512),
     p50=43.21,
     p99=12345.6,
     components=(
-        ComponentFigures("lines", 2, 300_638, 0, 300_123, 4, 0, executes=False),
-        ComponentFigures("count", 4, 0, 300_638, 300_635, 3, 3, 4321.0, emits=False),
-        ComponentFigures("__acker", 2, 300_123, 900_000, 900_000, 0, 0, 12963.0),
+        component("lines", 2, 300_638, 0, 300_123, 4, 0, executes=False),
+        component("count", 4, 0, 300_638, 300_635, 3, 3, rate=4321.0, emits=False),
+        component("__acker", 2, 300_123, 900_000, 900_000, 0, 0, rate=12963.0),
     ),
 )
 LINE = (
@@ -117,7 +123,7 @@ def test_the_table():
 
 def test_names_are_shortened_and_columns_left_out_but_no_number_is_cut():
     numbers = [9_876_543_210 + n for n in range(4)]
-    long = ComponentFigures("a-component-with-a-long-name", 2, *numbers, 12, 123_456.0)
+    long = component("a-component-with-a-long-name", 2, *numbers, 12, rate=123_456.0)
     for width in (120, 80, 60, 50):
         lines = rendered(component_table([long]), width=width).splitlines()
         titles, line = lines[0].split(), lines[1].split()
@@ -131,7 +137,7 @@ def test_names_are_shortened_and_columns_left_out_but_no_number_is_cut():
 
 def test_nothing_is_cut_where_there_is_no_terminal():
     screen = open_console()  # tests have none
-    long = ComponentFigures("a-component-with-a-long-name" * 10, 2, 10**12, executed=10**15)
+    long = component("a-component-with-a-long-name" * 10, 2, 10**12, 10**15)
     with screen.capture() as captured:
         screen.print(component_table([long]))
     assert long.name in captured.get()

@@ -77,9 +77,9 @@ def test_rates(words):
     assert figures.tuples_per_second == pytest.approx(200)
     assert figures.acked_per_second == pytest.approx(50)
     assert figures.batch_millis == pytest.approx(500)
-    assert (figures.batches, figures.acked) == (4, 200)
+    assert (figures.batches, figures.trees.acked) == (4, 200)
     count = figures.components[1]
-    assert (count.executed, count.executed_per_second) == (800, pytest.approx(200))
+    assert (count.counts["executed"], count.executed_per_second) == (800, pytest.approx(200))
 
 
 def test_rates_are_of_the_last_seconds(words):

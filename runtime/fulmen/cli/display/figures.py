@@ -18,7 +18,17 @@ from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.cli.display.wait_lines import lag_parts, plain_waits
 from fulmen.engine.batches.pace.idle import WARM_BATCHES
-from fulmen.engine.protocol.figures.statistics import AHEAD, ERRORS, EXECUTED, UNTIMED, UNUSABLE
+from fulmen.engine.protocol.figures.statistics import (
+    AHEAD,
+    ERRORS,
+    EXECUTED,
+    UNTIMED,
+    UNUSABLE,
+    Figure,
+    Shown,
+    of_topology,
+    shown,
+)
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
@@ -61,10 +71,11 @@ def _plain_ends(figures: Figures) -> Iterator[str]:
         yield from plain_parts(figures.transactions)
         return
     yield f"{count(figures.acked_per_second)} acked/s"
-    yield f"acked {count(figures.acked)}"
-    yield f"failed {count(figures.failed)}"
-    yield f"timed out {count(figures.timed_out)}"
-    yield f"pending {count(figures.pending)}"
+    trees = figures.trees
+    yield f"acked {count(trees.acked)}"
+    yield f"failed {count(trees.failed)}"
+    yield f"timed out {count(trees.timed_out)}"
+    yield f"pending {count(trees.pending)}"
 
 
 def _batches(figures: Figures) -> str:
@@ -74,13 +85,13 @@ def _batches(figures: Figures) -> str:
     return f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"
 
 
-def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
+def trees_line(trees: TreeCounts) -> Text:
     """How trees ended."""
     return line(
-        item("trees acked", count(acked)),
-        item("failed", count(failed), "red" if failed else "bold"),
-        item("timed out", count(timed_out), "red" if timed_out else "bold"),
-        item("pending", count(pending)),
+        item("trees acked", count(trees.acked)),
+        item("failed", count(trees.failed), "red" if trees.failed else "bold"),
+        item("timed out", count(trees.timed_out), "red" if trees.timed_out else "bold"),
+        item("pending", count(trees.pending)),
     )
 
 
@@ -99,7 +110,7 @@ def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     if transactions is None:
         yield line(batches, tuples, item("acked/s", count(figures.acked_per_second)))
         yield latency_line(figures.p50, figures.p99, figures.waits.lag)
-        yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
+        yield trees_line(figures.trees)
     else:
         commits = item("commits/s", count(transactions.committed_per_second))
         yield line(batches, tuples, commits)
@@ -119,27 +130,41 @@ def component_table(
         rows: How many lines there is room for. Default: for all.
         rates: Whether to show executed/s.
     """
-    shown = list(components)
-    if rows is not None and len(shown) > rows:
-        shown = shown[: max(0, rows - 1)]
-    names = [Text(c.name, "dim" if c.name == ACKER else "") for c in shown]
+    listed = list(components)
+    if rows is not None and len(listed) > rows:
+        listed = listed[: max(0, rows - 1)]
+    of_tuples, others = shown(Shown.RUN)
+    names = [Text(c.name, "dim" if c.name == ACKER else "") for c in listed]
     columns: dict[str, list[str | Text]] = {
-        "tasks": [count(c.tasks) for c in shown],
-        "emitted": [count(c.emitted) if c.emits else "-" for c in shown],
-        "executed": [count(c.executed) if c.executes else "-" for c in shown],
-        "acked": [count(c.acked) for c in shown],
-        "failed": [Text(count(c.failed), "red" if c.failed else "") for c in shown],
-        "executed/s": [count(c.executed_per_second) if c.executes else "-" for c in shown],
-        "errors": [Text(count(c.errors), "red" if c.errors else "") for c in shown],
+        "tasks": [count(c.tasks) for c in listed],
+        **_counts(of_tuples, listed),
+        "executed/s": [count(c.executed_per_second) if c.executes else "-" for c in listed],
+        **_counts(others, listed),
     }
     if not rates:
         del columns["executed/s"]
-    if left_out := len(components) - len(shown):
+    if left_out := len(components) - len(listed):
         names.append(Text(f"and {left_out} more", "dim"))
         columns = {title: [*cells, Text("")] for title, cells in columns.items()}
     return FiguresTable(
         "component", names, columns, ("tasks", "executed/s", "emitted", "errors", "executed")
     )
+
+
+def _counts(
+    figures: Sequence[Figure], listed: Sequence[ComponentFigures]
+) -> dict[str, list[str | Text]]:
+    return {
+        figure.heading: [count_cell(figure, c.counts.get(figure, 0), c.has(figure)) for c in listed]
+        for figure in figures
+    }
+
+
+def count_cell(figure: Figure, number: float, has_it: bool) -> str | Text:
+    """What a table says of a figure; a dash if a component can't have it."""
+    if not has_it:
+        return "-"
+    return Text(count(number), "red" if number else "") if figure.is_bad else count(number)
 
 
 def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]:
@@ -164,6 +189,8 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     sums = Snapshot.of(totals).sums
     executed = sum(sums[bolt.name, EXECUTED] for bolt in topology.spec.bolts)
     yield f"throughput   {count(executed / seconds)} tuples/s, {ended}"
+    for figure in of_topology(Shown.RUN):
+        yield f"{figure.heading:<12} {count(totals.sum(figure))}"
     if totals.failed_attempts:
         yield (
             f"attempts     {count(totals.failed_attempts)} failed and were run again, the last one"

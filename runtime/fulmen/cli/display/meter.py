@@ -6,7 +6,6 @@ topology's size. Rates and latencies are of the last seconds, sums since the sta
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -14,7 +13,7 @@ from fulmen.api import Stream
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.batches.done import Done
-from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, ERRORS, EXECUTED, FAILED
+from fulmen.engine.protocol.figures.statistics import EXECUTED, Figure, Of, Shown, shown
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import Totals
@@ -39,14 +38,14 @@ class ComponentFigures:
 
     name: str
     tasks: int = 0
-    emitted: int = 0
-    executed: int = 0
-    acked: int = 0
-    failed: int = 0
-    errors: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
     executed_per_second: float = 0.0
     emits: bool = True
     executes: bool = True
+
+    def has(self, figure: Figure) -> bool:
+        """Whether it can have a figure."""
+        return {Of.STREAM: self.emits, Of.INPUT: self.executes}.get(figure.of, True)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Figures:
         batch_millis: The mean of the last ones; None if there were none.
         tuples_per_second: That bolts executed, system bolts left out.
         acked_per_second: Trees.
-        acked: Trees, as the next three.
+        trees: How they ended.
         transactions: In a transactional topology, which has no trees.
         p50: The median complete latency in milliseconds; None if no tree was acked lately, and no
             transaction committed.
@@ -73,10 +72,7 @@ class Figures:
     batch_millis: float | None = None
     tuples_per_second: float = 0.0
     acked_per_second: float = 0.0
-    acked: int = 0
-    failed: int = 0
-    timed_out: int = 0
-    pending: int = 0
+    trees: TreeCounts = field(default_factory=TreeCounts)
     transactions: TransactionFigures | None = None
     p50: float | None = None
     p99: float | None = None
@@ -137,7 +133,7 @@ class Meter:
         now = self._clock()
         with self._lock:
             self._busy_seconds += done.seconds
-            self._batches, self._trees = totals.batches, copy(totals.trees)
+            self._batches, self._trees = totals.batches, totals.trees
             if totals.transactions is not None:
                 self._transactions = TransactionFigures.of(totals.transactions)
             if now - self._samples[-1].at >= SAMPLE_SECONDS:
@@ -155,10 +151,7 @@ class Meter:
         figures = Figures(
             seconds=now - started,
             batches=batches,
-            acked=trees.acked,
-            failed=trees.failed,
-            timed_out=trees.timed_out,
-            pending=trees.pending,
+            trees=trees,
             transactions=transactions,
             components=self._lines,
             waits=WaitFigures() if totals is None else WaitFigures.of(totals),
@@ -231,11 +224,7 @@ def component_figures(
     return tuple(
         replace(
             line,
-            emitted=counted.sums[line.name, EMITTED],
-            executed=counted.sums[line.name, EXECUTED],
-            acked=counted.sums[line.name, ACKED],
-            failed=counted.sums[line.name, FAILED],
-            errors=counted.sums[line.name, ERRORS],
+            counts={f: counted.sums[line.name, f] for figures in shown(Shown.RUN) for f in figures},
         )
         for line in lines
     )

@@ -2,23 +2,28 @@
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
+from fulmen.api.signals import Lag
 from fulmen.cli.display.transaction_lines import TransactionFigures
+from fulmen.engine.protocol.figures.statistics import FIGURES, Figure, Of
+from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.waits import WaitKind
 
 
-class TreesView(BaseModel):
-    """How tuple trees ended."""
+class CountsView(BaseModel):
+    """Sums of the declared figures that a component, or the topology, has."""
 
-    acked: int
-    failed: int
-    timed_out: int
-    pending: int
-    replayed: int
-    dead_lettered: int
-    dropped: int
+    counts: dict[str, float]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_counts(cls, told: Any) -> Any:
+        if not isinstance(told, dict):
+            return told
+        sums = {figure: told[figure] for figure in FIGURES if figure in told}
+        return {**told, "counts": sums}
 
 
 class TransactionsView(BaseModel):
@@ -48,13 +53,6 @@ class LatencyView(BaseModel):
 
     p50: float | None
     p99: float | None
-
-
-class LagView(BaseModel):
-    """How far a spout is behind; None: not known."""
-
-    messages: int | None
-    seconds: float | None
 
 
 class WaitView(BaseModel):
@@ -125,7 +123,7 @@ class StageView(BaseModel):
     ms: float | None
 
 
-class ComponentView(BaseModel):
+class ComponentView(CountsView):
     """A spout, a bolt, or the ackers."""
 
     name: str
@@ -133,20 +131,21 @@ class ComponentView(BaseModel):
     outputs: list[Any]
     executors: int
     tasks: int
-    emitted: int
-    executed: int
-    acked: int
-    failed: int
     capacity: float | None
     execute_ms: float | None
     complete_ms: float | None
     pending: int | None
-    lag: LagView | None
+    lag: Lag | None
     time: TimeView | None
-    errors: int
     unread_errors: int
     inputs: list[InputView]
     busiest_task: BusiestView | None
+
+    def has(self, figure: Figure) -> bool:
+        """Whether it can have a figure: spouts execute nothing, and some bolts emit nothing."""
+        if figure.of is Of.STREAM:
+            return bool(self.outputs or self.counts.get(figure))
+        return figure.of is not Of.INPUT or self.kind != "spout"
 
 
 class WorkerView(BaseModel):
@@ -171,7 +170,7 @@ class ServedWorkers(BaseModel):
     present: int
 
 
-class BatchesView(BaseModel):
+class BatchesView(CountsView):
     """How many batches counted, and where their time goes."""
 
     count: int
@@ -187,7 +186,7 @@ class TopologyView(BaseModel):
     name: str
     state: str
     uptime_seconds: float
-    trees: TreesView
+    trees: TreeCounts
     transactions: TransactionsView | None
     waits: list[WaitView]
     kept_state: dict[str, int]

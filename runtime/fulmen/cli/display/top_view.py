@@ -6,17 +6,17 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from fulmen.api.signals import Lag
-from fulmen.cli.display.figures import latency_line, trees_line
+from fulmen.cli.display.figures import count_cell, latency_line, trees_line
 from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds, sentence
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.served_figures import (
     ComponentView,
-    LagView,
     TimeView,
     TopologyView,
     WorkerView,
 )
 from fulmen.cli.display.transaction_lines import transactions_line
+from fulmen.engine.protocol.figures.statistics import Figure, Shown, of_topology, shown
 from fulmen.engine.totals.failures import failure_sentence
 from fulmen.engine.totals.unread import unread_sentence
 from fulmen.engine.totals.waits import WaitKind, lag_of
@@ -66,11 +66,13 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     counts = view.worker_counts
     workers = item("workers", f"{counts.present}/{counts.wanted}")
     batches = item("batches", count(view.batches.count))
+    for figure in of_topology(Shown.TOP):
+        batches += item(figure.heading, count(view.batches.counts.get(figure, 0)))
     transactions = view.transactions
     if transactions is None:
         yield line(workers, batches, item("acked/s", count(view.acked_per_second)))
         yield latency_line(latency.p50, latency.p99, lag_of_all(view))
-        yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+        yield trees_line(trees)
         yield from _waits(view)
         return
     yield line(workers, batches, item("commits/s", count(transactions.committed_per_second)))
@@ -92,11 +94,11 @@ def _waits(view: TopologyView) -> Iterator[Text]:
 
 def lag_of_all(view: TopologyView) -> Lag | None:
     """How far all spouts are behind together."""
-    lags = {n: Lag(c.lag.messages, c.lag.seconds) for n, c in enumerate(view.components) if c.lag}
+    lags = {n: c.lag for n, c in enumerate(view.components) if c.lag}
     return lag_of(lags, lags)
 
 
-def _lag_text(lag: LagView | None) -> str:
+def _lag_text(lag: Lag | None) -> str:
     if lag is None:
         return "-"
     parts = [] if lag.messages is None else [count(lag.messages)]
@@ -133,21 +135,18 @@ def _or_dash(number: int | None) -> str:
     return "-" if number is None else count(number)
 
 
-def _bad(number: int) -> Text:
-    return Text(count(number), "red" if number else "")
+def _column(figure: Figure) -> Column:
+    return figure.heading, lambda c: count_cell(figure, c.counts.get(figure, 0), c.has(figure))
 
 
 COLUMNS: Sequence[Column] = (
     ("exec/tasks", lambda c: f"{c.executors}/{c.tasks}"),
-    ("emitted", lambda c: count(c.emitted) if c.emitted or c.outputs else "-"),
-    ("executed", lambda c: count(c.executed) if c.kind != "spout" else "-"),
-    ("acked", lambda c: count(c.acked)),
-    ("failed", lambda c: _bad(c.failed)),
+    *map(_column, shown(Shown.TOP)[0]),
     ("capacity", lambda c: _ratio(c.capacity)),
     ("execute", lambda c: milliseconds(c.execute_ms)),
     ("complete", lambda c: milliseconds(c.complete_ms)),
     ("pending", lambda c: _or_dash(c.pending)),
-    ("errors", lambda c: _bad(c.errors)),
+    *map(_column, shown(Shown.TOP)[1]),
 )
 DISPENSABLE = (
     *("timers", "held by", "executed", "execute", "errors", "emitted", "exec/tasks", "late"),

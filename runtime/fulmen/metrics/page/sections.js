@@ -18,7 +18,7 @@ function showTiles(data) {
     ["dead letters", large(trees.dead_lettered), trees.dead_lettered],
     ...lagTiles(lag),
     ["batches", large(batches.count)],
-    ["failed attempts", large(batches.failed_attempts), batches.failed_attempts],
+    ...FIGURES.of_topology.map(({ name, title, is_bad }) => [title, large(batches[name]), is_bad && batches[name]]),
   ];
   keyed(byId("tiles"), tiles, (t) => t[0], ([label]) =>
     html("div", {}, html("dt", {}, label), html("dd")), (tile, [, text, isBad]) => {
@@ -33,6 +33,9 @@ const perSecond = (c) => c.kind === "spout" ? c.emitted_per_second : c.executed_
 const isUneven = (c) => c.tasks > 1 && c.busiest_task != null && c.busiest_task.share > 2 / c.tasks;
 const time = (title, key) => ({ title, value: (of) => of[key], cell: (of) => millis(of[key]) });
 const number = (title, key = title) => ({ title, value: (of) => of[key] });
+const counted = ({ name, title, of_bolts, is_bad }) => ({
+  title, value: (c) => of_bolts && c.kind === "spout" ? null : c[name], ...(is_bad ? { cell: (c) => bad(c[name]) } : {}),
+});
 
 const fillComponents = sortable(byId("components-table"), "components", "statistics of each component", [
   { title: "component", value: (c) => c.name, cell: (c) => {
@@ -40,9 +43,7 @@ const fillComponents = sortable(byId("components-table"), "components", "statist
     button.addEventListener("click", () => select(c.name));
     return button;
   } },
-  number("executors"), number("tasks"), number("emitted"), number("transferred"),
-  { title: "executed", value: (c) => c.kind === "spout" ? null : c.executed },
-  number("acked"), { title: "failed", value: (c) => c.failed, cell: (c) => bad(c.failed) },
+  number("executors"), number("tasks"), ...FIGURES.of_tuples.map(counted),
   { title: "per second", value: perSecond, cell: (c) => rate(perSecond(c)) },
   time("execute", "execute_ms"), time("process", "process_ms"), time("complete", "complete_ms"),
   { title: "capacity", value: (c) => c.capacity,
@@ -50,7 +51,7 @@ const fillComponents = sortable(byId("components-table"), "components", "statist
   { title: "busiest task", value: (c) => c.busiest_task?.share, cell: (c) => c.busiest_task
     ? [`${c.busiest_task.task}: ${share(c.busiest_task.share)}`, isUneven(c) ? "bad" : ""] : "–" },
   { title: "lag", value: (c) => c.lag?.messages ?? c.lag?.seconds, cell: (c) => lagText(c.lag) },
-  { title: "errors", value: (c) => c.errors, cell: (c) => bad(c.errors) },
+  ...FIGURES.of_components.map(counted),
 ], (c) => c.name);
 
 function showComponents(data) {

@@ -13,9 +13,10 @@ from fulmen.cli.display.served_figures import (
     FailureView,
     LatencyView,
     TopologyView,
-    TreesView,
 )
 from fulmen.cli.display.why.finding import Finding, cure_of
+from fulmen.engine.protocol.figures.statistics import EMITTED, EXECUTED
+from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.failures import failure_sentence
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
 from fulmen.engine.totals.unread import unread_sentence
@@ -110,7 +111,7 @@ def _silent(view: TopologyView) -> Iterator[Finding]:
         return
     told = {w.component for w in view.waits if w.kind in (WaitKind.LEFT_OUT, WaitKind.AWAY)}
     for spout in view.components:
-        if spout.kind == "spout" and not (spout.emitted or spout.name in told):
+        if spout.kind == "spout" and not (spout.counts[EMITTED] or spout.name in told):
             since = f"since the driver started, {age(view.uptime_seconds)} ago"
             yield Finding(f"spout {spout.name!r} has emitted nothing {since}", CURES["silent"])
 
@@ -146,7 +147,7 @@ class RunReport(BaseModel):
     topology: str
     batches: int
     seconds: float
-    trees: TreesView
+    trees: TreeCounts
     latency_ms: LatencyView
     transactions: _ReportedTransactions | None = None
     components: dict[str, _ReportedComponent]
@@ -212,7 +213,7 @@ def _unread(numbers: Mapping[str, int]) -> Iterator[Finding]:
             yield Finding(unread_sentence(component, number), CURES["unread"])
 
 
-def _ends(trees: TreesView) -> Iterator[Finding]:
+def _ends(trees: TreeCounts) -> Iterator[Finding]:
     if trees.timed_out:
         yield Finding(f"{_of(trees.timed_out, 'tree')} timed out", CURES["late"])
     if trees.dead_lettered:
@@ -335,7 +336,7 @@ def _skew(component: ComponentView) -> Iterator[Finding]:
     fair = 1 / component.tasks
     # of two tasks none can have more than twice its share
     limit = min(SKEWED * fair, 1 - fair / SKEWED)
-    if component.executed >= SOME and busiest.share >= limit:
+    if component.counts[EXECUTED] >= SOME and busiest.share >= limit:
         yield Finding(
             f"task {busiest.task} of bolt {component.name!r} gets {100 * busiest.share:.0f} % of"
             f" its tuples; a fair share of its {component.tasks} tasks would be {100 * fair:.0f} %",

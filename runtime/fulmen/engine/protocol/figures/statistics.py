@@ -127,6 +127,11 @@ class Figure(str):
         return self
 
     @property
+    def heading(self) -> str:
+        """Its name for people."""
+        return self.replace("_", " ")
+
+    @property
     def is_of_components(self) -> bool:
         """Whether each component may have it."""
         return self.of not in (Of.TOPOLOGY, Of.ACKER_TASK)
@@ -277,6 +282,19 @@ TaskSums = dict[int, list[float]]
 """What a worker sends: task -> tuples emitted, executed and failed, and seconds of work."""
 TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
 """The places of these in `TaskSums`."""
+
+
+def shown(where: Shown) -> tuple[list[Figure], list[Figure]]:
+    """Sums of components that are in a table: of their tuples, and of the components themselves."""
+    found = [f for f in FIGURES if where in f.shown and f.is_of_components]
+    sums = [figure for figure in found if figure.kind is FigureKind.SUM]
+    of_tuples = [f for f in sums if f.of in (Of.STREAM, Of.INPUT, Of.INPUT_OR_TREES)]
+    return of_tuples, [figure for figure in sums if figure not in of_tuples]
+
+
+def of_topology(where: Shown) -> list[Figure]:
+    """Sums of the topology itself that are shown somewhere."""
+    return [f for f in FIGURES if where in f.shown and f.of is Of.TOPOLOGY]
 
 
 def by_task(levels: Mapping[LevelKey, int], figure: Figure) -> dict[int, int]:
