@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from fulmen.engine.protocol.deliveries import (
-    Deliveries,
-    pack_deliveries,
-    unpack_deliveries,
-)
+from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.taps import TapRequest
 from fulmen.engine.protocol.transaction_work import TransactionWork
 
@@ -173,54 +168,17 @@ class Header:
 
     def encode(self) -> str:
         """The header as text, for a local property: the attributes that differ from the default."""
-        told = {name: getattr(self, name) for name in _NAMES if _is_told(self, name)}
-        if self.deliveries:
-            told["deliveries"] = base64.b64encode(pack_deliveries(self.deliveries)).decode()
-        if "injected" in told:
-            rows = self.injected.rows.items()
-            told["injected"] = {
-                "rows": {w: [base64.b64encode(row).decode() for row in some] for w, some in rows},
-                "file": self.injected.file,
-            }
-        if "transactions" in told:
-            told["transactions"] = self.transactions.encode()
-        return json.dumps(told, separators=(",", ":"))
+        told = {n: v for n, v in vars(self).items() if n in _REQUIRED or v != _USUAL[n]}
+        return base64.b64encode(pickle.dumps(told, 5)).decode()
 
     @staticmethod
     def decode(text: str) -> Header:
         """What `encode` made."""
-        told = json.loads(text)
-        for name in ("permits", "bases", "without"):  # JSON has no numbers as keys
-            if name in told:
-                told[name] = {int(k): v for k, v in told[name].items()}
-        if "watermarks" in told:
-            told["watermarks"] = {name: tuple(two) for name, two in told["watermarks"].items()}
-        for name in ("poisoned", "left_out", "one_by_one"):
-            if name in told:
-                told[name] = tuple(told[name])
-        if told.get("deliveries"):
-            told["deliveries"] = unpack_deliveries(base64.b64decode(told["deliveries"]))
-        if found := told.get("injected"):
-            rows = {
-                int(w): [base64.b64decode(r) for r in some] for w, some in found["rows"].items()
-            }
-            told["injected"] = Injected(rows, found["file"])
-        if "transactions" in told:
-            told["transactions"] = TransactionWork.decode(told["transactions"])
-        if "taps" in told:
-            told["taps"] = tuple(map(TapRequest.decode, told["taps"]))
-        return Header(**told)
+        return Header(**pickle.loads(base64.b64decode(text)))
 
 
-_NAMES = tuple(f.name for f in fields(Header))
-_REQUIRED = {f.name for f in fields(Header) if f.default is f.default_factory is MISSING}
-_USUAL = Header(number=0, tag="", base="", clock=0.0, previous_clock=0.0, default_permit=0)
-
-
-def _is_told(header: Header, name: str) -> bool:
-    """Whether a stage can't know the value of an attribute without being told."""
-    value = getattr(header, name)
-    return bool(value != getattr(_USUAL, name)) or name in _REQUIRED
+_REQUIRED = {"number", "tag", "base", "clock", "previous_clock", "default_permit"}
+_USUAL = vars(Header(number=0, tag="", base="", clock=0.0, previous_clock=0.0, default_permit=0))
 
 
 def tick_due(period: float, header: Header) -> bool:

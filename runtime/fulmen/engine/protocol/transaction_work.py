@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fulmen.api.marks import CommitPhase, Point
 from fulmen.api.transactions import TransactionAttempt
@@ -87,53 +86,3 @@ class TransactionWork:
         if in_commit_phase:
             return () if self.commits is None else (self.commits,)
         return [opened.attempt for opened in self.processes if not opened.is_dropped]
-
-    def encode(self) -> Mapping[str, Any]:
-        """For a header in JSON."""
-        return {
-            "processes": [
-                (*_pair(attempt), _texts(metadata), is_dropped)
-                for attempt, metadata, is_dropped in self.processes
-            ],
-            "commits": self.commits and _pair(self.commits),
-            "waiting": [_pair(attempt) for attempt in self.waiting],
-            "committed": self.committed,
-            "phase": self.phase
-            and (self.phase.transaction, self.phase.written, *self.phase.skipped),
-            "written": self.written,
-        }
-
-    @staticmethod
-    def decode(told: Mapping[str, Any]) -> TransactionWork:
-        """What `encode` made."""
-        commits = told["commits"]
-        return TransactionWork(
-            processes=[
-                Opened(TransactionAttempt(txid, attempt), _parts(texts), is_dropped)
-                for txid, attempt, texts, is_dropped in told["processes"]
-            ],
-            commits=TransactionAttempt(*commits) if commits else None,
-            waiting=[TransactionAttempt(*pair) for pair in told["waiting"]],
-            committed=told["committed"],
-            phase=_phase(told["phase"]),
-            written=told["written"] and Point(*told["written"]),
-        )
-
-
-def _texts(metadata: Parts) -> Mapping[str, str]:
-    return {source: base64.b64encode(part).decode() for source, part in metadata.items()}
-
-
-def _parts(texts: Mapping[str, str]) -> Parts:
-    return {source: base64.b64decode(text) for source, text in texts.items()}
-
-
-def _phase(told: Sequence[Any] | None) -> CommitPhase | None:
-    if told is None:
-        return None
-    transaction, written, *skipped = told
-    return CommitPhase(Point(*transaction), written and Point(*written), tuple(skipped))
-
-
-def _pair(attempt: TransactionAttempt) -> tuple[int, int]:
-    return attempt.txid, attempt.attempt

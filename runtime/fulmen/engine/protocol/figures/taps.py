@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class TapRequest(NamedTuple):
@@ -29,12 +29,6 @@ class TapRequest(NamedTuple):
     most: int
     roots: tuple[int, ...] = ()
     asks_next: bool = False
-
-    @staticmethod
-    def decode(told: list[Any]) -> TapRequest:
-        """A request that has been JSON."""
-        request = TapRequest(*told)
-        return request._replace(mask=tuple(request.mask), roots=tuple(request.roots))
 
 
 class TappedTuple(NamedTuple):
