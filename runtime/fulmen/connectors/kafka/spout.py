@@ -77,16 +77,14 @@ class KafkaSpout(Source):
 
     @override
     def connect(self) -> None:
-        context = self.context
-        self._partitions = range(context.task_index, 1_000_000, self.tasks)
+        self._partitions = range(self.context.task_index, 1_000_000, self.tasks)
         self._brokers = self.options.brokers()
         self._reader = MessageReader(self.options)
         self._ready: deque[Run] = deque()
         self._fetched: list[Message] = []
         self._traceparents: dict[Any, str] = {}  # of the last messages, by their ids
         self._troubles = BrokerTroubles(self._brokers, self.collector.report_error)
-        own = f"fulmen-{context.topology}-{context.component}"
-        self._group = ConsumerGroup(self._brokers, self.options, own, self._troubles)
+        self._group = ConsumerGroup(self._brokers, self.context, self._troubles)
         self._behind = 0
         self._begun: set[int] = set()  # partitions of which something could be read
         self._connect()
@@ -109,20 +107,9 @@ class KafkaSpout(Source):
                 self._take_over(found)
 
     def _connect(self) -> None:
-        options, brokers = self.options, self._brokers
-        self._consumer = brokers.consumer(
-            self._group.name,
-            options.isolation_level,
-            enable_partition_eof=True,
-            on_commit=self._group.answered,
-        )
-        self._topic = Topic(brokers, options.topic, options.refresh_seconds)
-        self._rereading = Rereading(
-            lambda: brokers.consumer(
-                self._group.name, options.isolation_level, enable_partition_eof=True
-            ),
-            options.topic,
-        )
+        self._consumer = self._group.consumer()
+        self._topic = Topic(self._brokers, self.options.topic, self.options.refresh_seconds)
+        self._rereading = Rereading(self._group.consumer, self.options.topic)
         self._is_assigned = False
         self._ends: dict[int, int] = {}  # of partitions, and all before them has arrived
 

@@ -101,11 +101,6 @@ def head_of(raw: BinaryIO, length: int = HEAD_BYTES) -> tuple[int, int]:
     return len(data), zlib.crc32(data)
 
 
-def has_head(raw: BinaryIO, position: Position) -> bool:
-    """Whether a file has the first bytes that it had."""
-    return head_of(raw, position.head[0]) == position.head
-
-
 def longer_head(raw: BinaryIO, position: Position) -> tuple[int, int] | None:
     """The head of a file that may have grown; None: its first bytes are others by now.
 
@@ -136,7 +131,7 @@ def check_same(opened: OpenedFile, position: Position) -> None:
     is_short = not position.is_whole and (opened.size or 0) < position.offset
     if (
         is_short
-        or not has_head(opened.raw, position)
+        or head_of(opened.raw, position.head[0]) != position.head
         or tail_of(opened.raw, position.tail[0]) != position.tail
     ):
         raise Changed(f"file '{position.path}' was cut or replaced")

@@ -10,13 +10,12 @@ from __future__ import annotations
 import zlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import Source
 from fulmen.connectors.files.places.buckets import source_of
@@ -55,16 +54,8 @@ class FilesSpout(Source):
         self.progress = FileProgress()
 
     @abstractmethod
-    def fields(self, options: Any) -> Sequence[str]:
-        """The fields of the stream `default`."""
-
-    @abstractmethod
     def is_whole(self, path: str) -> bool:
         """Whether a file of this machine is read to its end at once."""
-
-    def types(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
-        """What is known of the types of the fields, before any file is read."""
-        return {}
 
     @abstractmethod
     def begin_file(self, number: int, found: FoundFile, end: int, *, is_complete: bool) -> None:
@@ -96,10 +87,6 @@ class FilesSpout(Source):
     @abstractmethod
     def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
         """Emit on the stream `errors`; None: it is not tracked."""
-
-    @override
-    def stream(self, options: Any) -> Stream:
-        return Stream(tuple(self.fields(options)), types=self.types(options))
 
     @override
     def connect(self) -> None:

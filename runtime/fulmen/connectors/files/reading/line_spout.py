@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
 from typing_extensions import override
 
+from fulmen.api.declarer import Stream
 from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import (
@@ -50,14 +51,9 @@ class FileSpout(FilesSpout):
     options: FileSpoutOptions
 
     @override
-    def fields(self, options: FileSpoutOptions) -> Sequence[str]:
-        extra = () if options.file_field is None else (options.file_field,)
-        return (*options.format.make().fields, *extra)
-
-    @override
-    def types(self, options: FileSpoutOptions) -> Mapping[str, str]:
+    def stream(self, options: FileSpoutOptions) -> Stream:
         extra = {} if options.file_field is None else {options.file_field: "string"}
-        return {**options.format.make().types, **extra}
+        return options.format.make().stream(*extra, **extra)
 
     @override
     def connect(self) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.columns import is_of
 from fulmen.connectors.files.options import ParquetSpoutOptions
@@ -46,13 +47,10 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     options: ParquetSpoutOptions
 
     @override
-    def fields(self, options: ParquetSpoutOptions) -> Sequence[str]:
-        return tuple(options.fields)
-
-    @override
-    def types(self, options: ParquetSpoutOptions) -> Mapping[str, str]:
+    def stream(self, options: ParquetSpoutOptions) -> Stream:
         known = options.fields if isinstance(options.fields, dict) else {}
-        return {name: kind.partition("(")[0] for name, kind in known.items()}
+        types = {name: kind.partition("(")[0] for name, kind in known.items()}
+        return Stream(tuple(options.fields), types=types)
 
     @override
     def connect(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from fulmen.api.context import TopologyContext
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 from fulmen.services.kafka import Brokers
@@ -19,27 +20,34 @@ class ConsumerGroup:
     """
 
     def __init__(
-        self, brokers: Brokers, options: KafkaSpoutOptions, default: str, troubles: BrokerTroubles
+        self, brokers: Brokers, context: TopologyContext, troubles: BrokerTroubles
     ) -> None:
-        """A group that is told positions if the options name it.
+        """A group that is told positions if the options of the source name it.
 
         Args:
             brokers: Where it is.
-            options: Of the source.
-            default: Its name if the options have none.
+            context: Of the source.
             troubles: Reports that it can't be told.
         """
-        self.name = options.group_id or default
+        options: KafkaSpoutOptions = context.options
+        self.name = options.group_id or f"fulmen-{context.topology}-{context.component}"
         self._is_told = options.group_id is not None
+        self._isolation = options.isolation_level
         self._brokers, self._topic = brokers, options.topic
         self._troubles = troubles
         self._told: dict[int, int] = {}
+
+    def consumer(self) -> Consumer:
+        """A new member, without partitions."""
+        return self._brokers.consumer(
+            self.name, self._isolation, enable_partition_eof=True, on_commit=self.answered
+        )
 
     def tell(self, consumer: Consumer, positions: Mapping[int, int]) -> None:
         """Commit positions that have changed, without waiting.
 
         Args:
-            consumer: One whose `on_commit` is `answered`.
+            consumer: A member of the group.
             positions: By partition.
         """
         if not self._is_told:

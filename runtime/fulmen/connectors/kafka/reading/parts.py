@@ -101,8 +101,7 @@ class KafkaParts(TransactionParts):
         self._options: TransactionalKafkaSpoutOptions = context.options
         self._brokers = self._options.brokers()
         self._troubles = BrokerTroubles(self._brokers, lambda _: None)  # it is set in each call
-        own = f"fulmen-{context.topology}-{context.component}"
-        self._group = ConsumerGroup(self._brokers, self._options, own, self._troubles)
+        self._group = ConsumerGroup(self._brokers, context, self._troubles)
         self._messages = MessageReader(self._options)
         self._messages.connect()
         self._topic = Topic(self._brokers, self._options.topic, self._options.refresh_seconds)
@@ -115,12 +114,7 @@ class KafkaParts(TransactionParts):
 
     def _connect(self) -> None:
         options = self._options
-        self._consumer = self._brokers.consumer(
-            self._group.name,
-            options.isolation_level,
-            enable_partition_eof=True,
-            on_commit=self._group.answered,
-        )
+        self._consumer = self._group.consumer()
         self._reader = PartitionReader(
             self._consumer, options.topic, options.max_messages, self._group.refused
         )
@@ -133,8 +127,7 @@ class KafkaParts(TransactionParts):
         for each partition that a topology begins with.
         """
         if self._asking is None:
-            options = self._options
-            self._asking = self._brokers.consumer(self._group.name, options.isolation_level)
+            self._asking = self._group.consumer()
         return self._asking
 
     def _asked(self) -> None:

@@ -26,7 +26,7 @@ class Rereading:
         """Find messages of one topic.
 
         Args:
-            make_consumer: With `enable.partition.eof`. Called when something is first wanted.
+            make_consumer: Called when something is first wanted.
             topic: Which.
         """
         self._make = make_consumer
