@@ -8,17 +8,17 @@ import pytest
 from rich.console import Console, Group
 
 from fulmen.api.signals import Family
-from fulmen.cli.display.figures import component_table, counted_lines, live_header, plain_line
 from fulmen.cli.display.formats import age, count, elapsed, milliseconds
-from fulmen.cli.display.live_display import (
+from fulmen.cli.display.output import open_console
+from fulmen.cli.display.run.figures import component_table, counted_lines, live_header, plain_line
+from fulmen.cli.display.run.live_display import (
     LINE_SECONDS,
     LiveDisplay,
     PlainDisplay,
     RunPhase,
     make_display,
 )
-from fulmen.cli.display.meter import ComponentFigures, Figures
-from fulmen.cli.display.output import open_console
+from fulmen.cli.display.run.meter import ComponentFigures, Figures
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.testing import ManualClock

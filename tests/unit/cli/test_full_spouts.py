@@ -8,9 +8,9 @@ from rich.console import Console
 
 from fulmen import BasicBolt, Bolt, TopologyBuilder
 from fulmen.cli.commands.cluster.top import read_view
-from fulmen.cli.display.advice import advice
+from fulmen.cli.display.run.advice import advice
+from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.cli.display.top_view import topology_picture
-from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import ListSpout, ManualClock

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fulmen.cli.display.meter import WINDOW_SECONDS, Meter
+from fulmen.cli.display.run.meter import WINDOW_SECONDS, Meter
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.totals.totals import Totals
 from fulmen.plan import make_plan

@@ -12,12 +12,12 @@ from rich.console import Console, Group
 
 from fulmen.cli.cluster.driver_figures import read_url
 from fulmen.cli.commands.cluster.top import read_view
-from fulmen.cli.display.advice import advice
-from fulmen.cli.display.figures import live_header, plain_line, summary_lines
-from fulmen.cli.display.live_display import PlainDisplay, RunPhase
-from fulmen.cli.display.meter import Figures, Meter
+from fulmen.cli.display.run.advice import advice
+from fulmen.cli.display.run.figures import live_header, plain_line, summary_lines
+from fulmen.cli.display.run.live_display import PlainDisplay, RunPhase
+from fulmen.cli.display.run.meter import Figures, Meter
+from fulmen.cli.display.run.transaction_lines import TransactionFigures
 from fulmen.cli.display.top_view import topology_picture
-from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.engine.driver.driver import Silent
 from fulmen.metrics import MetricsServer
 from fulmen.testing import ManualClock

@@ -11,11 +11,11 @@ from rich.console import Console, Group
 from fulmen import BasicBolt, Spout, TopologyBuilder
 from fulmen.api.signals import Lag
 from fulmen.cli.commands.cluster.top import read_view
-from fulmen.cli.display.figures import live_header, plain_line, time_lines, unread_lines
-from fulmen.cli.display.meter import Figures, Meter
+from fulmen.cli.display.run.figures import live_header, plain_line, time_lines, unread_lines
+from fulmen.cli.display.run.meter import Figures, Meter
+from fulmen.cli.display.run.transaction_lines import TransactionFigures
+from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.cli.display.top_view import topology_picture
-from fulmen.cli.display.transaction_lines import TransactionFigures
-from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import CollectBolt, ListSpout, ManualClock

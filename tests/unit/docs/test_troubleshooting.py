@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from fulmen import TopologyBuilder, TransactionalTopologyBuilder
-from fulmen.cli.display.advice import advice
+from fulmen.cli.display.run.advice import advice
 from fulmen.cli.main import main
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.spark.failures import explain, is_incomplete, jvm_end

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.display.live_display import RunPhase
+from fulmen.cli.display.run.live_display import RunPhase
 from fulmen.cli.local.environment import Where
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.prepared_run import Prepared, prepare

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, Field, model_validator
 
 from fulmen.api.signals import Lag
-from fulmen.cli.display.transaction_lines import TransactionFigures
+from fulmen.cli.display.run.transaction_lines import TransactionFigures
 from fulmen.engine.protocol.figures.statistics import FIGURES, Figure, Of
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.transaction_totals import AttemptOutcome

@@ -6,16 +6,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from fulmen.api.signals import Lag
-from fulmen.cli.display.figures import count_cell, latency_line, trees_line
 from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds, sentence
 from fulmen.cli.display.output import FiguresTable
+from fulmen.cli.display.run.figures import count_cell, latency_line, trees_line
+from fulmen.cli.display.run.transaction_lines import transactions_line
 from fulmen.cli.display.served_figures import (
     ComponentView,
     TimeView,
     TopologyView,
     WorkerView,
 )
-from fulmen.cli.display.transaction_lines import transactions_line
 from fulmen.engine.protocol.figures.statistics import Figure, Shown, of_topology, shown
 from fulmen.engine.totals.failures import failure_sentence
 from fulmen.engine.totals.unread import unread_sentence

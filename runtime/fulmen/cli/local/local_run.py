@@ -6,8 +6,9 @@ import time
 import traceback
 from datetime import datetime
 
-from fulmen.cli.display.advice import advice, not_acked
-from fulmen.cli.display.figures import (
+from fulmen.cli.display.output import open_console
+from fulmen.cli.display.run.advice import advice, not_acked
+from fulmen.cli.display.run.figures import (
     counted_lines,
     error_lines,
     failure_lines,
@@ -16,10 +17,9 @@ from fulmen.cli.display.figures import (
     time_lines,
     unread_lines,
 )
-from fulmen.cli.display.live_display import Display, RunPhase, make_display
-from fulmen.cli.display.meter import Meter
-from fulmen.cli.display.output import open_console
-from fulmen.cli.display.wait_lines import assumed_end_sentence, still_open_sentence
+from fulmen.cli.display.run.live_display import Display, RunPhase, make_display
+from fulmen.cli.display.run.meter import Meter
+from fulmen.cli.display.run.wait_lines import assumed_end_sentence, still_open_sentence
 from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import StoppedAtOnce, StopSignals

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fulmen import Spout, TopologyBuilder
-from fulmen.cli.display.wait_lines import WaitFigures
+from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.engine.batches.failures.suspects import CERTAIN_DEATHS, DEATHS
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.totals.waiting import waits_of_drain

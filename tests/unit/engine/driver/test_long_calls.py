@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from fulmen import ServiceUnavailable, Spout, TopologyBuilder, TransactionalTopologyBuilder
+from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.cli.display.served_figures import TopologyView
 from fulmen.cli.display.top_view import topology_picture
-from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.failures import author_calls
 from fulmen.engine.driver.observer import Silent

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
-from fulmen.cli.display.advice import not_acked_by, not_anchored_sentence
 from fulmen.cli.display.formats import age, count, milliseconds
+from fulmen.cli.display.run.advice import not_acked_by, not_anchored_sentence
 from fulmen.cli.display.served_figures import (
     ComponentView,
     ErrorView,

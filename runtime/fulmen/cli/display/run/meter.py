@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from fulmen.api import Stream
-from fulmen.cli.display.transaction_lines import TransactionFigures
-from fulmen.cli.display.wait_lines import WaitFigures
+from fulmen.cli.display.run.transaction_lines import TransactionFigures
+from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.figures.statistics import EXECUTED, Figure, Of, Shown, shown
 from fulmen.engine.totals.counted import TreeCounts

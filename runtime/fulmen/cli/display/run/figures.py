@@ -7,16 +7,16 @@ from rich.text import Text
 from fulmen.api.event_time import LATE
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds, sentence
-from fulmen.cli.display.meter import (
+from fulmen.cli.display.output import FiguresTable
+from fulmen.cli.display.run.meter import (
     ComponentFigures,
     Figures,
     Streams,
     component_figures,
     lines_of,
 )
-from fulmen.cli.display.output import FiguresTable
-from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
-from fulmen.cli.display.wait_lines import lag_parts, plain_waits
+from fulmen.cli.display.run.transaction_lines import plain_parts, summary_of, transactions_line
+from fulmen.cli.display.run.wait_lines import lag_parts, plain_waits
 from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.protocol.figures.statistics import (
     AHEAD,

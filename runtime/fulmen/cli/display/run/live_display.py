@@ -15,16 +15,16 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from fulmen.cli.display.figures import (
+from fulmen.cli.display.formats import elapsed, sentence
+from fulmen.cli.display.output import open_console
+from fulmen.cli.display.run.figures import (
     WARMING_UP,
     component_table,
     is_warming_up,
     live_header,
     plain_line,
 )
-from fulmen.cli.display.formats import elapsed, sentence
-from fulmen.cli.display.meter import Figures, Meter
-from fulmen.cli.display.output import open_console
+from fulmen.cli.display.run.meter import Figures, Meter
 
 DRAW_SECONDS = 0.25
 LARGEST_SHARE = 0.04
