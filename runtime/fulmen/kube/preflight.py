@@ -16,11 +16,8 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
-from fulmen.engine.tasks.kinds import kind_of_bolt
-from fulmen.engine.tasks.spouts.spout_task import SpoutTask
-from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.kinds import kind_of
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
-from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
@@ -120,12 +117,7 @@ def _opened(call: Callable[[], list[ErrorReport]]) -> Iterator[tuple[ErrorReport
 
 def _open(placed: PlacedTopology, task: int) -> list[ErrorReport]:
     """Open a task and close it. Returns what it raised when it was closed."""
-    component = placed.plan.component_of(task)
-    kind: type[Task]
-    if component in placed.sources:
-        kind = SpoutTask if component in placed.spouts else EmitterTask
-    else:
-        kind = kind_of_bolt(placed, task)
+    kind = kind_of(placed, placed.plan.component_of(task))
     opened = kind(placed, task, {}, 0, np.random.default_rng())
     if isinstance(opened, BatchBoltTask):
         opened.try_out()

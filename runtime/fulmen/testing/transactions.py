@@ -197,7 +197,7 @@ class FaultyStageTasks(StageTasks):
         super()._make(component, journals, number)
         if not self.faults.of(component):
             return
-        for task in self._authors_tasks():
+        for task in self._tasks.values():
             if task.component != component:
                 continue
             if isinstance(task, EmitterTask):

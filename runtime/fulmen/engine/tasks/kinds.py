@@ -15,31 +15,33 @@ from fulmen.engine.tasks.bolts.anchoring_bolt_task import AnchoringBoltTask
 from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.async_bolt_task import AsyncBasicBoltTask, AsyncBoltTask
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
-from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
+from fulmen.engine.tasks.spouts.spout_task import SpoutTask
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.transactional.batch_bolt_task import (
     BatchBoltTask,
     TransactionalBasicBoltTask,
 )
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.engine.tasks.transactional.spout_parts import class_of
 from fulmen.engine.tasks.transactional.transactional_sink_task import TransactionalSinkTask
 from fulmen.errors import CodeError
 
 
-def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
-    """What runs a task of a bolt, by the bolt's class.
-
-    Args:
-        placed: The topology.
-        task: The id of the task.
+def kind_of(placed: PlacedTopology, component: str) -> type[Task]:
+    """What runs the tasks of a spout or a bolt, by the component's class.
 
     Raises:
         ComponentFailed: The class can't be loaded.
     """
-    component = placed.plan.component_of(task)
+    if component in placed.spouts:
+        return SpoutTask
+    if component in placed.emitters:
+        return EmitterTask
     try:
         cls = class_of(placed.component(component), placed.code_folder)
     except CodeError as e:
+        task = placed.plan.tasks(component).start
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
     if placed.emitters:
         if issubclass(cls, Sink):

@@ -7,7 +7,7 @@ from the checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.kinds import kind_of_bolt
+from fulmen.engine.tasks.kinds import kind_of
 from fulmen.engine.tasks.spouts.spout_task import SpoutTask
 from fulmen.engine.tasks.task import Task
-from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.topology.resource.spec import ACKER
 
 
@@ -52,11 +51,17 @@ class LiveTasks:
         ]
         self._left_out: tuple[int, ...] = ()
         self._has_looked_ahead = False  # so bolts have changed, and the checkpoint has not
-        self._spouts: dict[int, SpoutTask] = {}
-        self._emitters: dict[int, EmitterTask] = {}
-        self._bolts: dict[str, list[list[BoltTask]]] = {}
-        self._by_task: dict[int, BoltTask] = {}
+        self._tasks: dict[int, Task] = {}
+        self._executors: dict[str, list[list[BoltTask]]] = {}  # of each bolt
         self._ackers: dict[int, AckerTask] = {}
+
+    @property
+    def _spouts(self) -> list[SpoutTask]:
+        return [task for task in self._tasks.values() if isinstance(task, SpoutTask)]
+
+    @property
+    def _bolts(self) -> list[BoltTask]:
+        return [task for task in self._tasks.values() if isinstance(task, BoltTask)]
 
     def tasks_of(self, component: str) -> list[int]:
         """The component's tasks on this worker."""
@@ -89,14 +94,14 @@ class LiveTasks:
             return
         started = self._clock()
         for task in header.left_out:
-            self._spouts.pop(task, None)  # not closed: that is a call of its own as well
+            self._tasks.pop(task, None)  # not closed: that is a call of its own as well
         if not is_at_base:
             summary.errors += self.close()
         elif has_looked_ahead:
             summary.errors += self._forget_ahead()
         elif undone:
             summary.errors += self._forget(undone)
-        there = {*self._spouts, *self._emitters, *self._by_task, *self._ackers, *header.left_out}
+        there = {*self._tasks, *self._ackers, *header.left_out}
         missing = {
             name: [t for t in self.tasks_of(name) if t not in there] for name in self.components
         }
@@ -113,29 +118,23 @@ class LiveTasks:
     def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
         if component == ACKER:
             self._ackers = {task: AckerTask(task, found) for task, found in journals.items()}
-        elif component in self.placed.spouts:
-            for task, found in journals.items():
-                self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
-        elif component in self.placed.emitters:
-            for task, found in journals.items():
-                self._emitters[task] = EmitterTask(self.placed, task, found, number, self._rng)
-        else:
-            kind = kind_of_bolt(self.placed, next(iter(journals)))
-            # one by one: if one fails, others are to be closed
-            for task, found in journals.items():
-                bolt = kind(self.placed, task, found, number, self._rng)
-                bolt.executor = self.placed.plan.executor_of(task).first
-                self._by_task[task] = bolt
-            executors = [
-                e for e in self.placed.plan.executors_on(self.partition) if e.component == component
-            ]
-            self._bolts[component] = [
-                [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
+            return
+        plan, kind = self.placed.plan, kind_of(self.placed, component)
+        # one by one: if one fails, others are to be closed
+        for task, found in journals.items():
+            self._tasks[task] = kind(self.placed, task, found, number, self._rng)
+        if issubclass(kind, BoltTask):
+            bolts = {bolt.task: bolt for bolt in self._bolts}
+            for task in journals:
+                bolts[task].executor = plan.executor_of(task).first
+            executors = [e for e in plan.executors_on(self.partition) if e.component == component]
+            self._executors[component] = [
+                [bolts[t] for t in range(e.first, e.last + 1)] for e in executors
             ]
 
     def _forget_ahead(self) -> list[ErrorReport]:
         """Let go of bolts that have looked ahead: they are made anew as the checkpoint has them."""
-        ahead = [t for t in self._by_task.values() if t.was_called and not t.writes_rows]
+        ahead = [t for t in self._bolts if t.was_called and not t.writes_rows]
         return self._forget({task.component for task in ahead})
 
     def _undone(self, header: Header) -> set[str]:
@@ -143,28 +142,22 @@ class LiveTasks:
         work = header.transactions
         return {
             task.component
-            for task in self._by_task.values()
+            for task in self._tasks.values()
             if task.uncommitted is not None and task.uncommitted.is_undone(work)
         }
 
     def _forget(self, components: Collection[str]) -> list[ErrorReport]:
         """Let go of the tasks of bolts. Returns what went wrong."""
         errors: list[ErrorReport] = []
-        for component in [name for name in self._bolts if name in components]:
-            for task in (task for executor in self._bolts.pop(component) for task in executor):
+        for component in [name for name in self._executors if name in components]:
+            for task in (t for executor in self._executors.pop(component) for t in executor):
                 errors += task.close()
-                del self._by_task[task.task]
+                del self._tasks[task.task]
         return errors
-
-    def _authors_tasks(self) -> Iterator[Task]:
-        yield from self._spouts.values()
-        yield from self._emitters.values()
-        yield from self._by_task.values()
 
     def close(self) -> list[ErrorReport]:
         """Let go of all instances. Returns what went wrong, for somebody to be told."""
-        errors = [error for task in self._authors_tasks() for error in task.close()]
-        self._spouts, self._emitters, self._bolts = {}, {}, {}
-        self._by_task, self._ackers = {}, {}
+        errors = [error for task in self._tasks.values() for error in task.close()]
+        self._tasks, self._executors, self._ackers = {}, {}, {}
         self.tag = None
         return errors

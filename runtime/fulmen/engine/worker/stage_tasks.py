@@ -33,6 +33,7 @@ from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.run_ackers import run_ackers
 from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
@@ -84,7 +85,7 @@ class StageTasks(LiveTasks):
 
     def commit_beside(self, attempt: TransactionAttempt) -> None:
         """Begin to commit an attempt: bolts that wait for something outside, in threads."""
-        self._transactions.commit_beside(attempt, self._by_task.values())
+        self._transactions.commit_beside(attempt, self._bolts)
 
     def run(
         self, header: Header, rows: Iterable[bytes], summary: Summary
@@ -110,18 +111,20 @@ class StageTasks(LiveTasks):
         summary.process = this_process(self.partition)
         outbox = self._outbox(header, summary)
         messages: dict[int, Messages] = defaultdict(Messages)
-        for task in self._authors_tasks():
+        for task in self._tasks.values():
             task.begin_batch(header)
         if header.looks_ahead:  # what it changes is not told
             for task in self._looking_ahead():
                 task.tell(summary)
-        self._transactions.begin(header, self._authors_tasks())
+        self._transactions.begin(header, self._tasks.values())
         deliveries = self._deliveries(header)
-        self._emit_results_again(header, deliveries, outbox)
+        for bolt in self._bolts:
+            if bolt.results is not None:
+                bolt.results.hear(deliveries, header, outbox)
         yield from self._take_rows(header, rows, outbox, messages, summary)
         for _ in self._run_spouts(header, deliveries, outbox, summary):
             yield from _counted(outbox, summary)
-        emitters = self._emitters.values()
+        emitters = [task for task in self._tasks.values() if isinstance(task, EmitterTask)]
         for _ in self._transactions.emit(header, emitters, outbox, summary):
             self._sweep(outbox)
             yield from _counted(outbox, summary)
@@ -135,7 +138,7 @@ class StageTasks(LiveTasks):
         yield from self._transactions.end(summary)
         self._write_down(header, summary)
         if outbox.taps is not None:
-            summary.tapped = outbox.taps.end([spout.messages for spout in self._spouts.values()])
+            summary.tapped = outbox.taps.end([spout.messages for spout in self._spouts])
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
@@ -186,11 +189,11 @@ class StageTasks(LiveTasks):
 
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
-        for task in self._authors_tasks() if outbox.untimed else ():
+        for task in self._tasks.values() if outbox.untimed else ():
             task.errors.warn_untimed(outbox.untimed.get(task.task))
         fatal = self.placed.topology.spec.on_error == "crash"
         for task_id, reason, values in outbox.refused:
-            task = next(task for task in self._authors_tasks() if task.task == task_id)
+            task = self._tasks[task_id]
             if task.attempts is not None:
                 task.attempts.fail(values[0], reason)
             report = task.report(reason, fatal)
@@ -209,9 +212,9 @@ class StageTasks(LiveTasks):
             if parcel.parents and self.placed.sampling is not None:
                 self.placed.sampling.parents.add(parcel.parents)
             subscription = self.placed.sent[parcel.subscription]
-            if subscription.target in self._bolts:
+            if subscription.target in self._executors:
                 if parcel.unreadable:
-                    parcel = self._unreadable.without(parcel, self._by_task.__getitem__, outbox)
+                    parcel = self._unreadable.without(parcel, self._tasks.__getitem__, outbox)
                 fields = subscription.fields_of(parcel.rows)
                 for target, at in groups(parcel.targets) if len(parcel) else ():
                     part = parcel if at is None else parcel.take(at)
@@ -239,18 +242,11 @@ class StageTasks(LiveTasks):
         """How trees ended that began at tasks here, or at others."""
         if header.deliveries is not None:
             return header.deliveries
-        tasks = (*self._spouts, *header.left_out)
-        if not tasks and not any(bolt.results for bolt in self._by_task.values()):
+        has_results = any(bolt.results and bolt.results.kept for bolt in self._bolts)
+        if not (self._spouts or header.left_out or has_results):
             return {}
-        return self._committed_deliveries(header)
-
-    def _emit_results_again(
-        self, header: Header, deliveries: Mapping[int, Deliveries], outbox: Outbox
-    ) -> None:
-        """Tell bolts how trees of their results ended, and have due ones emitted again."""
-        for bolt in self._by_task.values():
-            if bolt.results is not None:
-                bolt.results.hear(deliveries, header, outbox)
+        # too many for a header: they are in the commit that the batch builds on
+        return undelivered(read_commit(self.store, header.number - 1).transient)
 
     def _run_spouts(
         self,
@@ -267,9 +263,10 @@ class StageTasks(LiveTasks):
         Yields after each slice of emits, when bolts behind the spout have run.
         """
         turn = TurnTime(time.monotonic, run_delay_seconds)
-        most_bytes = emit_bytes(self.placed) // max(1, len(self._spouts))
+        spouts = self._spouts
+        most_bytes = emit_bytes(self.placed) // max(1, len(spouts))
         summary.owed |= self._owed_to_left_out(header, deliveries)
-        for i, task in enumerate(self._spouts.values()):
+        for i, task in enumerate(spouts):
             permit, origin = header.permit(task.task), task.messages.origin
             poison, suspected = header.poison(task.task), header.is_suspect
             most = permit if suspected else None
@@ -280,7 +277,7 @@ class StageTasks(LiveTasks):
                 permit -= min(permit, heard.ended)
             if header.active:
                 permit = task.tell_due(permit, outbox, poison)
-                share = header.emit_seconds / len(self._spouts)
+                share = header.emit_seconds / len(spouts)
                 turn.begin(share, share * i)
                 for emitted in task.emit(permit, most_bytes, turn, outbox, poison):
                     summary.emitted += emitted
@@ -299,10 +296,6 @@ class StageTasks(LiveTasks):
         ]
         return {origin: deliveries[origin] for origin in out if origin in deliveries}
 
-    def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
-        """Too many for a header: they are in the commit that the batch builds on."""
-        return undelivered(read_commit(self.store, header.number - 1).transient)
-
     def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:
         """Run all that waits in inboxes, component by component in the stage's order.
 
@@ -311,7 +304,7 @@ class StageTasks(LiveTasks):
             last: The batch's header in its last sweep: then come ticks, and bolts' last turns.
         """
         for component in self.components:
-            executors = self._bolts.get(component)
+            executors = self._executors.get(component)
             if not executors:
                 continue
             spec = self.placed.component(component)
@@ -347,7 +340,7 @@ class StageTasks(LiveTasks):
         if period and tick_due(period, last):
             yield lambda task: task.tick(period)
         yield from self._transactions.endings(component, last)
-        tasks = [task for executor in self._bolts[component] for task in executor]
+        tasks = [task for executor in self._executors[component] for task in executor]
         for _ in range(MOST_TIMER_ROUNDS):
             if not any(task.timers and task.timers.are_due(last) for task in tasks):
                 break
@@ -363,9 +356,9 @@ class StageTasks(LiveTasks):
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]
 
-    def _looking_ahead(self) -> list[Task]:
+    def _looking_ahead(self) -> Sequence[Task]:
         """The tasks that are afterwards as they were before, in a batch that looks ahead."""
-        return [task for task in self._by_task.values() if not task.writes_rows]
+        return [task for task in self._bolts if not task.writes_rows]
 
     def _write_down(self, header: Header, summary: Summary) -> None:
         """Save what changed of each task: large records in files, small ones with the commit."""
@@ -374,7 +367,7 @@ class StageTasks(LiveTasks):
         for one in forgotten:
             one.tell_errors(summary)
             one.context.signals.take_samples()
-        authors = [task for task in self._authors_tasks() if task not in forgotten]
+        authors = [task for task in self._tasks.values() if task not in forgotten]
         tasks: list[tuple[int, Task | AckerTask]] = [(t.task, t) for t in authors]
         tasks += self._ackers.items()
         for task_id, task in tasks:

@@ -17,6 +17,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.author.errors import LONGEST_MESSAGE, ComponentFailed, shortened
 from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.python_values import have_python_values, python_rows
@@ -31,7 +32,7 @@ class UnreadableTuples:
         self._reports: dict[int, ErrorReport] = {}  # of each emitting task
 
     def without(
-        self, parcel: wire.Parcel, receiver: Callable[[int], BoltTask], outbox: Outbox
+        self, parcel: wire.Parcel, receiver: Callable[[int], Task], outbox: Outbox
     ) -> wire.Parcel:
         """The tuples of a parcel that could be read. The trees of the others fail.
 

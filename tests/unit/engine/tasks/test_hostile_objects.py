@@ -84,7 +84,7 @@ def ends(made=lambda: BAD, grouping="shuffle", bolt=Pass):
     for _ in range(12):
         assert driver.step()
     (tasks,) = (t for w in driver.jobs._workers for t in w._tasks.values() if t._spouts)
-    (spout,) = tasks._spouts.values()
+    (spout,) = tasks._spouts
     found = dict(spout.instance.ends)
     driver.close()
     return found
