@@ -111,16 +111,10 @@ class StageTasks(LiveTasks):
         summary.process = this_process(self.partition)
         outbox = self._outbox(header, summary)
         messages: dict[int, Messages] = defaultdict(Messages)
-        for task in self._tasks.values():
-            task.begin_batch(header)
-        if header.looks_ahead:  # what it changes is not told
-            for task in self._looking_ahead():
-                task.tell(summary)
-        self._transactions.begin(header, self._tasks.values())
+        self._begin_batch(header, summary)
         deliveries = self._deliveries(header)
-        for bolt in self._bolts:
-            if bolt.results is not None:
-                bolt.results.hear(deliveries, header, outbox)
+        for results in [bolt.results for bolt in self._bolts if bolt.results]:
+            results.hear(deliveries, header, outbox)
         yield from self._take_rows(header, rows, outbox, messages, summary)
         for _ in self._run_spouts(header, deliveries, outbox, summary):
             yield from _counted(outbox, summary)
@@ -145,6 +139,14 @@ class StageTasks(LiveTasks):
         summary.cpu_seconds = time.process_time() - cpu
         summary.run_delay = run_delay_seconds() - delay
         self.tag, self._has_looked_ahead = header.tag, header.looks_ahead
+
+    def _begin_batch(self, header: Header, summary: Summary) -> None:
+        for task in self._tasks.values():
+            task.begin_batch(header)
+        if header.looks_ahead:  # what it changes is not told
+            for task in self._looking_ahead():
+                task.tell(summary)
+        self._transactions.begin(header, self._tasks.values())
 
     def _outbox(self, header: Header, summary: Summary) -> Outbox:
         """What takes the emits of the batch."""

@@ -87,6 +87,43 @@ def test_the_pauses_of_a_message_grow(clock, spout):
     assert sorted(n for [n] in result.collected("sink")) == [0, 1, 2]
 
 
+def test_failures_before_an_ack_are_forgotten(clock):
+    """The same message id comes twice, and fails once each time: it is no dead letter."""
+    builder = topology(0, spout=Twice, max_replays=2)
+    builder.set_bolt("first", FailsFirst).shuffle_grouping("source")
+    result = run(builder, clock=clock)
+    assert result.fields("source")["acks"] == 2
+    assert result.trees["dead_lettered"] == 0
+
+
+class Twice(Numbers):
+    """Emits one message, and once more when it is acked."""
+
+    def __init__(self, count):
+        super().__init__(1)
+        self.acks = 0
+
+    def ack(self, msg_id):
+        self.acks += 1
+        if self.acks < 2:
+            self.again.append(msg_id)
+
+    def is_exhausted(self):
+        return self.acks == 2
+
+
+class FailsFirst(BasicBolt):
+    """Fails each other tuple."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def execute(self, tup, collector):
+        self.seen += 1
+        if self.seen % 2:
+            raise FailedException("the first of two")
+
+
 def test_a_topology_is_not_drained_while_a_message_rests(clock):
     result = run(topology(12), clock=clock)
     assert sorted(n for [n] in result.collected("sink")) == [0, 1, 2]

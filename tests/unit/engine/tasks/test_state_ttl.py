@@ -101,3 +101,15 @@ def test_timers_of_the_bolt_itself_are_its_own():
 def test_a_time_to_live_that_is_none_is_said():
     with pytest.raises(TopologyFailed, match="reading state_ttl: ValueError: 'soon' is no dura"):
         kept(["a"], Wrong)
+
+
+class Known(Seen):
+    """Assigns the same value again and again."""
+
+    def execute(self, tup, collector):
+        self.state[tup["word"]] = 1
+
+
+def test_a_value_that_is_assigned_again_is_kept_although_it_is_the_same():
+    items = [*["a"] * 20, PAUSE, *["a"] * 20, PAUSE]
+    assert kept(items, Known, batches=4).state("seen") == {"a": 1}
