@@ -127,7 +127,7 @@ def test_the_end_of_sparks_jvm_is_told_apart_from_a_failed_job(tmp_path, capfd):
 def test_an_interpreter_that_is_not_there_is_named(tmp_path):
     session = started(settings(1, tmp_path, python="/nowhere/python"))
     try:
-        jobs = JobRunner(session, Toy(1, 1), 1, 1, patience_seconds=0)
+        jobs = JobRunner(session, Toy(1, 1), 1, [0], patience_seconds=0)
         said = "worker 0 could not start its Python process: '/nowhere/python' can't be run"
         with pytest.raises(JobFailed, match=f"^{re.escape(said)}$"):
             jobs.run("{}")

@@ -176,7 +176,7 @@ def test_an_interrupt_leaves_the_connections_of_other_threads_alone(runs):
 
 
 def test_a_row_for_a_partition_that_is_not_there_makes_the_batch_void(runs):
-    jobs = JobRunner(runs.session, misroute, 2, 1)
+    jobs = JobRunner(runs.session, misroute, 2, [0])
     (row,) = jobs.run("")
     assert row == b"IndexError: a row for partition 7 of 1"
     jobs.close()

@@ -108,7 +108,7 @@ class Runs:
         """Other stages, or other workers, from now on."""
         toy = Toy(stages, len(workers))
         if self.jobs is None:
-            self.jobs = JobRunner(self.session, toy, stages, len(workers))
+            self.jobs = JobRunner(self.session, toy, stages, range(len(workers)))
         else:
             self.jobs.rebuild(toy, stages, workers)
 

@@ -101,7 +101,7 @@ class Driver:
             committer,
             note,
             limits,
-            sampling=None if self.tracer is None else self.tracer.sampling,
+            None if self.tracer is None else self.tracer.sampling,
         )
         return RunningTopology(self, store, committer, planner)
 

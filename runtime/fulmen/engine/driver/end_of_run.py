@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.driver.checkpoints.committer import CommitWriter
@@ -15,32 +16,29 @@ from fulmen.engine.totals.waiting import waits_of_drain
 from fulmen.errors import TopologyFailed
 
 
+@dataclass
 class EndOfRun:
-    """Of one run.
+    """Of one run, which begins when this is made.
 
     Attributes:
         assumed: What it was drained for; None: spouts have said their end, or it was told to.
     """
 
-    def __init__(
-        self,
-        stop: Stop,
-        recovery: Recovery,
-        committer: CommitWriter,
-        totals: Totals,
-        clocks: Clocks,
-    ) -> None:
-        """The run begins."""
-        self._stop, self._recovery, self._committer = stop, recovery, committer
-        self._totals, self._steady = totals, clocks.steady
-        self._started = clocks.steady()
-        self._progress = Progress(clocks.steady)
-        self.assumed: AssumedEnd | None = None
+    _stop: Stop
+    _recovery: Recovery
+    _committer: CommitWriter
+    _totals: Totals
+    _clocks: Clocks
+    assumed: AssumedEnd | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._started = self._clocks.steady()
+        self._progress = Progress(self._clocks.steady)
 
     @property
     def seconds(self) -> float:
         """How long it runs already."""
-        return self._steady() - self._started
+        return self._clocks.steady() - self._started
 
     def is_reached(self, coordinator: Coordinator) -> bool:
         """Have the topology drained if it is time for it. Returns whether there is no next batch.

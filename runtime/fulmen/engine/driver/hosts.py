@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,20 +50,15 @@ def transactions_of(
     )
 
 
+@dataclass
 class PinnedHost:
     """Has the spouts that the driver hosts. Of a topology without any nothing is called."""
 
-    def __init__(
-        self,
-        current: CurrentTopology,
-        store: Store,
-        recovery: Recovery,
-        generator: Callable[[], np.random.Generator],
-    ) -> None:
-        """None is made yet."""
-        self._current, self._store, self._recovery = current, store, recovery
-        self._generator = generator
-        self._spouts: PinnedSpouts | None = None
+    _current: CurrentTopology
+    _store: Store
+    _recovery: Recovery
+    _generator: Callable[[], np.random.Generator]
+    _spouts: PinnedSpouts | None = None  # made when they are first asked
 
     def open(self, number: int) -> None:
         """Make them, unless they are, with what commit `number` has of them."""
@@ -95,6 +91,7 @@ class PinnedHost:
             self._recovery.tell(spouts.close())
 
 
+@dataclass
 class TransactionHost:
     """What a running topology does about transactions, besides running batches.
 
@@ -102,22 +99,13 @@ class TransactionHost:
     up. Of a topology that has none it does nothing.
     """
 
-    def __init__(
-        self,
-        current: CurrentTopology,
-        totals: Totals,
-        recovery: Recovery,
-        store: Store,
-        log: CommitLog,
-        clocks: Clocks,
-    ) -> None:
-        """Nothing is opened yet."""
-        self._current = current
-        self._totals = totals
-        self._recovery = recovery
-        self._store, self._log = store, log
-        self._steady = clocks.steady
-        self._hosted: list[HostedCoordinator] = []  # made when they are first asked
+    _current: CurrentTopology
+    _totals: Totals
+    _recovery: Recovery
+    _store: Store
+    _log: CommitLog
+    _clocks: Clocks
+    _hosted: list[HostedCoordinator] = field(default_factory=list)  # made when first asked
 
     def open(self, coordinator: Coordinator) -> None:
         """Let the authors' coordinators say what there is for new transactions.
@@ -129,7 +117,7 @@ class TransactionHost:
         if transactions is None or not coordinator.active or coordinator.last.holds:
             return
         if not self._hosted:
-            placed, steady = self._current.placed, self._steady
+            placed, steady = self._current.placed, self._clocks.steady
             self._hosted = [HostedCoordinator(placed, name, steady) for name in placed.emitters]
         try:
             self._fill(transactions)

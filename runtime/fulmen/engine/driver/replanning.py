@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from fulmen.checkpoint import Store, new_tag
 from fulmen.engine.driver.checkpoints.committer import CommitWriter
@@ -61,12 +61,13 @@ def place(
     )
 
 
+@dataclass
 class Planner:
     """Decides where executors are, and has the jobs follow.
 
     Making one prepares the checkpoint for the topology and starts the jobs.
 
-    Args:
+    Attributes:
         runnable: What to run.
         checkpoint: The URI of the store, for workers.
         store: The store itself.
@@ -75,78 +76,70 @@ class Planner:
         note: Is told what a person should know.
         limits: Sizes and pauses of the engine.
         sampling: Which trees are traced; None: none.
-
-    Attributes:
         topology: What runs: that of `runnable`, until there is a change of it.
         current: The topology and its plan, at which all others look.
         hosting: The numbers of the workers that batches run on.
         migration: What the next commit has to change in the checkpoint's shape.
     """
 
-    def __init__(  # noqa: PLR0913 (all that it uses)
-        self,
-        runnable: Runnable,
-        checkpoint: str,
-        store: Store,
-        jobs: Jobs,
-        committer: CommitWriter,
-        note: Callable[[str], None],
-        limits: EngineLimits = LIMITS,
-        *,
-        sampling: Sampling | None = None,
-    ) -> None:
-        self._runnable = runnable
-        self._checkpoint = checkpoint
-        self._store = store
-        self._jobs = jobs
-        self._committer = committer
-        self._note = note
-        self._limits = limits
-        self._sampling = sampling
-        self.topology = runnable.topology
+    runnable: Runnable
+    checkpoint: str
+    store: Store
+    jobs: Jobs
+    committer: CommitWriter
+    note: Callable[[str], None]
+    limits: EngineLimits
+    sampling: Sampling | None
+    topology: Topology = field(init=False)
+    current: CurrentTopology = field(init=False)
+    hosting: Sequence[int] = field(init=False)
+    migration: Migration = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.topology = self.runnable.topology
         plan = self._plan()
         self.migration = self._migrate(plan)
         origins = self.migration.layout.all_origins
         self.current = CurrentTopology(self._placed(plan, origins, range(plan.workers)))
-        self.hosting: Sequence[int] = jobs.start(self.current.placed)
+        self.start_jobs()
 
     def _plan(self, workers: Sequence[int] | None = None, previous: Plan | None = None) -> Plan:
         return make_plan(
-            self.topology, pinned=self._runnable.pinned, workers=workers, previous=previous
+            self.topology, pinned=self.runnable.pinned, workers=workers, previous=previous
         )
 
     def _placed(
         self, plan: Plan, origins: Mapping[str, int], workers: Sequence[int]
     ) -> PlacedTopology:
         placed = place(
-            self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
+            self.runnable, self.checkpoint, self.topology, plan, origins, workers, self.limits
         )
         kept = {name: one.tasks for name, one in self.migration.layout.kept.items()}
-        return replace(placed, sampling=self._sampling, kept=kept)
+        return replace(placed, sampling=self.sampling, kept=kept)
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""
-        manifest = self._committer.log.manifest
+        manifest = self.committer.log.manifest
         migration = migrate(
             layout_of(manifest),
             plan,
             self.topology,
             manifest,
-            self._store,
+            self.store,
             partitioned=self._partitioned(),
             identity=new_tag()[:8],
         )
         if dropped := migration.dropped:
-            self._note(
+            self.note(
                 "a transactional spout of before is not in the topology any more: what it had in"
                 f" transactions that were begun is dropped (txids {dropped.start} to {dropped[-1]})"
             )
         for told in lost_source(manifest, self.topology):
-            self._note(told)
+            self.note(told)
         for told in kept_sentences({name: k.tasks for name, k in migration.layout.kept.items()}):
-            self._note(f"{told}. {CURE}")
+            self.note(f"{told}. {CURE}")
         if (first := migration.first) is not None:
-            draft = self._committer.log.draft(
+            draft = self.committer.log.draft(
                 tag=new_tag(),
                 clock=manifest.clock,
                 updates=first.updates,
@@ -154,11 +147,11 @@ class Planner:
                 transient=manifest.transient,
                 removed_tasks=first.removed_tasks,
             )
-            self._committer.make(draft)
+            self.committer.make(draft)
         return migration
 
     def _partitioned(self) -> list[str]:
-        folder, sources = self._runnable.code_folder, self.topology.spec.transactional
+        folder, sources = self.runnable.code_folder, self.topology.spec.transactional
         return [source.name for source in sources if has_partitions(source, folder)]
 
     def migrated(self) -> None:
@@ -204,7 +197,7 @@ class Planner:
         # when all are there, executors are where they would be if nothing had happened
         plan = self._plan(workers=list(alive), previous=before.plan if gone else None)
         who = f"workers {gone} are not there" if gone else "all workers are there"
-        self._note(f"{who}: planned anew")
+        self.note(f"{who}: planned anew")
         self.replace(self._placed(plan, before.origins, alive))
         self.start_jobs()
 
@@ -214,4 +207,4 @@ class Planner:
 
     def start_jobs(self) -> None:
         """Have the jobs go on with what is in force."""
-        self.hosting = self._jobs.start(self.current.placed)
+        self.hosting = self.jobs.start(self.current.placed)

@@ -89,7 +89,7 @@ def _train(folder: Path) -> list[str]:
     output = spark_jars().parent / "work"  # Spark gives no choice
     session.start()
     try:
-        jobs = JobRunner(session, _relay, STAGES, WORKERS)
+        jobs = JobRunner(session, _relay, STAGES, range(WORKERS))
         for size in ROW_BYTES:
             jobs.run(str(size))
         _meet_kubernetes(session)

@@ -48,9 +48,8 @@ class JobRunner:
         session: Spark.
         stage_function: What a stage does. It is sent with every task: keep its pickle small.
         stages: The number of stages.
-        partitions: How many; partition p runs on worker p.
+        workers: Partition p runs on worker workers[p].
         patience_seconds: How long to wait until each of them answers.
-        workers: Partition p runs on worker workers[p] instead.
     """
 
     def __init__(
@@ -58,9 +57,8 @@ class JobRunner:
         session: RunningSpark,
         stage_function: StageFunction,
         stages: int,
-        partitions: int,
+        workers: Sequence[int],
         patience_seconds: float = PATIENCE_SECONDS,
-        workers: Sequence[int] | None = None,
     ) -> None:
         self._session = session
         self._function = stage_function
@@ -74,7 +72,7 @@ class JobRunner:
         self._stages = stages
         self._rings: dict[range, Ring] = {}
         self.left_calls: list[Call] = []
-        self._workers = tuple(range(partitions) if workers is None else workers)
+        self._workers = tuple(workers)
         self._build()
         self._await_workers(patience_seconds)
 
@@ -211,7 +209,8 @@ class JobRunner:
         self._epoch += 1
         try:
             while True:
-                self._cancel_leftovers()
+                # jobs that nobody waits for: a signal may come between one's start and its name
+                self._jsc.sc().cancelAllJobs()
                 workers = self._session.workers
                 alive = workers.alive()
                 # A stale task would not hold up the roll call: its JVM may have a core free.
@@ -277,10 +276,6 @@ class JobRunner:
         for ring in self._rings.values():
             if ring.is_new:
                 ring.make_next()
-
-    def _cancel_leftovers(self) -> None:
-        """End jobs that nobody waits for: a signal may come between a job's start and its name."""
-        self._jsc.sc().cancelAllJobs()
 
     def _end_job(self) -> None:
         with self._lock:

@@ -61,7 +61,7 @@ class SparkJobs:
         workers = [worker for worker in placed.workers if worker in present]
         if not workers:
             raise FulmenError("the workers that had started are gone again")
-        self._jobs = JobRunner(self._session, function, stages, len(workers), workers=workers)
+        self._jobs = JobRunner(self._session, function, stages, workers)
         return workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:

@@ -473,3 +473,10 @@ def test_what_batches_usually_emit_is_forgotten_slowly(coordinator):
         coordinator.begin()
         coordinator.fail()
     assert coordinator.it.blame.crashes.limit == (2 * 90 + 2) // 2
+
+
+def test_a_batch_is_a_commit_if_the_checkpoint_has_to_change_whatever_it_did(coordinator):
+    coordinator.begin()
+    done = coordinator.it.finish([coordinator.summary()], 0.1, must_commit=True)
+    coordinator.it.committed(done)
+    assert (done.commits, coordinator.it.last.number) == (True, 8)

@@ -6,6 +6,7 @@ Or the topology can't go on. How much of the batch the next attempt has, the coo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.coordinator import Coordinator
@@ -89,14 +90,16 @@ class Recovery:
         self.away = None
         match error:
             case Unavailable():
-                self._unavailable(coordinator, header, error.report)
+                self._failed(coordinator, header, self._unavailable(error.report))
             case Unreachable():
-                self._store_away(coordinator, header, str(error))
+                self._failed(coordinator, header, self._store_away(str(error)))
             case JobFailed():
                 self.calls.end_if_given_up()
-                self._failed(coordinator, header, str(error), error.is_clusters, job=error)
+                fault = Fault.OUTAGE if error.is_clusters else Fault.UNKNOWN
+                void = VoidAttempt(str(error), error.traceback, fault)
+                self._failed(coordinator, header, void, error)
 
-    def after_void(self, coordinator: Coordinator, header: Header, void: Failure) -> None:
+    def after_void(self, coordinator: Coordinator, header: Header, failure: Failure) -> None:
         """An attempt ran, and came to nothing.
 
         Raises:
@@ -105,43 +108,43 @@ class Recovery:
             TopologyFailed: The topology can't go on.
         """
         self.away = None
-        if void.report is not None:  # of a driver that was superseded, others use what it uses
-            self._check_is_newest()
-        if void.report is not None and void.report.fatal:
-            if void.report.is_outside and coordinator is self._opened:  # it was right before
-                self._unavailable(coordinator, header, replace(void.report, fatal=False))
-                return
-            raise self.fatal(void.report)
-        match void.cause:
-            case Cause.OUTAGE if void.report is not None:
-                self._unavailable(coordinator, header, void.report)
+        self._failed(coordinator, header, self._void_of(failure, coordinator))
+
+    def _void_of(self, failure: Failure, coordinator: Coordinator) -> VoidAttempt:
+        report, reason = failure.report, failure.reason
+        if report is not None:
+            with suppress(Unreachable):  # of a driver that was superseded, others use what it uses
+                self.committer.log.check()
+            if report.fatal:
+                if report.is_outside and coordinator is self._opened:  # it was right before
+                    return self._unavailable(replace(report, fatal=False))
+                raise self.fatal(report)
+            if failure.cause is Cause.OUTAGE:
+                return self._unavailable(report)
+        match failure.cause:
             case Cause.TUPLES:
-                self._failed(coordinator, header, void.reason, traceback=void.traceback)
+                return VoidAttempt(reason, failure.traceback)
             case Cause.OUTAGE:
-                self._store_away(coordinator, header, void.reason)
+                return self._store_away(reason)
             case Cause.DENIED if self.totals.batches:  # workers had their rights before
-                self._store_away(coordinator, header, void.reason)
-            case _:
-                try:
-                    self.committer.log.check()  # of a driver that was superseded, much may be gone
-                except Unreachable as e:
-                    self._store_away(coordinator, header, str(e))
-                    return
-                raise CheckpointError(void.reason)
-
-    def _check_is_newest(self) -> None:
+                return self._store_away(reason)
         try:
-            self.committer.log.check()
-        except Unreachable:  # nothing depends on it
-            return
+            self.committer.log.check()  # of a driver that was superseded, much may be gone
+        except Unreachable as e:
+            return self._store_away(str(e))
+        raise CheckpointError(reason)
 
-    def _unavailable(self, coordinator: Coordinator, header: Header, report: ErrorReport) -> None:
+    def _unavailable(self, report: ErrorReport) -> VoidAttempt:
         """What a component's `open` or `prepare` needs is away: try again, for ever."""
         self.away = report
         with self.totals.lock:
             self.totals.waits.is_away(report, self.clocks.wall(), self.totals.steady())
         self.tell([report])
-        self._failed(coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True)
+        return VoidAttempt(f"{self._who(report)}: {report.message}", fault=Fault.SERVICE)
+
+    def _store_away(self, reason: str) -> VoidAttempt:
+        """The store did not do what a batch needs."""
+        return VoidAttempt(f"{reason} {self.committer.is_away(reason)}", fault=Fault.OUTAGE)
 
     def source_said(self, away: ErrorReport | None) -> None:
         """What the source of transactions connects to is away. None: it is not."""
@@ -152,61 +155,47 @@ class Recovery:
             else:
                 waits.is_away(away, self.clocks.wall(), steady, Stops.SOURCE)
 
-    def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
-        """The store did not do what a batch needs."""
-        told = f"{reason} {self.committer.is_away(reason)}"
-        self._failed(coordinator, header, told, is_outage=True)
-
     def _failed(
         self,
         coordinator: Coordinator,
         header: Header,
-        reason: str,
-        is_outage: bool = False,
+        void: VoidAttempt,
         job: JobFailed | None = None,
-        traceback: str = "",
     ) -> None:
         """See which workers are left, and have the batch tried again.
 
         Args:
             coordinator: Is told.
             header: Of the attempt.
-            reason: Why, in one line.
-            is_outage: No tuple can be to blame.
+            void: What is known of it.
             job: A worker was lost, or its batch cancelled: however often, that may pass.
-            traceback: The stack of what failed in a worker, if there is one.
 
         Raises:
             TopologyFailed: It is neither, and happens without any tuple too. Or a spout makes its
                 batches fail, and the topology has `onError: crash`.
         """
+        is_outage = void.fault is not Fault.UNKNOWN
         if not is_outage:  # nothing that is away is known to hold up the batch
             with self.totals.lock:
                 self.totals.waits.are_back(Stops.BATCHES)
-        self.totals.attempt_failed(reason)
-        self.observer.attempt_failed(header.number, reason)
+        self.totals.attempt_failed(void.reason)
+        self.observer.attempt_failed(header.number, void.reason)
         alive = self.jobs.recover()
         while not alive:
             self.observer.note("no worker is left: waiting until one is back")
             alive = self.jobs.recover()
         calls = self.calls.blamed(job)
-        reason = self.calls.name(calls, job, reason)
-        self.reason = reason
+        self.reason = self.calls.name(calls, job, void.reason)
         is_hopeless = coordinator.hopeless
         if is_outage or is_hopeless:
             self.clocks.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        void = VoidAttempt(
-            reason,
-            traceback if job is None else job.traceback,
-            Fault.SERVICE if self.away else Fault.OUTAGE if is_outage else Fault.UNKNOWN,
-            calls,
-            job.seconds if isinstance(job, JobTimedOut) else 0.0,
-        )
+        hung_seconds = job.seconds if isinstance(job, JobTimedOut) else 0.0
+        void = replace(void, reason=self.reason, calls=calls, hung_seconds=hung_seconds)
         coordinator.failed(void, self.clocks.steady())
         self.calls.failed(coordinator)
         if coordinator.hopeless and not is_hopeless:
-            self._hopeless(coordinator, header, reason, is_loss=job is not None)
+            self._hopeless(coordinator, header, self.reason, is_loss=job is not None)
         self.planner.replan(alive)
 
     def _hopeless(
