@@ -97,9 +97,10 @@ def test_top_says_why_a_window_does_not_fire(answer):
     why = "'buffer' has something due at 2024-05-01 12:10:00 UTC: it fires in the next batch"
     time = {"held_by": {"component": "behind", "part": f"part /data/{'x' * 30}"}, "late": {"a": 2}}
     spout["time"] |= {**time, "why": why, "behind_seconds": -3451.5}
-    view = read_view(json.dumps({**answer, "components": [spout, *bolts]}), "pod")
-    shown = lines(topology_picture(view, "Active"))
-    assert why in shown
+    waits = [{"kind": "time", "component": "buffer", "since": None, "sentence": why}]
+    told = {**answer, "components": [spout, *bolts], "waits": waits}
+    shown = lines(topology_picture(read_view(json.dumps(told), "pod"), "Active"))
+    assert shown.count(why) == 1
     row = next(line for line in shown if line.startswith("behind"))
     assert re.split("  +", row)[-3:] == ["57 min ahead", "…" + "x" * 20, "2"]
 
@@ -127,6 +128,7 @@ def test_the_summary_says_what_has_no_time_and_what_is_still_waited_for():
     for _ in range(2):
         assert running.step()
     running.close()
+    assert WaitFigures.of(running.totals).sentences == ()  # what fires in the end is not stuck
     no_time, why = time_lines(running.totals)
     assert no_time == (
         "orders: 2 tuples without a usable event time, 1 of them ahead of the clock: see stream"
@@ -136,6 +138,18 @@ def test_the_summary_says_what_has_no_time_and_what_is_still_waited_for():
         "'later' has something due at 2024-05-01 12:10:00 UTC: its sources are exhausted, and it"
         " fires when the topology is drained"
     )
+
+
+def test_of_each_component_the_first_task_that_holds_the_spouts_says_why():
+    builder = TopologyBuilder("w")
+    builder.set_spout("numbers", ListSpout([]))
+    builder.set_bolt("full", CollectBolt, 2).shuffle_grouping("numbers")
+    driver = make_driver(builder).start()
+    first, second = driver.plan.tasks("full")
+    driver.totals.waits.holds = {second: "two rows wait", first: "one row waits"}
+    told = WaitFigures.of(driver.totals).sentences
+    assert told == ("spouts rest, because 'full' holds them: one row waits",)
+    driver.close()
 
 
 class Malformed(Spout):

@@ -17,6 +17,8 @@ from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.errors import CheckpointError, Denied, Unreachable
+from fulmen.kube.contract import DriverPhase
+from fulmen.kube.driver.reporting import report_of
 from fulmen.testing import ListSpout, ManualClock
 from support.parts.hooks import HookBasicBolt, HookBolt, hooks
 from support.runs.engine_runs import Steady, make_driver, new_store, state_of
@@ -283,12 +285,14 @@ def test_a_driver_that_may_not_write_where_others_could_is_to_be_tried_again(bac
 
 def test_an_outage_of_some_seconds_is_told_until_it_is_over(clock, backend, store):
     now = 1e9
-    told = []
+    told, reasons = [], []
 
     class Noting(SilentObserver):
         def note(self, text):
             nonlocal now
             told.append(running.recovery.outage)
+            report = report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "")
+            reasons.append(report.outage and report.outage.reason)
             now += 2
 
     jobs = Steady(clock, store=store)
@@ -300,3 +304,4 @@ def test_an_outage_of_some_seconds_is_told_until_it_is_over(clock, backend, stor
     assert [outage and outage.since for outage in told] == [None, None, None, 1e9, None]
     assert told[3].sentence.startswith("the checkpoint is away since 2001-09-09 01:46:40 UTC: ")
     assert "no answer" in told[3].sentence
+    assert reasons == [None, None, None, "CheckpointUnreachable", None]
