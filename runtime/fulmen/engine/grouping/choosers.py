@@ -18,16 +18,12 @@ import numpy.typing as npt
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.column_hash import (
     Hashes,
-    arrow_column_hash,
     column_hash,
     list_hash_columns,
-    string_column_hash,
     task_index,
 )
 from fulmen.engine.grouping.equal_values import equal_hash
 from fulmen.engine.grouping.partial_key import Choices
-from fulmen.engine.tuples.columns import Column
-from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, GroupingError, error_text, repr_of
 from fulmen.topology.resource.spec import GroupingType
@@ -122,20 +118,12 @@ def choose_one(chooser: Chooser, row: Sequence[Any]) -> list[int]:
     return tasks
 
 
-def _column_hashes(values: Column) -> Hashes:
-    if isinstance(values, StringColumn):
-        return string_column_hash(values)
-    of_column = column_hash if isinstance(values, list) else arrow_column_hash
-    return of_column(values, equal_hash)
-
-
 def _field_hashes(rows: TupleRows, fields: Sequence[int]) -> list[Hashes]:
     """The hashes of some fields, a column for each."""
     columns = []
     for field in fields:
         try:
-            values = rows.column(field)
-            columns.append(_column_hashes(values))
+            columns.append(column_hash(rows.column(field), equal_hash))
         except GroupingError as error:
             raise GroupingError(error.reason, error.emission, field) from error.__cause__
     return columns

@@ -11,53 +11,40 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomials, power
-from fulmen.engine.grouping.value_hash import code_units, java_hash, list_hash, string_hashes
+from fulmen.engine.grouping.value_hash import code_units, java_hash, string_hashes
+from fulmen.engine.tuples.columns import Column, encoded
 from fulmen.engine.tuples.python_values import python_values
-from fulmen.engine.tuples.string_column import StringColumn, ends_of, split_text
+from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.errors import GroupingError
-
-__all__ = [
-    "Hashes",
-    "arrow_column_hash",
-    "column_hash",
-    "java_hash",
-    "list_hash",
-    "list_hash_columns",
-    "long_hash",
-    "long_list_hash",
-    "task_index",
-    "texts_hash",
-]
 
 Hashes = npt.NDArray[np.int32]
 
-# ---- A column of Python values ------------------------------------------------------------------
-
 _FEW = 64
-"""Up to so many strings are looked up. More are computed together: faster even if all are known."""
+"""So many strings are looked up; more are computed together: faster even if all are known."""
 _ROWS = 4096
 """Strings that are computed together: what they need stays in the CPU's cache."""
 
 
-def column_hash(values: list[Any], hash_of: Callable[[Any], int] = java_hash) -> Hashes:
-    """The hash of each value. Fast if all are exactly of one type: str, int, float, bool or bytes.
+def column_hash(column: Column, hash_of: Callable[[Any], int] = java_hash) -> Hashes:
+    """The hash of each value: in Arrow, the same as of the Python value that it stands for.
+
+    Fast for strings, bytes, numbers and booleans, and for dictionaries of anything.
 
     Args:
-        values: The values.
+        column: The values.
         hash_of: What gives the hash of one that is of another type.
 
     Raises:
         GroupingError: A value has none; `emission` says which.
     """
-    if not values:
-        return np.empty(0, np.int32)
-    kind = type(values[0])
-    if kind is str and len(values) > _FEW:
-        return _string_column(values, hash_of)
-    of_column = _COLUMNS.get(kind)
-    if of_column is None or countOf(map(type, values), kind) != len(values):
-        return _one_by_one(values, hash_of)
-    return of_column(values)
+    if isinstance(column, list):
+        if column and type(column[0]) is str:
+            hashes = _strings(column)
+            return _one_by_one(column, hash_of) if hashes is None else hashes
+        column = encoded(column)
+    if isinstance(column, list):
+        return _one_by_one(column, hash_of)
+    return _texts(column) if isinstance(column, StringColumn) else _arrow(column, hash_of)
 
 
 def _one_by_one(values: list[Any], hash_of: Callable[[Any], int] = java_hash) -> Hashes:
@@ -72,112 +59,51 @@ def _one_by_one(values: list[Any], hash_of: Callable[[Any], int] = java_hash) ->
         raise
 
 
-def _few_strings(values: list[str]) -> Hashes:
-    return np.fromiter(map(string_hashes.__getitem__, values), np.int32, len(values))
-
-
-def _string_column(values: list[Any], hash_of: Callable[[Any], int]) -> Hashes:
-    """The hashes of many values that are probably strings.
+def _strings(values: list[Any]) -> Hashes | None:
+    """The hashes of values that are probably strings; None if they are not, or have a NUL.
 
     That they are is seen in passing: they can be joined. (So can a subclass of `str`, which has
     the hash of its characters anyway.)
     """
-    try:
-        if len(values) <= _ROWS:
-            return _joined(values)
-        starts = range(0, len(values), _ROWS)
-        return np.concatenate([_joined(values[start : start + _ROWS]) for start in starts])
-    except TypeError:
-        return _one_by_one(values, hash_of)
-
-
-def _joined(values: list[str]) -> Hashes:
-    """The hashes of at most _ROWS strings, computed as one text.
-
-    The separator is a 0, which adds nothing to a polynomial, and shows where each string ends.
-    """
-    text = "\0".join(values)
-    if len(text) > MAX_UNITS // 2:  # a character may be two units
-        return _one_by_one(values)
-    units = code_units(text)
-    separators = (units == 0).nonzero()[0]
-    if len(separators) != len(values) - 1:  # a string has a \0 of its own
-        return _one_by_one(values)
-    ends = np.empty(len(values), np.intp)
-    ends[:-1] = separators
-    ends[-1] = len(units)
-    return polynomials(units, ends).view(np.int32)
-
-
-def texts_hash(text: bytes, ends: npt.NDArray[np.intp]) -> Hashes | None:
-    """The hashes of strings that are one text already, in UTF-8, with a NUL after each.
-
-    Args:
-        text: All strings. None has a NUL of its own.
-        ends: Where the NULs are.
-
-    Returns:
-        None if some strings are so long that they have to be hashed one by one.
-    """
+    if len(values) <= _FEW:
+        if countOf(map(type, values), str) != len(values):
+            return None
+        return np.fromiter(map(string_hashes.__getitem__, values), np.int32, len(values))
     pieces = []
+    for start in range(0, len(values), _ROWS):
+        try:
+            joined = StringColumn.joined(values[start : start + _ROWS])
+        except TypeError:
+            return None
+        if joined is None:
+            return None
+        pieces.append(_texts(joined))
+    return np.concatenate(pieces)
+
+
+def _texts(column: StringColumn) -> Hashes:
+    """The zero after each string is at the beginning of the next one, where it adds nothing."""
+    text, ends = column.text, column.ends
+    pieces = [np.empty(0, np.uint32)]
     begin = 0
     for start in range(0, len(ends), _ROWS):
         some = ends[start : start + _ROWS]
         stop = int(some[-1]) + 1
         if stop - begin > MAX_UNITS:
-            return None
+            return _one_by_one(column.to_pylist())
         piece = text[begin:stop]
         units: npt.NDArray[np.unsignedinteger[Any]]
         if piece.isascii():
-            units, until = np.frombuffer(piece, np.uint8), some - begin if begin else some
+            units, until = np.frombuffer(piece, np.uint8), some - begin
         else:
             units = code_units(str(piece, "utf-8"))
             until = (units == 0).nonzero()[0]
         pieces.append(polynomials(units, until))
         begin = stop
-    if not pieces:
-        return np.empty(0, np.int32)
-    return (np.concatenate(pieces) if len(pieces) > 1 else pieces[0]).view(np.int32)
+    return np.concatenate(pieces).view(np.int32)
 
 
-def string_column_hash(column: StringColumn) -> Hashes:
-    """The hash of each string of a column."""
-    text = column.text
-    hashes = texts_hash(text, ends_of(text))
-    return column_hash(split_text(text)) if hashes is None else hashes
-
-
-def _int_column(values: list[int]) -> Hashes:
-    try:
-        return long_hash(np.fromiter(values, np.int64, len(values)))
-    except OverflowError:
-        return _one_by_one(values)
-
-
-def _float_column(values: list[float]) -> Hashes:
-    return _double_hash(np.fromiter(values, np.float64, len(values)))
-
-
-def _bool_column(values: list[bool]) -> Hashes:
-    return _boolean_hash(np.fromiter(values, np.bool_, len(values)))
-
-
-def _bytes_column(values: list[bytes]) -> Hashes:
-    if len(values) <= _FEW:
-        return _one_by_one(values)
-    return arrow_column_hash(pa.array(values, pa.large_binary()))
-
-
-_COLUMNS: dict[type, Callable[[list[Any]], Hashes]] = {
-    str: _few_strings,
-    int: _int_column,
-    float: _float_column,
-    bool: _bool_column,
-    bytes: _bytes_column,
-}
-
-
-def long_hash(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> Hashes:
+def _long_hash(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> Hashes:
     """The hash of each 64-bit integer: its two halves, XORed."""
     bits = values.view(np.uint64)
     return (bits ^ bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
@@ -185,37 +111,21 @@ def long_hash(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> Hashes:
 
 def _double_hash(values: npt.NDArray[np.float64]) -> Hashes:
     bits = np.where(np.isnan(values), np.uint64(0x7FF8 << 48), values.view(np.uint64))
-    return long_hash(bits)
+    return _long_hash(bits)
 
 
 def _boolean_hash(values: npt.NDArray[np.bool_]) -> Hashes:
     return np.where(values, np.int32(1231), np.int32(1237))
 
 
-# ---- A column in Arrow --------------------------------------------------------------------------
-
-
-def arrow_column_hash(array: Any, hash_of: Callable[[Any], int] = java_hash) -> Hashes:
-    """The hash of each value of an Arrow array, the same as of the Python value it stands for.
-
-    Fast for strings, bytes, numbers and booleans, and for dictionaries of anything.
-
-    Args:
-        array: A `pyarrow.Array`.
-        hash_of: As for `column_hash`.
-
-    Raises:
-        GroupingError: A value has none; `emission` says which.
-    """
-    if len(array) <= _FEW:
-        return _hash_of_values(array, hash_of)
+def _arrow(array: Any, hash_of: Callable[[Any], int]) -> Hashes:
     kind = array.type
     if pa.types.is_dictionary(kind) and kind.value_type in _ARROW:
-        known = np.append(arrow_column_hash(array.dictionary), np.int32(0))
+        known = np.append(column_hash(array.dictionary), np.int32(0))
         indices = array.indices.cast(pa.int64()).fill_null(len(known) - 1)
         hashes: Hashes = known[indices.to_numpy()]
         return hashes
-    if kind not in _ARROW:
+    if kind not in _ARROW or not len(array):
         return _hash_of_values(array, hash_of)
     of_array, absent = _ARROW[kind]
     try:
@@ -238,7 +148,7 @@ def _hash_of_values(array: Any, hash_of: Callable[[Any], int]) -> Hashes:
 
 
 def _arrow_longs(array: Any) -> Hashes:
-    return long_hash(array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+    return _long_hash(array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
 
 
 def _arrow_doubles(array: Any) -> Hashes:
@@ -313,9 +223,6 @@ _ARROW: dict[Any, tuple[Callable[[Any], Hashes], Any]] = {
 }
 
 
-# ---- Lists of values, and tasks -----------------------------------------------------------------
-
-
 def list_hash_columns(columns: Sequence[Hashes]) -> Hashes:
     """The list hash of each row, from the hashes of its values: one column for each field."""
     total = columns[0] + np.int32(31)
@@ -323,11 +230,6 @@ def list_hash_columns(columns: Sequence[Hashes]) -> Hashes:
         total *= np.int32(31)
         total += column
     return total
-
-
-def long_list_hash(ids: npt.NDArray[np.uint64]) -> Hashes:
-    """The list hash of each [id]: what chooses the acker of a root."""
-    return long_hash(ids) + np.int32(31)
 
 
 def task_index(hashes: Hashes, n: int) -> Hashes:

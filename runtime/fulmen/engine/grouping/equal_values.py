@@ -4,9 +4,6 @@ The hash of what is none of Java's types is that of its text, see `value_hash`. 
 have different texts: `Decimal("1.50")` and `Decimal("1.5")`, one instant in two time zones. So such
 a value is replaced by one of which there is only one among equal ones, or by the parts that its
 `==` compares; parts that have no hash, such as a set, are refused with the cure.
-
-Checkpoints that were begun before this was so go on with the texts alone: their keys' state is
-where the text has sent it.
 """
 
 from __future__ import annotations

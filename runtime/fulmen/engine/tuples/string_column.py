@@ -24,7 +24,7 @@ _NUL = "\0"
 class StringColumn:
     """Strings, each with a NUL after it. One column has the same strings in both of its forms."""
 
-    __slots__ = ("_array", "_text")
+    __slots__ = ("_array", "_ends", "_text")
 
     def __init__(self, array: pa.LargeStringArray | None = None, text: bytes | None = None) -> None:
         """One of the two forms, or both; the other is made when it is asked for.
@@ -35,31 +35,46 @@ class StringColumn:
         """
         self._array = array
         self._text = text
+        self._ends: npt.NDArray[np.intp] | None = None
 
     @staticmethod
     def of(values: Sequence[Any]) -> StringColumn | None:
         """The column of these values; None if there can be none."""
-        if countOf(map(type, values), str) != len(values):
-            return None
+        is_text = countOf(map(type, values), str) == len(values)
+        return StringColumn.joined(values) if is_text else None
+
+    @staticmethod
+    def joined(values: Sequence[str]) -> StringColumn | None:
+        """The same, of values that may be of subclasses of str.
+
+        Raises:
+            TypeError: One is no text at all.
+        """
         try:
             text = (_NUL.join(values) + _NUL).encode() if values else b""
         except UnicodeEncodeError:  # a lone surrogate
             return None
         column = StringColumn(text=text)
-        return column if len(column) == len(values) else None  # else one has a NUL of its own
+        return column if len(column.ends) == len(values) else None  # else one has a NUL of its own
 
     @property
     def array(self) -> pa.LargeStringArray:
         """The strings with their NULs."""
         if self._array is None:
-            assert self._text is not None
-            ends = ends_of(self._text)
+            ends = self.ends
             offsets = np.empty(len(ends) + 1, np.int64)
             offsets[0] = 0
             np.add(ends, 1, out=offsets[1:])
-            buffers = pa.py_buffer(offsets), pa.py_buffer(self._text)
+            buffers = pa.py_buffer(offsets), pa.py_buffer(self.text)
             self._array = pa.LargeStringArray.from_buffers(len(ends), *buffers)
         return self._array
+
+    @property
+    def ends(self) -> npt.NDArray[np.intp]:
+        """Where the NULs are in the text."""
+        if self._ends is None:
+            self._ends = (np.frombuffer(self.text, np.uint8) == 0).nonzero()[0]
+        return self._ends
 
     @property
     def text(self) -> bytes:
@@ -96,17 +111,6 @@ class StringColumn:
 
     def to_pylist(self) -> list[str]:
         """The strings."""
-        return split_text(self.text)
-
-
-def split_text(text: bytes) -> list[str]:
-    """The strings of what `StringColumn.text` is."""
-    strings = str(text, "utf-8").split(_NUL)
-    strings.pop()  # what is after the last NUL: nothing
-    return strings
-
-
-def ends_of(text: bytes) -> npt.NDArray[np.intp]:
-    """Where the NULs are."""
-    ends: npt.NDArray[np.intp] = (np.frombuffer(text, np.uint8) == 0).nonzero()[0]
-    return ends
+        strings = str(self.text, "utf-8").split(_NUL)
+        strings.pop()  # what is after the last NUL: nothing
+        return strings

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fulmen import TransactionAttempt
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.choosers import choose_one, make_chooser
-from fulmen.engine.grouping.column_hash import java_hash, list_hash
 from fulmen.engine.grouping.partial_key import two_choices
+from fulmen.engine.grouping.value_hash import java_hash, list_hash
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 from fulmen.topology.builder import BoltDeclarer

@@ -16,17 +16,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fulmen.engine.grouping.column_hash import (
-    arrow_column_hash,
-    column_hash,
-    java_hash,
-    list_hash,
-    list_hash_columns,
-    long_list_hash,
-    task_index,
-)
+from fulmen.engine.grouping.column_hash import column_hash, list_hash_columns, task_index
 from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomial, polynomials, power
-from fulmen.engine.grouping.value_hash import _Strings, string_hashes
+from fulmen.engine.grouping.value_hash import _Strings, java_hash, list_hash, string_hashes
 from fulmen.errors import GroupingError
 from support.runs.java_source import run_java
 
@@ -60,17 +52,10 @@ def test_values_go_where_storm_sends_them(value, hashed, indexes):
     assert list_hash([value]) == hashed
     for rows in (1, 100):
         column = list_hash_columns([column_hash([value] * rows)])
-        in_arrow = list_hash_columns([arrow_column_hash(pa.array([value] * rows))])
+        in_arrow = list_hash_columns([column_hash(pa.array([value] * rows))])
         for n, index in zip([2, 3, 4, 6, 12], indexes, strict=False):
             assert task_index(column, n).tolist() == [index] * rows
             assert task_index(in_arrow, n).tolist() == [index] * rows
-
-
-@pytest.mark.parametrize(("value", "hashed", "indexes"), STORM[13:])
-def test_a_root_goes_to_the_acker_that_storm_chooses(value, hashed, indexes):
-    roots = np.array([value], np.int64).view(np.uint64)
-    assert long_list_hash(roots).tolist() == [hashed]
-    assert task_index(long_list_hash(roots), 3).tolist() == indexes[1:2]
 
 
 # ---- compared with Java --------------------------------------------------------------------------
@@ -211,17 +196,17 @@ def test_an_arrow_column_hashes_as_its_python_values(kind, data, times):
     array = pa.array(values, arrow_type)
     begin = data.draw(st.integers(0, len(values)))
     expected = [java_hash(value) for value in array.to_pylist()]
-    assert arrow_column_hash(array).tolist() == expected
-    assert arrow_column_hash(array[begin:]).tolist() == expected[begin:]
+    assert column_hash(array).tolist() == expected
+    assert column_hash(array[begin:]).tolist() == expected[begin:]
     if kind not in ("null", "list", "date"):
         encoded = array.dictionary_encode()
-        assert arrow_column_hash(encoded).tolist() == expected
-        assert arrow_column_hash(encoded[begin:]).tolist() == expected[begin:]
+        assert column_hash(encoded).tolist() == expected
+        assert column_hash(encoded[begin:]).tolist() == expected[begin:]
 
 
 def test_a_null_in_an_arrow_dictionary_is_none():
     dictionary = pa.DictionaryArray.from_arrays([0, 1, None] * 30, pa.array(["a", None]))
-    assert arrow_column_hash(dictionary).tolist() == [97, 0, 0] * 30
+    assert column_hash(dictionary).tolist() == [97, 0, 0] * 30
 
 
 @pytest.mark.parametrize("alphabet", ["abc", "aé€", "a😀"])
@@ -234,16 +219,16 @@ def test_columns_of_many_and_of_long_strings(alphabet):
     for values in (many, long):
         expected = [java_hash(value) for value in values]
         assert column_hash(values).tolist() == expected
-        assert arrow_column_hash(pa.array(values)).tolist() == expected
-        assert arrow_column_hash(pa.array(values)[5:-3]).tolist() == expected[5:-3]
+        assert column_hash(pa.array(values)).tolist() == expected
+        assert column_hash(pa.array(values)[5:-3]).tolist() == expected[5:-3]
 
 
 def test_a_column_with_more_text_than_fits_into_one_computation():
     values = ["x" * (MAX_UNITS // 70) + str(i) for i in range(72)]
     expected = [java_hash(value) for value in values]
     assert column_hash(values).tolist() == expected
-    assert arrow_column_hash(pa.array(values)).tolist() == expected
-    assert arrow_column_hash(pa.array(values).cast(pa.binary())).tolist() == [
+    assert column_hash(pa.array(values)).tolist() == expected
+    assert column_hash(pa.array(values).cast(pa.binary())).tolist() == [
         java_hash(value.encode()) for value in values
     ]
 
@@ -401,7 +386,7 @@ def test_what_has_no_stable_hash_is_refused(value, kind, why):
 
 def test_an_arrow_struct_is_refused_as_a_dict():
     with pytest.raises(GroupingError, match="of type 'dict'") as raised:
-        arrow_column_hash(pa.array([None, {"a": 1}] + [None] * 100))
+        column_hash(pa.array([None, {"a": 1}] + [None] * 100))
     assert raised.value.emission == 1
 
 

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.engine.grouping.column_hash import arrow_column_hash, column_hash, java_hash
+from fulmen.engine.grouping.column_hash import column_hash
 from fulmen.engine.grouping.equal_values import equal_hash
+from fulmen.engine.grouping.value_hash import java_hash
 from fulmen.errors import GroupingError
 from fulmen.testing import EOF, ListSpout, run
 
@@ -215,7 +216,7 @@ def test_a_member_of_an_enum_is_known_by_its_name_if_its_value_has_no_text_of_it
 
 def test_columns_of_arrow_are_hashed_like_their_values():
     values = [Decimal("1.50")] * 70
-    [*hashes] = arrow_column_hash(pa.array(values, pa.decimal128(9, 4)), equal_hash)
+    [*hashes] = column_hash(pa.array(values, pa.decimal128(9, 4)), equal_hash)
     assert set(hashes) == {equal_hash(Decimal("1.5"))}
 
 

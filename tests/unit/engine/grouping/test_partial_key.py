@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.grouping.column_hash import column_hash, java_hash
+from fulmen.engine.grouping.column_hash import column_hash
 from fulmen.engine.grouping.partial_key import Choices, _next_int, two_choices, two_choices_columns
+from fulmen.engine.grouping.value_hash import java_hash
 from support.runs.java_source import run_java
 
 # Storm's way from a key's hashes to two tasks, and the generator's numbers for a seed.

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fulmen.engine.grouping.column_hash import arrow_column_hash
+from fulmen.engine.grouping.column_hash import column_hash
 from fulmen.engine.tuples.python_values import (
     have_python_values,
     python_rows,
@@ -120,7 +120,7 @@ def test_a_value_without_a_hash_is_named_by_its_number(name, times):
 def hashed(column):
     """The hashes of a column, and which value has none."""
     try:
-        return arrow_column_hash(column), None
+        return column_hash(column), None
     except GroupingError as error:
         return None, error.emission
 

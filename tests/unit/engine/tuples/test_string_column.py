@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from fulmen.engine.emitting import outbox
 from fulmen.engine.grouping import column_hash
 from fulmen.engine.grouping.choosers import make_chooser
-from fulmen.engine.grouping.column_hash import string_column_hash
 from fulmen.engine.grouping.value_hash import java_hash
-from fulmen.engine.tuples.string_column import StringColumn, split_text
+from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.engine.tuples.wire import Parcel, pack_tuples, unpack_tuples
 
@@ -28,7 +27,7 @@ VALUES = st.one_of(ANY_TEXT, st.just("a\0b"), st.none(), st.integers(), ANY_TEXT
 @given(st.lists(STRINGS, max_size=8), st.data())
 def test_strings_come_back_from_the_column_and_from_any_part_of_it(strings, data):
     column = StringColumn.of(strings)
-    assert column.to_pylist() == split_text(column.text) == strings
+    assert column.to_pylist() == StringColumn(text=column.text).to_pylist() == strings
     assert len(column) == len(strings)
     a, b = sorted(data.draw(st.tuples(*[st.integers(0, len(strings))] * 2)))
     assert column[a:b].to_pylist() == strings[a:b]
@@ -43,8 +42,8 @@ def test_strings_come_back_from_the_column_and_from_any_part_of_it(strings, data
 @given(st.lists(STRINGS, max_size=8), st.integers(0, 8))
 def test_the_hash_of_a_string_in_a_column_is_that_of_the_string_alone(strings, start):
     column = StringColumn.of(strings)[start:]
-    assert string_column_hash(column).tolist() == [java_hash(text) for text in strings[start:]]
-    assert string_column_hash(column).dtype == np.int32
+    assert column_hash.column_hash(column).tolist() == [java_hash(text) for text in strings[start:]]
+    assert column_hash.column_hash(column).dtype == np.int32
 
 
 @pytest.mark.parametrize("character", ["a", "ä", "\u20ac", "\U0001f600"])
@@ -52,11 +51,11 @@ def test_the_hash_of_a_string_in_a_column_is_that_of_the_string_alone(strings, s
 def test_hashes_of_a_column_do_not_depend_on_how_it_is_cut(monkeypatch, character, rows):
     strings = ["", character * 3, "x", character, "", "y" + character]
     monkeypatch.setattr(column_hash, "_ROWS", rows)
-    assert string_column_hash(StringColumn.of(strings)).tolist() == [
+    assert column_hash.column_hash(StringColumn.of(strings)).tolist() == [
         java_hash(text) for text in strings
     ]
     monkeypatch.setattr(column_hash, "MAX_UNITS", 2)  # then it is done one by one
-    assert string_column_hash(StringColumn.of(strings)).tolist() == [
+    assert column_hash.column_hash(StringColumn.of(strings)).tolist() == [
         java_hash(text) for text in strings
     ]
 
