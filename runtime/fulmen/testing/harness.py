@@ -96,6 +96,8 @@ class BoltHarness:
         lag: What it said last of its lag; None: nothing.
     """
 
+    ordered = True  # `emitted` has the emits of all streams in one order
+
     def __init__(
         self,
         bolt: Any,
@@ -289,7 +291,7 @@ class BoltHarness:
         if isinstance(self.bolt, ArrowBolt):
             return ArrowCollector(self)
         kind = BasicCollector if isinstance(self.bolt, BasicBolt) else BoltCollector
-        return kind(self.who, self.routes, ordered=True, report=self.report)
+        return kind(self)
 
     def _tuple(self, values: Sequence[Any]) -> Tuple:
         if isinstance(values, str | bytes) or len(values) != len(self._fields):

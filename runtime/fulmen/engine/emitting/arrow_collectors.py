@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from operator import index
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,29 +15,18 @@ from typing_extensions import override
 
 from fulmen.api.arrow import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.emitting.collectors import outside, reason_text
+from fulmen.engine.emitting.collectors import (
+    CollectorOwner,
+    OwnedCollector,
+    outside,
+    reason_text,
+)
 from fulmen.engine.emitting.emit_buffer import Buffer
-from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.emitting.spout_collector import unhashable
 from fulmen.errors import CollectorError, StreamError
 
 
-class CollectorOwner(Protocol):
-    """What a collector needs of its task."""
-
-    @property
-    def who(self) -> str:
-        """The task, for messages."""
-
-    @property
-    def routes(self) -> Mapping[str, Routes]:
-        """The streams that it may emit on."""
-
-    def report(self, error: BaseException | str) -> object:
-        """Note an error."""
-
-
-class ArrowEmits(ArrowSpoutCollector):
+class ArrowEmits(OwnedCollector, ArrowSpoutCollector):
     """The collector of an ArrowSpout: record batches with a column of message ids.
 
     Attributes:
@@ -51,7 +40,7 @@ class ArrowEmits(ArrowSpoutCollector):
         acks_at_once: Callable[[list[Any]], None] | None,
     ) -> None:
         """See SpoutCollector for `check_open` and `acks_at_once`."""
-        self._owner = owner
+        super().__init__(owner)
         self._check_open = check_open
         self._acks_at_once = acks_at_once
         self.emits: list[tuple[str, pa.RecordBatch, Any]] = []
@@ -61,11 +50,9 @@ class ArrowEmits(ArrowSpoutCollector):
         self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, msg_ids: Any = None
     ) -> None:
         self._check_open()
-        batch = conform(self._owner, batch, stream)
+        batch = conform(self, batch, stream)
         if msg_ids is not None and len(msg_ids) != batch.num_rows:
-            raise StreamError(
-                f"{self._owner.who}: {len(msg_ids)} message ids for {batch.num_rows} rows"
-            )
+            raise StreamError(f"{self.who}: {len(msg_ids)} message ids for {batch.num_rows} rows")
         self._check_hashable(msg_ids)
         self.emits.append((stream, batch, msg_ids))
         if self._acks_at_once is not None and msg_ids is not None:
@@ -83,17 +70,10 @@ class ArrowEmits(ArrowSpoutCollector):
             try:
                 hash(msg_id)
             except TypeError:
-                raise unhashable(self._owner.who, msg_id) from None
-
-    @override
-    def report_error(self, error: BaseException | str) -> None:
-        self._owner.report(error)
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a collector can't be pickled")
+                raise unhashable(self.who, msg_id) from None
 
 
-class ArrowCollector(ArrowOutputCollector):
+class ArrowCollector(OwnedCollector, ArrowOutputCollector):
     """The collector of an ArrowBolt: emits are kept with the rows that they are anchored to.
 
     Attributes:
@@ -103,11 +83,8 @@ class ArrowCollector(ArrowOutputCollector):
         runs: None. Other collectors have buffers of rows here.
     """
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a collector can't be pickled")
-
     def __init__(self, owner: CollectorOwner) -> None:
-        self._owner = owner
+        super().__init__(owner)
         self._open = False
         self.source = ("", "")
         self.rows = 0
@@ -130,9 +107,9 @@ class ArrowCollector(ArrowOutputCollector):
 
     @override
     def emit(self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, rows: Any = None) -> None:
-        who = self._owner.who
+        who = self.who
         self._check_open()
-        batch = conform(self._owner, batch, stream)
+        batch = conform(self, batch, stream)
         if rows is None:
             if self.rows and batch.num_rows != self.rows:
                 raise StreamError(
@@ -156,11 +133,11 @@ class ArrowCollector(ArrowOutputCollector):
     def fail(self, rows: Any, reason: str | BaseException | None = None) -> None:
         self._check_open()
         given = rows if isinstance(rows, Iterable) else [rows]
-        numbers = row_numbers(self._owner.who, given).tolist()
+        numbers = row_numbers(self.who, given).tolist()
         wrong = [row for row in numbers if not 0 <= row < self.rows]
         if wrong:
             raise StreamError(
-                f"{self._owner.who}: fail of row {wrong[0]}, but there are {self.rows} input rows,"
+                f"{self.who}: fail of row {wrong[0]}, but there are {self.rows} input rows,"
                 " numbered from 0"
             )
         for row in numbers:
@@ -168,11 +145,7 @@ class ArrowCollector(ArrowOutputCollector):
 
     def _check_open(self) -> None:
         if not self._open:
-            raise CollectorError(outside(self._owner.who))
-
-    @override
-    def report_error(self, error: BaseException | str) -> None:
-        self._owner.report(error)
+            raise CollectorError(outside(self.who))
 
 
 def row_numbers(who: str, rows: Any) -> npt.NDArray[np.int64]:
@@ -208,39 +181,35 @@ def _can_be_sent(kind: pa.DataType) -> bool:
     return True
 
 
-def conform(owner: CollectorOwner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
+def conform(collector: OwnedCollector, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
     """The batch with the stream's fields in their order.
 
     Raises:
         StreamError: The stream is not declared or is direct, or the columns are not its fields.
     """
+    who = collector.who
     if not isinstance(batch, pa.RecordBatch):
         raise StreamError(
-            f"{owner.who}: emit of a {type(batch).__name__}, but it must be a pyarrow.RecordBatch."
+            f"{who}: emit of a {type(batch).__name__}, but it must be a pyarrow.RecordBatch."
             " A table can be divided into them: table.to_batches()"
         )
-    routes = owner.routes.get(stream)
-    if routes is None or stream.startswith("__"):
-        declared = sorted(s for s in owner.routes if not s.startswith("__"))
-        raise StreamError(
-            f"{owner.who}: emit on stream {stream!r}, but the component declares {declared}"
-        )
+    routes = collector.routes_of(stream)
     if routes.direct:
         raise StreamError(
-            f"{owner.who}: emit of a batch on stream {stream!r}, which is direct: only tuples that"
+            f"{who}: emit of a batch on stream {stream!r}, which is direct: only tuples that"
             " are emitted one by one, with emit_direct(task, ...), can name their task"
         )
     for column in batch.schema:
         if not _can_be_sent(column.type):
             raise StreamError(
-                f"{owner.who}: column {column.name!r} is of the type {column.type}, of which Arrow"
+                f"{who}: column {column.name!r} is of the type {column.type}, of which Arrow"
                 " can't choose single rows. Cast it to another one, such as string"
             )
     if tuple(batch.schema.names) == routes.fields:
         return batch
     if sorted(batch.schema.names) != sorted(routes.fields):
         raise StreamError(
-            f"{owner.who}: a batch with the columns {batch.schema.names} on stream {stream!r},"
+            f"{who}: a batch with the columns {batch.schema.names} on stream {stream!r},"
             f" which has the fields {list(routes.fields)}"
         )
     return batch.select(list(routes.fields))

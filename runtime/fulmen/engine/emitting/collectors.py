@@ -7,8 +7,8 @@ each emit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
 
 from typing_extensions import override
 
@@ -52,29 +52,68 @@ def outside(who: str) -> str:
     )
 
 
-class Emitter:
-    """The part that all collectors share: buffers by stream.
+class CollectorOwner(Protocol):
+    """What a collector needs of its task."""
 
-    With `ordered` a new buffer is begun whenever the stream changes, because a bolt that subscribes
-    to several of the component's streams must receive the tuples of all of them in the order in
-    which they were emitted.
+    @property
+    def who(self) -> str:
+        """The task, for messages."""
+
+    @property
+    def routes(self) -> Mapping[str, Routes]:
+        """The streams that it may emit on."""
+
+    @property
+    def ordered(self) -> bool:
+        """See `Emitter`."""
+
+    def report(self, error: BaseException | str) -> object:
+        """Note an error."""
+
+
+class OwnedCollector:
+    """What all collectors have: the task that they are of."""
+
+    def __init__(self, owner: CollectorOwner) -> None:
+        self._owner, self.who = owner, owner.who
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a collector can't be pickled")
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""
+        self._owner.report(error)
+
+    def routes_of(self, stream: str) -> Routes:
+        """The routes of a stream.
+
+        Raises:
+            StreamError: It is not declared.
+        """
+        declared = self._owner.routes
+        if stream not in declared or stream.startswith("__"):
+            raise StreamError(
+                f"{self.who}: emit on stream {stream!r}, but the component declares "
+                f"{sorted(s for s in declared if not s.startswith('__'))}"
+            )
+        return declared[stream]
+
+
+class Emitter(OwnedCollector):
+    """The part that all collectors of rows share: buffers by stream.
+
+    If its owner is `ordered`, a new buffer is begun whenever the stream changes, because a bolt
+    that subscribes to several of the component's streams must receive the tuples of all of them in
+    the order in which they were emitted.
 
     Attributes:
         runs: The buffers in the order in which they are to be sent.
     """
 
-    def __init__(
-        self,
-        who: str,
-        routes: Mapping[str, Routes],
-        ordered: bool,
-        report: Callable[[BaseException | str], object],
-    ) -> None:
-        self._who = who
-        self._routes = routes
-        self._ordered = ordered
-        self._report = report
-        self._closed = _Closed(who)
+    def __init__(self, owner: CollectorOwner) -> None:
+        super().__init__(owner)
+        self._ordered = owner.ordered
+        self._closed = _Closed(self.who)
         self._buffers: Mapping[str, Buffer] = self._closed
         self._earlier = 0
         self.runs: list[Buffer] = []
@@ -86,7 +125,7 @@ class Emitter:
         if self._ordered:
             self._buffers = {}
         else:
-            self.runs = [Buffer(routes) for routes in self._routes.values()]
+            self.runs = [Buffer(routes) for routes in self._owner.routes.values()]
             self._buffers = {buffer.routes.stream: buffer for buffer in self.runs}
 
     def close(self) -> None:
@@ -102,40 +141,28 @@ class Emitter:
         if self._buffers is self._closed:
             self._closed[""]
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a collector can't be pickled")
-
-    def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
-        self._report(error)
-
     def _buffer(self, stream: str, values: Values, direct: bool = False) -> Buffer:
         """The slow way to a buffer: explains what is wrong, or begins a new run."""
         self.check_open()
         if not isinstance(stream, str):  # in Storm that is where anchors or message ids are
             raise StreamError(
-                f"{self._who}: {shown(stream)} is given as the stream, the second argument of"
+                f"{self.who}: {shown(stream)} is given as the stream, the second argument of"
                 " emit(values, stream). Give a message id as msg_id=..., and anchors as anchors=..."
             )
-        routes = self._routes.get(stream)
-        if routes is None or stream.startswith("__"):
-            raise StreamError(
-                f"{self._who}: emit on stream {stream!r}, but the component declares "
-                f"{sorted(s for s in self._routes if not s.startswith('__'))}"
-            )
+        routes = self.routes_of(stream)
         if isinstance(values, str | bytes) or len(values) != len(routes.fields):
             raise StreamError(
-                f"{self._who}: emit of {shown(values)} on stream {stream!r}, which has the fields"
+                f"{self.who}: emit of {shown(values)} on stream {stream!r}, which has the fields"
                 f" {list(routes.fields)}. Emit a list with one value for each field, such as"
                 f" [{', '.join(routes.fields)}]"
             )
         if routes.direct and not direct:
             raise StreamError(
-                f"{self._who}: stream {stream!r} is direct: use emit_direct(task, ...)"
+                f"{self.who}: stream {stream!r} is direct: use emit_direct(task, ...)"
             )
         if direct and not routes.direct:
             raise StreamError(
-                f"{self._who}: stream {stream!r} is not direct: use emit(...), or declare it with"
+                f"{self.who}: stream {stream!r} is not direct: use emit(...), or declare it with"
                 " direct=True"
             )
         if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
@@ -163,7 +190,7 @@ class Emitter:
     def _append_direct(self, task: int, stream: str, values: Values, origin: Any) -> None:
         if not hasattr(values, "__len__"):
             raise StreamError(
-                f"{self._who}: emit_direct({shown(task)}, {shown(values)}): the values must be a"
+                f"{self.who}: emit_direct({shown(task)}, {shown(values)}): the values must be a"
                 " list or a tuple. It is emit_direct(task, values, stream)"
             )
         buffer = self._buffer(stream, values, direct=True)
@@ -238,7 +265,7 @@ class BoltCollector(Emitter, OutputCollector):
         for anchor in found:
             if not isinstance(anchor, Tuple):
                 raise StreamError(
-                    f"{self._who}: emit with anchors={shown(anchors)}: anchors are tuples that"
+                    f"{self.who}: emit with anchors={shown(anchors)}: anchors are tuples that"
                     " the bolt has received, one or a list of them"
                 )
         if len(found) == 1 and found[0]._origin is self.chunk:

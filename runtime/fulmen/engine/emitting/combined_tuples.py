@@ -7,14 +7,15 @@ is acked or failed as these would be, and each tree has as many edges as its emi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fulmen.api.combiner import IN_ORDER, Combiner
+from fulmen.engine.emitting.parcels import Copies
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
-from fulmen.engine.tuples.chunk import Ids, Lineage, Positions, Tasks
+from fulmen.engine.tuples.chunk import Ids, Lineage, Positions
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import FulmenError
 from fulmen.topology.code.loading import load_class
@@ -22,23 +23,7 @@ from fulmen.topology.configuration.options import configured
 
 BY_KEY = ("fields", "global")
 """Groupings by which equal keys always go to the same task."""
-Index = npt.NDArray[np.integer[Any]]
-
-
-class CombinedRows(NamedTuple):
-    """What is sent in place of tuples.
-
-    Attributes:
-        rows: The values.
-        source: A task that has emitted some of them.
-        targets: The task that each row goes to.
-        lineage: None: they are not tracked.
-    """
-
-    rows: TupleRows
-    source: int
-    targets: Tasks
-    lineage: Lineage | None
+_NO_ROWS = TupleRows(())
 
 
 class CombinedTuples:
@@ -51,27 +36,18 @@ class CombinedTuples:
     def __init__(self, combiner: Combiner) -> None:
         self._combiner = combiner
         self.is_overtaken = False
-        self._source = 0
         self._numbers: list[Positions] = []
-        self._targets: list[Tasks] = []
-        self._lineages: list[Lineage | None] = []
+        self._taken: list[Copies] = []
 
-    def add(
-        self,
-        task: int,
-        emitted: TupleRows,
-        index: Index | None,
-        targets: Tasks,
-        lineage: Lineage | None,
-    ) -> Positions | None:
-        """Combine tuples. Arguments as of `Parcels.add`.
+    def add(self, copies: Copies) -> Positions | None:
+        """Combine tuples.
 
         Returns:
-            The positions in `targets` of those that are sent as they are; None: all are.
+            The positions of those that are sent as they are; None: all are.
         """
-        columns = emitted.columns
-        if index is not None:
-            at = index.tolist()
+        columns = copies.emitted.columns
+        if copies.index is not None:
+            at = copies.index.tolist()
             columns = [[column[i] for i in at] for column in columns]
         found = self._combiner.add(columns) if columns else None
         if found is None:
@@ -82,30 +58,28 @@ class CombinedTuples:
         rest = np.flatnonzero(numbers < 0)
         if len(rest) == len(numbers):
             return None
-        self._source = task
+        taken = copies
         if len(rest):
-            taken = np.flatnonzero(numbers >= 0)
-            numbers, targets = numbers[taken], targets[taken]
-            lineage = None if lineage is None else lineage.take(taken)
+            at = np.flatnonzero(numbers >= 0)
+            numbers, taken = numbers[at], copies.take(at)
         self._numbers.append(numbers)
-        self._targets.append(targets)
-        self._lineages.append(lineage)
+        # their values are kept no longer than the batch needs them
+        self._taken.append(replace(taken, emitted=_NO_ROWS, index=None))
         return rest
 
-    def take(self) -> CombinedRows | None:
+    def take(self) -> Copies | None:
         """What all of them have become; None: there are none."""
         if not self._numbers:
             return None
-        numbers = np.concatenate(self._numbers)
+        numbers, parts = np.concatenate(self._numbers), self._taken
         rows = self._combiner.take()
         targets = np.zeros(len(rows), np.int32)
-        targets[numbers] = np.concatenate(self._targets)
-        counts = [len(some) for some in self._numbers]
-        lineage = Lineage.concat(list(zip(self._lineages, counts, strict=True)))
+        targets[numbers] = np.concatenate([part.targets for part in parts])
+        lineage = Lineage.concat([(part.lineage, len(part.targets)) for part in parts])
         if lineage is not None:
             lineage = gathered(lineage, numbers, len(rows))
-        self._numbers, self._targets, self._lineages = [], [], []
-        return CombinedRows(TupleRows(rows), self._source, targets, lineage)
+        self._numbers, self._taken = [], []
+        return Copies(parts[-1].task, TupleRows(rows), None, targets, lineage)
 
 
 def gathered(lineage: Lineage, numbers: Positions, n: int) -> Lineage:

@@ -17,7 +17,7 @@ from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.anchoring import Anchoring, ManyAnchors, OneAnchor
 from fulmen.engine.emitting.combined_tuples import CombinedTuples
 from fulmen.engine.emitting.inbox import Inbox
-from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
+from fulmen.engine.emitting.parcels import Copies, Parcels, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
 from fulmen.engine.grouping.choosers import Choice, Chooser
@@ -34,7 +34,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.protocol.summary import Measured
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
+from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 
@@ -174,7 +174,7 @@ class Outbox:
             index, targets = choice.index, choice.tasks
             if len(targets):
                 lineage = parents.copies(index, len(targets), self.random_ids)
-                self._deliver(task, subscription, routes, emitted, index, targets, lineage)
+                self._deliver(subscription, Copies(task, emitted, index, targets, lineage))
 
     def _choices(
         self, task: int, routes: Routes, emitted: TupleRows, chosen: Chosen | None
@@ -226,35 +226,22 @@ class Outbox:
             np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int32)
         )
 
-    def _deliver(
-        self,
-        task: int,
-        subscription: Subscription,
-        routes: Routes,
-        emitted: TupleRows,
-        index: Index | None,
-        targets: Tasks,
-        lineage: Lineage | None,
-    ) -> None:
+    def _deliver(self, subscription: Subscription, copies: Copies) -> None:
         if not self._leaves(subscription):
-            for target, at in groups(targets):
-                here = lineage if at is None or lineage is None else lineage.take(at)
-                index_here = compose(index, at)
-                some = emitted if index_here is None else emitted.take(index_here)
-                chunk = Chunk(subscription.source, routes.stream, routes.fields, task, here, some)
+            of = subscription.source, subscription.stream, subscription.fields
+            for target, at in groups(copies.targets):
+                some = copies.take(at)
+                chunk = Chunk(*of, copies.task, some.lineage, some.rows())
                 self.inbox.receive(target, chunk)
             return
         combined = self.combined.get(subscription.number)
         if combined is not None:
-            is_arrow = emitted.arrow is not None  # which is sent as it is
-            rest = None if is_arrow else combined.add(task, emitted, index, targets, lineage)
+            is_arrow = copies.emitted.arrow is not None  # which is sent as it is
+            rest = None if is_arrow else combined.add(copies)
             if is_arrow or combined.is_overtaken:
                 self._send_combined(subscription.number, combined)
-            if rest is not None:
-                index, targets = compose(index, rest), targets[rest]
-                lineage = None if lineage is None else lineage.take(rest)
-        if len(targets):
-            self._parcels.add(subscription.number, task, emitted, index, targets, lineage)
+            copies = copies.take(rest)
+        self._parcels.add(subscription.number, copies)
 
     def _refuse(self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any]) -> None:
         """A tuple can't leave its worker: its trees fail."""
@@ -274,7 +261,7 @@ class Outbox:
             return
         self._parcels.pack_of(number)
         number += len(self._placed.subscriptions)
-        self._parcels.add(number, found.source, found.rows, None, found.targets, found.lineage)
+        self._parcels.add(number, found)
         self._parcels.pack_of(number)
 
     def pack_messages(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -29,6 +29,36 @@ _FEW_GROUPS = 6
 """To compare all keys with each of so many is quicker than to sort them."""
 Index = npt.NDArray[np.integer[Any]]
 """Which of the emitted rows are meant; None in its place: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of emits on their way to the tasks of one subscription.
+
+    Attributes:
+        task: The task that emitted them.
+        emitted: The values of the emits.
+        index: The emit that each is a copy of; None: there is one of each.
+        targets: The task that each goes to.
+        lineage: Theirs; None: they are not tracked.
+    """
+
+    task: int
+    emitted: TupleRows
+    index: Index | None
+    targets: Tasks
+    lineage: Lineage | None
+
+    def take(self, at: Positions | None) -> Copies:
+        """Those at some positions; None: all."""
+        if at is None:
+            return self
+        lineage = None if self.lineage is None else self.lineage.take(at)
+        return Copies(self.task, self.emitted, compose(self.index, at), self.targets[at], lineage)
+
+    def rows(self) -> TupleRows:
+        """The values of each copy."""
+        return self.emitted if self.index is None else self.emitted.take(self.index)
 
 
 class Parcels:
@@ -55,41 +85,26 @@ class Parcels:
         self._held: Counter[tuple[int, int]] = Counter()
         self._held_bytes: Counter[tuple[int, int]] = Counter()
 
-    def add(
-        self,
-        subscription: int,
-        task: int,
-        emitted: TupleRows,
-        index: Index | None,
-        targets: Tasks,
-        lineage: Lineage | None,
-    ) -> None:
+    def add(self, subscription: int, copies: Copies) -> None:
         """Add emitted tuples; when there are enough for a worker, they become rows.
 
         Args:
             subscription: The number of the subscription that they are for.
-            task: The task that emitted them.
-            emitted: Their values.
-            index: Which of these are sent; None: all.
-            targets: The task that each of those goes to.
-            lineage: Their lineage.
+            copies: The tuples.
         """
-        rows = emitted.encoded()
-        size = rows.about_bytes
-        for worker, at in groups(self._placed.task_worker[targets]):
-            key, picked = (subscription, worker), compose(index, at)
-            some = targets if at is None else targets[at]
+        if not len(copies.targets):
+            return
+        sent = replace(copies, emitted=copies.emitted.encoded())
+        size = sent.emitted.about_bytes
+        for worker, at in groups(self._placed.task_worker[copies.targets]):
+            key, some = (subscription, worker), sent.take(at)
+            n = len(some.targets)
+            sources = np.full(n, some.task, np.int32)
             self._waiting[key].append(
-                wire.Parcel(
-                    subscription,
-                    some,
-                    np.full(len(some), task, np.int32),
-                    lineage if at is None or lineage is None else lineage.take(at),
-                    rows if picked is None else rows.take(picked),
-                )
+                wire.Parcel(subscription, some.targets, sources, some.lineage, some.rows())
             )
-            self._held[key] += len(some)
-            self._held_bytes[key] += size * len(some) // max(1, len(emitted))
+            self._held[key] += n
+            self._held_bytes[key] += size * n // max(1, len(sent.emitted))
             if self._held[key] >= self._row_tuples or self._held_bytes[key] >= HELD_BYTES:
                 self._pack(key)
 

@@ -47,7 +47,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
         try:
             hash(msg_id)
         except TypeError:
-            raise unhashable(self._who, msg_id) from None
+            raise unhashable(self.who, msg_id) from None
         if (
             type(values) is not buffer.kind
             or len(values) != buffer.width
@@ -77,7 +77,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
             msg_ids = [None] * len(rows)
         elif len(msg_ids) != len(rows):
             raise StreamError(
-                f"{self._who}: emit_many of {len(rows)} rows with {len(msg_ids)} message ids: each"
+                f"{self.who}: emit_many of {len(rows)} rows with {len(msg_ids)} message ids: each"
                 " row needs one. Give None instead of an id for a row that is not to be tracked"
             )
         buffer = self._buffers.get(stream) if isinstance(stream, str) else None
@@ -114,7 +114,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
         try:
             hash(msg_id)
         except TypeError:
-            raise unhashable(self._who, msg_id) from None
+            raise unhashable(self.who, msg_id) from None
         self._append_direct(task, stream, values, msg_id)
         if self.acks_at_once is not None and msg_id is not None:
             self.acks_at_once(msg_id)

@@ -8,9 +8,9 @@ to it again without the offending emission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ def make_chooser(
     """The chooser of one subscription.
 
     Args:
-        kind: The grouping's `type` in the spec.
+        kind: The grouping's `type` in the spec, but `direct`, where there is nothing to choose.
         targets: Ids of all tasks of the subscribing component.
         local: Those of them that are in the worker of the emitting task.
         fields: For fields and partial-key: the numbers of the fields in the stream, in their order
@@ -78,38 +78,26 @@ def make_chooser(
         rng: The random generator for shuffle, local-or-shuffle and none.
         source_task: Id of the emitting task.
         custom: For custom: the author's grouping, prepared.
-
-    Raises:
-        ValueError: There is no such grouping, or an argument that it needs is missing.
     """
     tasks: Tasks = np.unique(np.asarray(targets, np.int32))
-    if not len(tasks):
-        raise ValueError(f"{kind} grouping from task {source_task}: there is no task to choose")
-    if kind == "custom":
-        return _custom(tasks, source_task, custom)
-    if kind == "direct":
-        raise ValueError(
-            f"direct grouping from task {source_task}: there is nothing to choose, "
-            "emit_direct() names the receiving task"
-        )
+    if kind == "custom" and custom is not None:
+        return _Custom(tasks, source_task, custom)
     if kind == "local-or-shuffle":
         near = np.intersect1d(tasks, np.asarray(local, np.int32))
-        kind, tasks = "shuffle", near if len(near) else tasks
-    if kind == "partial-key" and not fields:
-        raise ValueError(f"partial-key grouping from task {source_task}: `fields` is missing")
-    if kind == "global" or (kind == "fields" and not fields):
+        tasks = near if len(near) else tasks
+    no_fields = kind == "fields" and not fields
+    if len(tasks) == 1 or kind == "global" or no_fields:  # the others send to at least one task
         return _Constant(int(tasks[0]))
-    if kind not in _KINDS | _BY_KEY:
-        known = ", ".join(sorted(get_args(GroupingType)))
-        raise ValueError(
-            f"grouping from task {source_task}: there is no type {kind!r}, only {known}"
-        )
-    if len(tasks) == 1:  # all these send each tuple to at least one task
-        return _Constant(int(tasks[0]))
-    by_key = _BY_KEY.get(kind)
-    if by_key is None:
-        return _KINDS[kind](tasks, rng)
-    return by_key(tasks, tuple(fields))
+    match kind:
+        case "fields":
+            return _Fields(tasks, fields)
+        case "partial-key":
+            return _PartialKey(tasks, fields)
+        case "all":
+            return _All(tasks)
+        case "none":
+            return _None(tasks, rng)
+    return _Shuffle(tasks, rng)
 
 
 def choose_one(chooser: Chooser, row: Sequence[Any]) -> list[int]:
@@ -138,7 +126,7 @@ class _Stateless:
 
 
 class _Constant(_Stateless):
-    """Global grouping, and each of `_KINDS` if there is only one target."""
+    """Global grouping, and all but custom ones if there is only one target."""
 
     def __init__(self, task: int) -> None:
         self._task = task
@@ -148,7 +136,7 @@ class _Constant(_Stateless):
 
 
 class _All(_Stateless):
-    def __init__(self, targets: Tasks, rng: np.random.Generator) -> None:
+    def __init__(self, targets: Tasks) -> None:
         self._targets = targets
 
     def choose(self, rows: TupleRows) -> Choice:
@@ -168,7 +156,7 @@ class _None(_Stateless):
 class _Fields(_Stateless):
     """The hash of the list of selected values, modulo the number of targets."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...]) -> None:
+    def __init__(self, targets: Tasks, fields: Sequence[int]) -> None:
         self._targets = targets
         self._fields = fields
 
@@ -215,7 +203,7 @@ class _Shuffle:
 class _PartialKey:
     """Chooses the one of a key's two targets that was sent fewer tuples; the first if equal."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...]) -> None:
+    def __init__(self, targets: Tasks, fields: Sequence[int]) -> None:
         self._targets = targets
         self._fields = fields
         self._choices = Choices(len(targets))
@@ -252,12 +240,6 @@ def _fewest_sent(pairs: Iterable[tuple[int, int]], sent: list[int]) -> list[int]
             sent[first] = to_first + 1
             pick(first)
     return picked
-
-
-def _custom(targets: Tasks, source_task: int, custom: CustomStreamGrouping | None) -> Chooser:
-    if custom is None:
-        raise ValueError(f"custom grouping from task {source_task}: `custom` is missing")
-    return _Custom(targets, source_task, custom)
 
 
 class _Custom(_Stateless):
@@ -301,14 +283,3 @@ class _Custom(_Stateless):
                     k,
                 )
         return tasks
-
-
-_KINDS: dict[GroupingType, Callable[[Tasks, np.random.Generator], Chooser]] = {
-    "all": _All,
-    "none": _None,
-    "shuffle": _Shuffle,
-}
-_BY_KEY: dict[GroupingType, Callable[[Tasks, tuple[int, ...]], Chooser]] = {
-    "fields": _Fields,
-    "partial-key": _PartialKey,
-}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -154,35 +155,22 @@ class Chunk:
 def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Make one chunk of neighbours on one stream, for less work. The order of tuples stays."""
     merged: list[Chunk] = []
-    run: list[Chunk] = []
-    for chunk in chunks:
-        if run and not _alike(run[0], chunk):
-            merged += _merged(run)
-            run = []
-        run.append(chunk)
-    return merged + _merged(run)
+    for _, neighbours in groupby(chunks, _kind):
+        run = list(neighbours)
+        try:
+            merged.append(run[0] if len(run) == 1 else _concat(run))
+        except pa.ArrowInvalid:  # their dictionaries have more values than one index type counts
+            merged += run
+    return merged
 
 
-def _merged(chunks: list[Chunk]) -> list[Chunk]:
-    try:
-        return [_concat(chunks)] if chunks else []
-    except pa.ArrowInvalid:  # their dictionaries have more values than one index type counts
-        return chunks
-
-
-def _alike(one: Chunk, other: Chunk) -> bool:
-    """Whether they can be one chunk. Batches of different types stay as they were sent."""
-    if (one.component, one.stream, one.fields) != (other.component, other.stream, other.fields):
-        return False  # of other fields: those of the one were combined
-    mine, its = one.rows.arrow, other.rows.arrow
-    if mine is None or its is None:
-        return mine is its
-    return bool(mine.schema.equals(its.schema))
+def _kind(chunk: Chunk) -> tuple[Any, ...]:
+    """What chunks have in common that can be one: batches of different types stay as they are."""
+    arrow = chunk.rows.arrow  # fields differ if those of some were combined
+    return chunk.component, chunk.stream, chunk.fields, None if arrow is None else arrow.schema
 
 
 def _concat(chunks: Sequence[Chunk]) -> Chunk:
-    if len(chunks) == 1:
-        return chunks[0]
     first = chunks[0]
     tasks = np.concatenate(
         [

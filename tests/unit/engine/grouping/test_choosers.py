@@ -311,32 +311,6 @@ def test_choose_one(kind, tasks):
     assert {type(task) for task in chosen} == {int}
 
 
-@pytest.mark.parametrize(
-    ("kind", "targets", "text"),
-    [
-        (
-            "direct",
-            TARGETS,
-            "direct grouping from task 2: there is nothing to choose, emit_direct() names the "
-            "receiving task",
-        ),
-        ("shuffle", [], "shuffle grouping from task 2: there is no task to choose"),
-        ("custom", TARGETS, "custom grouping from task 2: `custom` is missing"),
-        ("partial-key", TARGETS, "partial-key grouping from task 2: `fields` is missing"),
-        (
-            "shuffel",
-            [3],
-            "grouping from task 2: there is no type 'shuffel', only all, custom, direct, fields, "
-            "global, local-or-shuffle, none, partial-key, shuffle",
-        ),
-    ],
-)
-def test_what_makes_no_chooser(kind, targets, text):
-    with pytest.raises(ValueError, match=r" from task 2: ") as raised:
-        chooser(kind, targets)
-    assert str(raised.value) == text
-
-
 def test_all_attempts_of_a_transaction_go_to_the_same_task():
     rows = [[TransactionAttempt(txid, n)] for txid in range(40) for n in (1, 2, 1 << 40)]
     tasks = [choose_one(chooser("fields", fields=[0]), row)[0] for row in rows]

@@ -18,7 +18,7 @@ from fulmen.engine.state.messages.failed_messages import (
 def failing(count, clock=0.0, rests=True):
     messages = FailedMessages()
     for sequence in range(count):
-        messages.add(sequence, f"m{sequence}", "no", clock, rests=rests)
+        messages.add([(sequence, f"m{sequence}", "no")], clock, rests=rests)
     return messages
 
 
@@ -39,7 +39,7 @@ def test_a_message_rests_until_its_pause_is_over():
 def test_a_message_that_fails_again_has_a_longer_pause():
     messages = failing(1)
     list(messages.take(1.0, 9))
-    messages.add(5, "m0", "no", 1.0, rests=True)
+    messages.add([(5, "m0", "no")], 1.0, rests=True)
     assert messages.described() == (1, pytest.approx(1.1), 2, "no")
 
 
@@ -52,7 +52,7 @@ def test_a_message_that_was_acked_begins_anew():
 
 def test_no_more_are_taken_than_allowed_and_the_longest_over_come_first():
     messages = failing(2, clock=2.0)
-    messages.add(9, "early", "no", 1.0, rests=True)
+    messages.add([(9, "early", "no")], 1.0, rests=True)
     assert list(messages.take(9.0, 2)) == [("early", "no"), ("m0", "no")]
     assert messages.resting == 1
 
@@ -83,7 +83,7 @@ def test_an_id_that_can_not_be_compared_does_no_harm():
     messages = FailedMessages()
     ids = [Strange(), Strange(), "fine"]
     for sequence, one in enumerate(ids):
-        messages.add(sequence, one, "no", 0.0, rests=True)
+        messages.add([(sequence, one, "no")], 0.0, rests=True)
     assert len(list(messages.take(1.0, 9))) == 3
     assert 2 in messages.among(ids)
     messages.acked(ids)
@@ -117,7 +117,7 @@ def check_the_log(changes):
     messages, records, number, sequence = FailedMessages(), [], 0, 0
     for what, n in changes:
         if what == "fail":
-            messages.add(sequence, n, f"reason {n % 2}", float(number), rests=n % 3 > 0)
+            messages.add([(sequence, n, f"reason {n % 2}")], float(number), rests=n % 3 > 0)
             sequence += 1
         elif what == "take":
             list(messages.take(float(number) + n / 10, n))
@@ -133,7 +133,9 @@ def check_the_log(changes):
 def test_equal_reasons_are_in_a_record_once():
     messages = FailedMessages()
     for sequence in range(50):
-        messages.add(sequence, sequence, "".join(["a long reason ", "x" * 200]), 0.0, rests=True)
+        messages.add(
+            [(sequence, sequence, "".join(["a long reason ", "x" * 200]))], 0.0, rests=True
+        )
     [(data, _)] = messages.updates(1).values()
     assert len(data) < 3000
     assert len(pickle.loads(data)[0]) == 50

@@ -97,22 +97,14 @@ class FailedMessages:
         """
         return max(LEAST_SHARE, MOST_SHARE * self._hope)
 
-    def add(self, sequence: int, msg_id: Any, reason: str, clock: float, *, rests: bool) -> None:
-        """A message has failed.
+    def add(self, messages: Iterable[tuple[int, Any, str]], clock: float, *, rests: bool) -> None:
+        """Messages have failed.
 
         Args:
-            sequence: Of its emit.
-            msg_id: Its id.
-            reason: Why.
+            messages: The sequence of each one's emit, its id, and why.
             clock: When.
-            rests: Whether its spout is to hear of it after a pause.
+            rests: Whether their spout is to hear of them after a pause.
         """
-        self.add_all([(sequence, msg_id, reason)], clock, rests=rests)
-
-    def add_all(
-        self, messages: Iterable[tuple[int, Any, str]], clock: float, *, rests: bool
-    ) -> None:
-        """The same for many: sequences, ids and reasons."""
         if len(self._reasons) >= _REASONS:
             self._reasons.clear()
         one_of = self._reasons.setdefault

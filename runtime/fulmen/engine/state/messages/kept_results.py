@@ -79,12 +79,10 @@ class KeptResults:
         reasons = dict(failed)
         ended = dict(self._again.end_singly(sorted(reasons))) if self._again.count else {}
         sequences = {ended.get(sequence, sequence): sequence for sequence in reasons}
-        for number, result in list(self._results.find(sorted(sequences))):
-            if result is None:
-                self.acked([number])
-            else:
-                sequence = sequences[number]
-                self.failed.add(sequence, number, reasons[sequence], clock, rests=True)
+        found = list(self._results.find(sorted(sequences)))
+        self.acked([number for number, result in found if result is None])
+        rest = [(sequences[number], number) for number, result in found if result is not None]
+        self.failed.add([(n, number, reasons[n]) for n, number in rest], clock, rests=True)
 
     def acked(self, numbers: Sequence[int]) -> None:
         """These are done with, though they had failed before."""

@@ -33,7 +33,7 @@ class AnchoringBoltTask(BoltTask):
 
     @override
     def new_collector(self) -> Any:
-        return BoltCollector(self.who, self.routes, self.ordered, self.report)
+        return BoltCollector(self)
 
     @override
     def execute(self, chunk: Chunk) -> None:

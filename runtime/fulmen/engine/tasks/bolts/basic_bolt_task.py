@@ -28,7 +28,7 @@ class BasicBoltTask(BoltTask):
 
     @override
     def new_collector(self) -> Any:
-        return BasicCollector(self.who, self.routes, self.ordered, self.report)
+        return BasicCollector(self)
 
     @override
     def execute(self, chunk: Chunk) -> None:

@@ -56,7 +56,7 @@ class SinkTask(BoltTask):
 
     @override
     def new_collector(self) -> Any:
-        return BasicCollector(self.who, self.routes, self.ordered, self.report)
+        return BasicCollector(self)
 
     @override
     def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:

@@ -95,7 +95,7 @@ class SpoutMessages(MessageTrees):
         acked, ended = self.pending.end(deliveries.acked, sorted(reasons))
         failed = [(sequence, msg_id, reasons[sequence]) for sequence, msg_id in ended]
         if rests:  # now: as a rule none is left that was tried, and no acked one is looked for
-            self.failed.add_all(failed, self.clock, rests=True)
+            self.failed.add(failed, self.clock, rests=True)
         self.failed.acked(acked)
         return acked, failed
 

@@ -65,7 +65,7 @@ class SpoutTask(Task):
 
     @override
     def make_collector(self) -> Any:
-        self.collector = SpoutCollector(self.who, self.routes, self.ordered, self.report)
+        self.collector = SpoutCollector(self)
         acks_at_once = None if self.placed.acking else self.tell_acked
         self.arrow = ArrowEmits(self, self.collector.check_open, acks_at_once)
         return self.arrow if isinstance(self.instance, ArrowSpout) else self.collector
@@ -150,7 +150,7 @@ class SpoutTask(Task):
             messages.ids.ended(acked)
         messages.ids.ended([msg_id for _, msg_id, _ in failed], is_failed=True)
         for one in () if rests else failed:
-            messages.failed.add_all([one], messages.clock, rests=False)
+            messages.failed.add([one], messages.clock, rests=False)
             self._tell_failed(list(messages.failed.take(0.0, len(failed))))
         self._flush(outbox, poison)
 

@@ -243,7 +243,7 @@ class BatchBoltTask(BoltTask):
         return found
 
     def _prepared(self, attempt: TransactionAttempt) -> BatchInstance:
-        collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
+        collector = BatchCollector(self)
         collector.attempt = attempt
         bolt = create(self.placed.component(self.component), self.placed.code_folder)
         take_state(bolt, self._state)

@@ -63,7 +63,7 @@ class EmitterTask(Task):
 
     @override
     def make_collector(self) -> Any:
-        self.collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
+        self.collector = BatchCollector(self)
         return self.collector
 
     @override
