@@ -21,8 +21,6 @@ from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.options import ATTEMPT
 
-ERROR_TYPES = dict(zip(ERRORS.fields, ("binary", "string", "string"), strict=True))
-
 
 class TransactionParts(ABC):
     """Emits the parts of one task's partitions, the attempt before the values of each tuple."""
@@ -80,7 +78,7 @@ class PartSource(TransactionalSource[Any, Any]):
         found = self.stream(options)
         return {
             DEFAULT_STREAM: Stream((ATTEMPT, *found.fields), types=found.types),
-            ERRORS_STREAM: Stream((ATTEMPT, *ERRORS.fields), types=ERROR_TYPES),
+            ERRORS_STREAM: Stream((ATTEMPT, *ERRORS.fields), types=ERRORS.types),
         }
 
     @abstractmethod

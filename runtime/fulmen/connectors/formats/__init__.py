@@ -11,6 +11,7 @@ from fulmen.connectors.formats.base import (
     Format,
     Malformed,
     encode_each,
+    named,
     readable,
     unread,
 )
@@ -22,7 +23,7 @@ from fulmen.connectors.formats.options import (
     LineFormatOptions,
     TextOptions,
 )
-from fulmen.connectors.formats.values import DEFAULT, ValueWriter, checked_text, natural
+from fulmen.connectors.formats.values import DEFAULT, ValueWriter, as_bytes, checked_text, natural
 
 __all__ = [
     "DEFAULT",
@@ -39,8 +40,10 @@ __all__ = [
     "MessageFormatOptions",
     "TextOptions",
     "ValueWriter",
+    "as_bytes",
     "checked_text",
     "encode_each",
+    "named",
     "natural",
     "readable",
     "unread",

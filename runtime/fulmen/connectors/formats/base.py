@@ -22,6 +22,18 @@ class Malformed(ValueError):
     """A message can't be read, or values can't be written, in this format. The text says why."""
 
 
+def named(what: str, made: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function that makes the same of a value, and says of what if it can't be made."""
+
+    def named_made(value: Any) -> Any:
+        try:
+            return made(value)
+        except Malformed as error:
+            raise Malformed(f"{what}: {error}") from None
+
+    return named_made
+
+
 def unread(error: BaseException) -> Malformed:
     """Why a message can't be read, by what reading it has raised: that costs this message alone.
 

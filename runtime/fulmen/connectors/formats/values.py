@@ -308,3 +308,10 @@ _OTHERS: tuple[tuple[Any, Callable[[ValueWriter, Any], Any]], ...] = (
     ((deque, Sequence), _list),
     (orjson.Fragment, lambda _, value: value),
 )
+
+
+def as_bytes(value: Any) -> bytes:
+    """Bytes as they are, and all else as text."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    return checked_text(DEFAULT.text(value)).encode()

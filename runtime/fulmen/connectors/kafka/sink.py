@@ -13,12 +13,13 @@ from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Mark, Rows, ServiceUnavailable
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import (
-    DEFAULT,
     BytesOptions,
     Format,
     Malformed,
     TextOptions,
+    as_bytes,
     checked_text,
+    named,
 )
 from fulmen.connectors.formats.base import is_deletion, refused
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
@@ -206,13 +207,18 @@ class _Encoder:
         kept = _kept(options, fields)
         names = [fields[i] for i in kept]
         encode = form.encoder(names)
-        self._value = _value_of(encode, kept)
-        if one is not None:
-            only = 0 if len(kept) == 1 else names.index(one.field)
-            self._value = _value_or_none(encode, kept, kept[only])
+        only = None if one is None else kept[0 if len(kept) == 1 else names.index(one.field)]
+
+        def value(values: Values) -> bytes | None:
+            if only is not None and values[only] is None:
+                return None  # with the formats of one value, null makes a message without a value
+            return encode([values[i] for i in kept])
+
+        self._value = value
         made = _PARTS
         if key_form is not None and options.key_field is not None:
-            made = _PARTS | {"key": _avro_key(key_form.encoder([options.key_field]))}
+            encode_key = key_form.encoder([options.key_field])
+            made = _PARTS | {"key": named("the key", lambda value: encode_key([value]))}
         self._deleted = options.deleted_field or ""
         self._deleted_at = at.pop("deleted", None)
         self._parts = [(part, i, made[part]) for part, i in at.items()]
@@ -232,22 +238,12 @@ class _Encoder:
         return ProducedRow(**{"topic": self._topic, "value": self._value(values), **row})
 
 
-def _value_of(encode: Part, kept: Sequence[int]) -> Part:
-    return lambda values: encode([values[i] for i in kept])
-
-
-def _value_or_none(encode: Part, kept: Sequence[int], only: int) -> Part:
-    """With the formats of one value, null makes a message without a value."""
-    made = _value_of(encode, kept)
-    return lambda values: None if values[only] is None else made(values)
-
-
 def _one_value(options: KafkaSinkOptions) -> TextOptions | BytesOptions | None:
     """The format, if it is one whose messages are one value."""
     return options.format if isinstance(options.format, TextOptions | BytesOptions) else None
 
 
-def _named(options: KafkaSinkOptions) -> Mapping[str, str | None]:
+def _fields_of(options: KafkaSinkOptions) -> Mapping[str, str | None]:
     """The field of each part of a message, but for the value."""
     return {
         "topic": options.topic_field,
@@ -265,45 +261,20 @@ def _places(options: KafkaSinkOptions, fields: Sequence[str]) -> dict[str, int]:
     Raises:
         Malformed: One is missing.
     """
-    named = _named(options).items()
-    return {part: _place(part, name, fields) for part, name in named if name is not None}
+    found = {}
+    for part, name in _fields_of(options).items():
+        if name is not None and name not in fields:
+            raise Malformed(f"`{part}Field` is {name!r}, but the fields are {list(fields)}")
+        if name is not None:
+            found[part] = fields.index(name)
+    return found
 
 
 def _kept(options: KafkaSinkOptions, fields: Sequence[str]) -> list[int]:
     """Where the fields are of which the value is made: the key is part of one that has names."""
     one = _one_value(options)
-    beside = {name for part, name in _named(options).items() if part != "key" or one}
+    beside = {name for part, name in _fields_of(options).items() if part != "key" or one}
     return [i for i, name in enumerate(fields) if name not in beside]
-
-
-def _place(part: str, name: str, fields: Sequence[str]) -> int:
-    if name not in fields:
-        raise Malformed(f"`{part}Field` is {name!r}, but the fields are {list(fields)}")
-    return list(fields).index(name)
-
-
-def _key(value: Any) -> bytes:
-    try:
-        return _as_bytes(value)
-    except Malformed as error:
-        raise Malformed(f"the key: {error}") from None
-
-
-def _as_bytes(value: Any) -> bytes:
-    """Bytes as they are, and all else as text."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    return checked_text(DEFAULT.text(value)).encode()
-
-
-def _avro_key(encode: Callable[[Values], bytes]) -> Part:
-    def made(value: Any) -> bytes:
-        try:
-            return encode([value])
-        except Malformed as error:
-            raise Malformed(f"the key: {error}") from None
-
-    return made
 
 
 def _name_of_topic(value: Any) -> str:
@@ -327,7 +298,9 @@ def _whole_number(what: str, least: int, most: int) -> Part:
 def _headers(value: Any) -> list[tuple[str, bytes | None]]:
     try:
         pairs = list(value.items() if isinstance(value, Mapping) else value)
-        return [(_name(name), _header(content)) for name, content in pairs]
+        return [
+            (_name(name), None if content is None else as_bytes(content)) for name, content in pairs
+        ]
     except Malformed as error:
         raise Malformed(f"headers: {error}") from None
     except (TypeError, ValueError) as error:
@@ -342,13 +315,9 @@ def _name(name: Any) -> str:
     return checked_text(name)
 
 
-def _header(content: Any) -> bytes | None:
-    return None if content is None else _as_bytes(content)
-
-
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "topic": _name_of_topic,
-    "key": _key,
+    "key": named("the key", as_bytes),
     "partition": _whole_number("a partition", 0, (1 << 31) - 1),
     "timestamp": _whole_number("a timestamp", 1, (1 << 63) - 1),  # 0 is now for the client
     "headers": _headers,

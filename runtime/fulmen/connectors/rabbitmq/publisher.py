@@ -37,15 +37,6 @@ class PublishedMessage(NamedTuple):
     body: bytes
 
 
-class ReturnedMessage(NamedTuple):
-    """A message that has reached no queue, and why, in one line."""
-
-    routing_key: str
-    properties: Any
-    body: bytes
-    reason: str
-
-
 class ChannelRefused(Exception):
     """The broker has closed the channel: for a message, or the exchange is not there.
 
@@ -83,7 +74,7 @@ class Publisher:
         self._sent = 0
         self._unconfirmed: dict[int, int] = {}
         self._refused: dict[int, str] = {}
-        self._returned: list[ReturnedMessage] = []
+        self._returned: list[tuple[PublishedMessage, str]] = []
 
     def connect(self, declare: Callable[[Any, Callable[[Any], None]], None] | None = None) -> None:
         """Connect anew, unless there is a connection that lives.
@@ -107,12 +98,17 @@ class Publisher:
         )
         self._loop = self._connection.ioloop
         self._connection.add_on_connection_blocked_callback(self._has_blocked)
-        self._connection.add_on_connection_unblocked_callback(self._has_unblocked)
+        self._connection.add_on_connection_unblocked_callback(self._has_blocked)
         try:
             self._wait(lambda: self._channel is not None, 2 * SECONDS, "it does not answer")
             if declare is not None:
                 done: list[Any] = []
-                declare(self._channel, lambda frame: self._note(done, frame))
+
+                def declared(frame: Any) -> None:
+                    done.append(frame)
+                    self._loop.stop()
+
+                declare(self._channel, declared)
                 self._wait(lambda: bool(done), SECONDS, "it does not answer")
         except BaseException:
             self.close()
@@ -179,11 +175,12 @@ class Publisher:
         self._unconfirmed = {}
         channel.add_on_close_callback(self._ended)
         channel.add_on_return_callback(self._has_returned)
-        channel.confirm_delivery(self._confirmed, callback=lambda _: self._usable(channel))
 
-    def _usable(self, channel: Any) -> None:
-        self._channel = channel
-        self._stop()
+        def usable(_frame: Any) -> None:
+            self._channel = channel
+            self._loop.stop()
+
+        channel.confirm_delivery(self._confirmed, callback=usable)
 
     def _confirmed(self, frame: Any) -> None:
         method = frame.method
@@ -194,30 +191,21 @@ class Publisher:
             i = self._unconfirmed.pop(tag, None)
             if i is not None and isinstance(method, pika.spec.Basic.Nack):
                 self._refused[i] = "the broker could not keep the message"
-        self._stop()
+        self._loop.stop()
 
     def _has_returned(self, _channel: Any, method: Any, properties: Any, body: bytes) -> None:
         reason = f"{method.reply_text}: exchange {method.exchange!r} has no queue for routing key"
-        told = f"{reason} {method.routing_key!r}"
-        self._returned.append(ReturnedMessage(method.routing_key, properties, body, told))
+        message = PublishedMessage(method.exchange, method.routing_key, properties, body)
+        self._returned.append((message, f"{reason} {method.routing_key!r}"))
 
     def _has_blocked(self, _connection: Any, frame: Any) -> None:
-        self._blocked = f"it takes no messages for now ({frame.method.reason})"
-
-    def _has_unblocked(self, _connection: Any, _frame: Any) -> None:
-        self._blocked = ""
+        reason = getattr(frame.method, "reason", "")  # unblocked: it has none
+        self._blocked = reason and f"it takes no messages for now ({reason})"
 
     def _ended(self, _of: Any, error: BaseException) -> None:
         """A channel or the connection was closed. The first reason is the one that tells why."""
         self._channel = None
         self._error = self._error or error
-        self._stop()
-
-    def _note(self, done: list[Any], frame: Any) -> None:
-        done.append(frame)
-        self._stop()
-
-    def _stop(self) -> None:
         self._loop.stop()
 
     # The loop
@@ -277,7 +265,7 @@ class Publisher:
 
 
 def refused_of(
-    messages: Sequence[PublishedMessage], returned: Sequence[ReturnedMessage]
+    messages: Sequence[PublishedMessage], returned: Sequence[tuple[PublishedMessage, str]]
 ) -> dict[int, str]:
     """Which messages of one exchange were returned, and why, by their positions.
 
@@ -288,9 +276,9 @@ def refused_of(
     for i, message in enumerate(messages):
         alike.setdefault((message.properties.message_id, message.routing_key), []).append(i)
     refused: dict[int, str] = {}
-    for one in returned:
+    for one, reason in returned:
         some = alike.get((one.properties.message_id, one.routing_key), ())
         content = one.body, one.properties.headers
         same = [i for i in some if (messages[i].body, messages[i].properties.headers) == content]
-        refused |= dict.fromkeys(same or some, one.reason)
+        refused |= dict.fromkeys(same or some, reason)
     return refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fulmen.connectors.formats import DEFAULT, Malformed, checked_text
+from fulmen.connectors.formats import Malformed, as_bytes, named
 from fulmen.connectors.formats.base import is_deletion, positions
 from fulmen.connectors.redis.options import RedisSinkOptions
 from fulmen.connectors.templates import filler
@@ -77,25 +77,18 @@ def _rest(options: RedisSinkOptions, fields: Sequence[str]) -> Callable[[Sequenc
 
 
 def _pairs(wanted: Sequence[str], fields: Sequence[str]) -> Callable[[Sequence[Any]], list[bytes]]:
-    places = list(zip((name.encode() for name in wanted), positions(wanted, fields), strict=True))
+    places = [
+        (name.encode(), at, named(f"field {name!r}", as_bytes))
+        for name, at in zip(wanted, positions(wanted, fields), strict=True)
+    ]
 
     def pairs(values: Sequence[Any]) -> list[bytes]:
         found = []
-        for name, at in places:
+        for name, at, made in places:
             if values[at] is not None:
-                try:
-                    found += [name, plain(values[at])]
-                except Malformed as error:
-                    raise Malformed(f"field {name.decode()!r}: {error}") from None
+                found += [name, made(values[at])]
         if not found:
             raise Malformed("all fields that are to be written are null")
         return found
 
     return pairs
-
-
-def plain(value: Any) -> bytes:
-    """A value as Redis keeps it: bytes as they are, and all else as text."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    return checked_text(DEFAULT.text(value)).encode()
