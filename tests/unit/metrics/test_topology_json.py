@@ -16,7 +16,7 @@ from fulmen.metrics.as_json import recent_tasks
 from fulmen.metrics.as_json import topology as as_json
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.testing import CollectBolt, ListSpout
+from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.metrics.page_data import topology_json as fake_json
 from support.runs.engine_runs import make_driver
 from support.runs.metered import run_metered
@@ -285,3 +285,27 @@ def test_times_of_stages_are_not_compared_with_those_of_an_earlier_plan(totals):
     before = {"current": placed, "counts": Counter(), "stages": {0: StageSeconds(1e6, 1e6, 1)}}
     for stage in shown(totals, before=before)["batches"]["stages"]:
         assert stage["ms"] >= 0
+
+
+class Refusing(Bolt):
+    """Fails all that it gets, for the same reason."""
+
+    def execute(self, tup):
+        raise ValueError("no")
+
+
+def test_a_snapshot_stays_as_it_is_while_the_driver_goes_on():
+    builder = TopologyBuilder(name="refused", workers=2, max_spout_pending=1)
+    builder.set_spout("numbers", ListSpout(range(50)))
+    builder.set_bolt("refuses", Refusing()).shuffle_grouping("numbers")
+    driver = make_driver(builder, clock=ManualClock()).start()
+    for _ in range(4):
+        driver.step()
+    first, second = Snapshot.of(driver.totals), Snapshot.of(driver.totals)
+    told = TopologyJson(first, first, []).json()
+    driver.planner.replan([0])
+    for _ in range(4):
+        driver.step()
+    driver.close()
+    assert told["errors"]
+    assert TopologyJson(second, second, []).json() == told != shown(driver.totals)
