@@ -11,9 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fulmen.engine.protocol.figures.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 
 POINTS_KEPT = 300
@@ -131,35 +129,17 @@ class History:
 
 def point(number: int, before: Snapshot, after: Snapshot) -> HistoryPoint:
     """What happened from one look to another."""
-    seconds = max(after.uptime - before.uptime, 1e-9)
     latencies = after.latencies.since(before.latencies)
+    behind = ((name, after.behind(name)) for name in after.component_times)
     return HistoryPoint(
         number=number,
         uptime=after.uptime,
-        executed=(_executed(after) - _executed(before)) / seconds,
-        acked=(after.trees.acked - before.trees.acked) / seconds,
-        committed=(_committed(after) - _committed(before)) / seconds,
-        failed=(_failed(after) - _failed(before)) / seconds,
+        executed=after.per_second(before, lambda look: look.executed),
+        acked=after.per_second(before, lambda look: look.trees.acked),
+        committed=after.per_second(before, lambda look: look.committed),
+        failed=after.per_second(before, lambda look: look.trees.failed + look.trees.timed_out),
         pending=after.trees.pending,
         p50=latencies.quantile(0.5),
         p99=latencies.quantile(0.99),
-        behind=_behind(after),
+        behind={name: round(seconds, 1) for name, seconds in behind if seconds is not None},
     )
-
-
-def _behind(now: Snapshot) -> dict[str, float]:
-    found = ((name, now.behind(name)) for name in now.component_times)
-    return {name: round(seconds, 1) for name, seconds in found if seconds is not None}
-
-
-def _executed(now: Snapshot) -> int:
-    """By bolts, system bolts left out."""
-    return sum(now.sums[bolt.name, EXECUTED] for bolt in now.placed.topology.spec.bolts)
-
-
-def _committed(now: Snapshot) -> int:
-    return 0 if now.transactions is None else now.transactions.attempts[AttemptOutcome.COMMITTED]
-
-
-def _failed(now: Snapshot) -> int:
-    return now.trees.failed + now.trees.timed_out

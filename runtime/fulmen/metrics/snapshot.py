@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from fulmen.engine.totals.counted import Counted
 from fulmen.engine.totals.event_time import ComponentTime
 from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.waiting import waiting
 from fulmen.engine.totals.waits import Away, Wait, lag_of
 from fulmen.plan import Executor
@@ -72,6 +73,21 @@ class Snapshot(Counted):
     def uptime(self) -> float:
         """Seconds since the driver started."""
         return self.moment - self.started
+
+    def per_second(self, before: Snapshot, what: Callable[[Snapshot], float]) -> float:
+        """How fast something has grown since another moment."""
+        return (what(self) - what(before)) / max(self.moment - before.moment, 1e-9)
+
+    @property
+    def executed(self) -> int:
+        """Tuples that bolts have executed, system bolts left out."""
+        return sum(self.sums[bolt.name, EXECUTED] for bolt in self.placed.topology.spec.bolts)
+
+    @property
+    def committed(self) -> int:
+        """Attempts of transactions that were committed."""
+        ended = self.transactions
+        return 0 if ended is None else ended.attempts[AttemptOutcome.COMMITTED]
 
     @property
     def name(self) -> str:

@@ -38,18 +38,16 @@ from fulmen.visible import visible, visible_lines
 
 
 class Watcher:
-    """Told by the driver what happens: it feeds the meter, and shows and logs the rest."""
+    """Told by the driver what happens: it shows and logs that."""
 
-    def __init__(self, topology: Topology, meter: Meter, display: Display, log: RunLog) -> None:
+    def __init__(self, topology: Topology, display: Display, log: RunLog) -> None:
         self._topology = topology
-        self._meter = meter
         self._display = display
         self._log = log
         self._is_advised = False
 
-    def batch(self, totals: Totals, done: Done) -> None:
+    def batch(self, totals: Totals, _done: Done) -> None:
         """A batch counted."""
-        self._meter.batch(totals, done)
         if totals.trees.timed_out and not self._is_advised:
             self._is_advised = True
             for sentence in not_acked(totals, self._topology):
@@ -107,7 +105,7 @@ class LocalRun:
         topology = prepared.runnable.topology
         self._meter = Meter(topology, time.monotonic, prepared.runnable.streams)
         self._display = make_display(topology.name, self._meter, self._phase_now)
-        watcher = Watcher(topology, self._meter, self._display, log)
+        watcher = Watcher(topology, self._display, log)
         self.taps = Taps()
         self._tracer = tracer_of(os.environ, topology.name, watcher.note)
         self._driver = Driver(

@@ -33,7 +33,7 @@ from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.totals.counted import StageSeconds
 from fulmen.engine.totals.failures import resting_by_component
 from fulmen.engine.totals.latencies import TimeHistogram
-from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
+from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Wait
 from fulmen.metrics.as_json.errors import ERROR_CHARACTERS, errors_json, failures_json
@@ -115,10 +115,9 @@ class TopologyJson:
         now, before = self.now.transactions, self.before.transactions or TransactionTotals()
         if now is None:
             return None
-        committed = AttemptOutcome.COMMITTED
         return {
             **transactions_json(now, before, self.now.moment),
-            "committed_per_second": self._rate(now.attempts[committed], before.attempts[committed]),
+            "committed_per_second": self._rate(self.now.committed, self.before.committed),
         }
 
     def _rate(self, after: float, before: float) -> float:

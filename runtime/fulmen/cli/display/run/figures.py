@@ -21,7 +21,6 @@ from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
     ERRORS,
-    EXECUTED,
     UNTIMED,
     UNUSABLE,
     Figure,
@@ -186,8 +185,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
         ended = f"{count(committed / seconds)} commits/s"
     p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)
     yield f"latency      p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"
-    sums = Snapshot.of(totals).sums
-    executed = sum(sums[bolt.name, EXECUTED] for bolt in topology.spec.bolts)
+    executed = Snapshot.of(totals).executed
     yield f"throughput   {count(executed / seconds)} tuples/s, {ended}"
     for figure in of_topology(Shown.RUN):
         yield f"{figure.heading:<12} {count(totals.sum(figure))}"

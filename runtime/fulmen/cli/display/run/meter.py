@@ -1,10 +1,9 @@
 """What a running topology does at the moment, from what the driver counts. Nothing is shown here.
 
-The driver's thread adds batches, another one asks for figures: both in little time, whatever the
-topology's size. Rates and latencies are of the last seconds, sums since the start.
+Rates and latencies are of the last seconds, sums since the start.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -12,12 +11,9 @@ from threading import Lock
 from fulmen.api import Stream
 from fulmen.cli.display.run.transaction_lines import TransactionFigures
 from fulmen.cli.display.run.wait_lines import WaitFigures
-from fulmen.engine.batches.done import Done
-from fulmen.engine.protocol.figures.statistics import EXECUTED, Figure, Of, Shown, shown
+from fulmen.engine.protocol.figures.statistics import BATCH, EXECUTED, Figure, Of, Shown, shown
 from fulmen.engine.totals.counted import TreeCounts
-from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
@@ -80,17 +76,8 @@ class Figures:
     waits: WaitFigures = field(default_factory=WaitFigures)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """What was counted at one moment; None: nothing yet."""
-
-    at: float
-    busy_seconds: float = 0.0
-    counted: Snapshot | None = None
-
-
 class Meter:
-    """Takes figures of batches, and gives those of the moment."""
+    """Looks at what the driver counts whenever it is asked for figures."""
 
     def __init__(
         self, topology: Topology, clock: Callable[[], float], streams: Streams | None = None
@@ -103,106 +90,65 @@ class Meter:
             streams: The output streams of each component, if known.
         """
         self._lines = lines_of(topology, streams)
-        self._bolts = [bolt.name for bolt in topology.spec.bolts]
+        self._none_yet = TransactionFigures() if topology.spec.transactional else None
         self._clock = clock
         self._lock = Lock()
-        self._busy_seconds = 0.0
-        self._trees = TreeCounts()
-        self._transactions = TransactionFigures() if topology.spec.transactional else None
-        self._batches = 0
-        self.start()
+        self._started = clock()
+        self._totals: Totals | None = None
+        self._looks: deque[Snapshot] = deque()
 
-    def start(self, totals: Totals | None = None) -> None:
-        """The first batch could begin now: time counts from here.
-
-        Args:
-            totals: What the driver counts, to be asked what the topology waits for.
-        """
+    def start(self, totals: Totals) -> None:
+        """The first batch could begin now: time counts from here."""
         with self._lock:
-            self._totals = totals
-            self._started = self._clock()
-            self._samples = deque([_Sample(self._started)])
-
-    def batch(self, totals: Totals, done: Done) -> None:
-        """A batch counted.
-
-        Args:
-            totals: The totals of all batches, this one included.
-            done: This one.
-        """
-        now = self._clock()
-        with self._lock:
-            self._busy_seconds += done.seconds
-            self._batches, self._trees = totals.batches, totals.trees
-            if totals.transactions is not None:
-                self._transactions = TransactionFigures.of(totals.transactions)
-            if now - self._samples[-1].at >= SAMPLE_SECONDS:
-                self._samples.append(_Sample(now, self._busy_seconds, Snapshot.of(totals)))
-                while len(self._samples) > 2 and now - self._samples[1].at > WINDOW_SECONDS:
-                    self._samples.popleft()
+            self._totals, self._started = totals, self._clock()
+            self._looks = deque([Snapshot.of(totals)])
 
     def figures(self) -> Figures:
-        """The figures of this moment."""
+        """The figures of this moment. Rates are of the time since a look some seconds ago."""
         with self._lock:
-            now, started = self._clock(), self._started
-            first, last = self._samples[0], self._samples[-1]
-            batches, trees, transactions = self._batches, self._trees, self._transactions
-            totals = self._totals
-        figures = Figures(
-            seconds=now - started,
-            batches=batches,
-            trees=trees,
-            transactions=transactions,
-            components=self._lines,
-            waits=WaitFigures() if totals is None else WaitFigures.of(totals),
-        )
-        if last.counted is None:
-            return figures
-        return self._with_rates(figures, first, last, last.counted, now)
+            seconds = self._clock() - self._started
+            if self._totals is None:
+                return Figures(seconds, components=self._lines, transactions=self._none_yet)
+            now, looks = Snapshot.of(self._totals), self._looks
+            if now.moment - looks[-1].moment >= SAMPLE_SECONDS:
+                looks.append(now)
+            while len(looks) > 2 and now.moment - looks[1].moment > WINDOW_SECONDS:
+                looks.popleft()
+            before = looks[0]
+            waits = WaitFigures.of(self._totals)
+        return self._since(before, now, seconds, waits)
 
-    def _with_rates(
-        self, figures: Figures, first: _Sample, last: _Sample, counted: Snapshot, now: float
+    def _since(
+        self, before: Snapshot, now: Snapshot, seconds: float, waits: WaitFigures
     ) -> Figures:
-        """The figures, with those of the time since the first sample, and of each component."""
-        seconds, before = max(now - first.at, 1e-9), first.counted
-        executed_before = before.sums if before else Counter[tuple[str, str]]()
-        rates = {
-            line.name: (counted.sums[line.name, EXECUTED] - executed_before[line.name, EXECUTED])
-            / seconds
-            for line in self._lines
-        }
-        batches = counted.batches - (before.batches if before else 0)
-        millis = 1000 * (last.busy_seconds - first.busy_seconds) / batches if batches else None
-        latencies = counted.latencies.since(before.latencies if before else Latencies())
-        if now - last.at > WINDOW_SECONDS:  # nothing has ended since
-            latencies = Latencies()
-        return replace(
-            figures,
-            batch_millis=millis,
-            tuples_per_second=sum(rates[name] for name in self._bolts),
-            acked_per_second=(counted.trees.acked - (before.trees.acked if before else 0))
-            / seconds,
-            transactions=_with_rate(figures.transactions, counted, before, seconds),
+        ran = (s.times["", BATCH, "run"] for s in (before, now))
+        started, ended = ((times.seconds, times.count) for times in ran)
+        batches, latencies = ended[1] - started[1], now.latencies.since(before.latencies)
+        transactions = self._none_yet
+        if now.transactions is not None:
+            committed = now.per_second(before, lambda look: look.committed)
+            figures = TransactionFigures.of(now.transactions)
+            transactions = replace(figures, committed_per_second=committed)
+        return Figures(
+            seconds=seconds,
+            batches=now.batches,
+            batch_millis=1000 * (ended[0] - started[0]) / batches if batches else None,
+            tuples_per_second=now.per_second(before, lambda look: look.executed),
+            acked_per_second=now.per_second(before, lambda look: look.trees.acked),
+            trees=now.trees,
+            transactions=transactions,
             p50=latencies.quantile(0.5),
             p99=latencies.quantile(0.99),
             components=tuple(
-                replace(line, executed_per_second=rates[line.name])
-                for line in component_figures(counted, self._lines)
+                replace(line, executed_per_second=now.per_second(before, _executed_by(line.name)))
+                for line in component_figures(now, self._lines)
             ),
+            waits=waits,
         )
 
 
-def _with_rate(
-    figures: TransactionFigures | None, counted: Snapshot, before: Snapshot | None, seconds: float
-) -> TransactionFigures | None:
-    """The figures of transactions, with the rate of commits."""
-    if figures is None:
-        return None
-    committed, earlier = (
-        s.transactions.attempts[AttemptOutcome.COMMITTED] if s and s.transactions else 0
-        for s in (counted, before)
-    )
-    return replace(figures, committed_per_second=(committed - earlier) / seconds)
+def _executed_by(component: str) -> Callable[[Snapshot], float]:
+    return lambda look: look.sums[component, EXECUTED]
 
 
 def lines_of(topology: Topology, streams: Streams | None) -> tuple[ComponentFigures, ...]:
