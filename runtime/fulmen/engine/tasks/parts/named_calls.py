@@ -92,19 +92,14 @@ class NamedCalls(TaskPart, WindowCalls):
             return name_of(name, chunk.rows[0][0])
         return name
 
-    def _is_called(self, name: str) -> bool:
-        """Whether a call is made that comes again and again."""
-        if self._why_not(name) is not None:
-            return False
-        self._made.add(name)
-        return True
-
     def apart(self, chunk: Chunk | None, outbox: Outbox) -> Iterator[Chunk]:
         """The same without calls that are left out; each by itself, where one is looked for."""
         if chunk is None:
             return
         if chunk.stream != TIMER_STREAM:
-            if self._is_called(self.name_of(chunk)):
+            name = self.name_of(chunk)
+            if self._why_not(name) is None:
+                self._made.add(name)
                 yield chunk
         elif not self._is_one_by_one:
             yield chunk

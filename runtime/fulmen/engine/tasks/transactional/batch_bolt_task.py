@@ -35,8 +35,11 @@ from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.task_part import TaskPart
-from fulmen.engine.tasks.transactional.batch_collector import BatchCollector
-from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
+from fulmen.engine.tasks.transactional.batch_instance import (
+    BatchCollector,
+    BatchInstance,
+    InstanceCollectors,
+)
 from fulmen.engine.tasks.transactional.spout_parts import opaque_source
 from fulmen.engine.tasks.uncommitted import Uncommitted
 from fulmen.engine.tuples.chunk import Chunk, Ids
@@ -224,22 +227,17 @@ class BatchBoltTask(BoltTask):
         """The attempt's instance; a new one if it begins here. None: the attempt has failed."""
         if attempt in self.attempts.failed:
             return None
-        found = self.instances.get(attempt)
-        if found is None and attempt not in self.processed:
+        if (found := self.instances.get(attempt)) is not None:
+            return found
+        if attempt not in self.processed:
             self.attempts.fail(attempt, LOST, is_loss=True)
-        elif found is None:
-            found = self._new_instance(attempt)
-        return found
-
-    def _new_instance(self, attempt: TransactionAttempt) -> BatchInstance | None:
+            return None
         try:
-            found = self._prepared(attempt)
+            found = self.instances[attempt] = self._prepared(attempt)
         except BaseException as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e, "prepare")
-            return None
         finally:
             end_child()
-        self.instances[attempt] = found
         return found
 
     def _prepared(self, attempt: TransactionAttempt) -> BatchInstance:

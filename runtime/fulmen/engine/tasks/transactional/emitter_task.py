@@ -37,7 +37,7 @@ from fulmen.engine.tasks.attempts import Attempts
 from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import Journaled
-from fulmen.engine.tasks.transactional.batch_collector import BatchCollector
+from fulmen.engine.tasks.transactional.batch_instance import BatchCollector
 from fulmen.engine.tasks.transactional.spout_parts import part_of, wrong_part
 from fulmen.errors import PASSED_ON, GroupingError, text_of
 from fulmen.topology.code.loading import create
