@@ -40,7 +40,7 @@ class Life:
 
     def __init__(self, folder: str) -> None:
         self._store = Store.open(f"file://{folder}?fsync=false")
-        self._log = CommitLog.open(self._store, "benchmark", "me")
+        self._log = CommitLog(self._store, "benchmark", "me")
         self._log.claim()
         self.state = KeyedState.restore(load(self._store, self._log.manifest, TASK))
         self.written = 0

@@ -49,11 +49,8 @@ def _direct(error: BaseException) -> list[BaseException]:
             cause = None
     if isinstance(cause, StopIteration | StopAsyncIteration):  # how `next` says that it found none
         cause = None
-    return [*([cause] if cause is not None else []), *_parts(error)]
-
-
-def _parts(error: BaseException) -> tuple[BaseException, ...]:
-    return error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return [*([cause] if cause is not None else []), *parts]
 
 
 def _last(where: TracebackType) -> TracebackType:

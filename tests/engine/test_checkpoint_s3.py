@@ -131,12 +131,12 @@ def commit(log, changes, tag):
 
 
 def test_one_driver_after_another_goes_on_from_the_checkpoint_on_s3(uri):
-    one = CommitLog.open(Store.open(uri), "word-count", "one")
+    one = CommitLog(Store.open(uri), "word-count", "one")
     one.claim()
     for number in range(2, 102):
         commit(one, [("count/0", "s", BIG if number % 2 else b"%d" % number, number)], "a")
     one.collect()
-    two = CommitLog.open(Store.open(uri), "word-count", "two")
+    two = CommitLog(Store.open(uri), "word-count", "two")
     two.claim()
     with pytest.raises(Fenced, match=r"driver 'two' \(epoch 2\) has taken over"):
         commit(one, [], "b")
@@ -152,7 +152,7 @@ def test_two_drivers_at_once(uri):
     made = {"one": [], "two": []}
 
     def live(driver):
-        log = CommitLog.open(Store.open(uri), "word-count", driver)
+        log = CommitLog(Store.open(uri), "word-count", driver)
         try:
             log.claim()
             for _ in range(20):
@@ -174,7 +174,7 @@ def test_two_drivers_at_once(uri):
         thread.join()
     assert not set(made["one"]) & set(made["two"])
     expected = sorted((number, driver) for driver, numbers in made.items() for number in numbers)
-    newest = CommitLog.open(Store.open(uri), "word-count", "reader").manifest
+    newest = CommitLog(Store.open(uri), "word-count", "reader").manifest
     payloads = stored(Store.open(uri), newest.number)["count/0"]["s"]
     assert payloads == [f"{driver} {number}".encode() for number, driver in expected]
     assert len(expected) > 20
@@ -186,7 +186,7 @@ def test_a_bucket_that_does_not_exist(server):
         lambda: store.put("a", b""),
         lambda: store.get("a"),
         lambda: store.list("commits/"),
-        lambda: CommitLog.open(store, "word-count", "one"),
+        lambda: CommitLog(store, "word-count", "one"),
     ]
     for use in uses:
         with pytest.raises(CheckpointError, match="the bucket does not exist"):

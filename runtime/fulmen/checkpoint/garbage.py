@@ -111,7 +111,8 @@ class Garbage:
             return 0
         try:
             due = self._due()
-            if self._sweep_is_due():
+            every, swept_at = self._limits.sweep_every, self._swept_at
+            if swept_at is None or self._manifest.number >= swept_at + every:
                 due += self._orphans()
             for start in range(0, len(due), _BULK):
                 self._store.delete(due[start : start + _BULK])
@@ -132,10 +133,6 @@ class Garbage:
                 if key not in fences:
                     due.append(key)
             return due
-
-    def _sweep_is_due(self) -> bool:
-        every = self._limits.sweep_every
-        return self._swept_at is None or self._manifest.number >= self._swept_at + every
 
     def _orphans(self) -> list[str]:
         """What the store holds and nothing refers to: of voided attempts and crashed drivers."""

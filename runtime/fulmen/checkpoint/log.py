@@ -47,7 +47,7 @@ def uptime() -> float:
 
 
 class CommitLog:
-    """The commits of one topology, seen by one driver. Made with `open`.
+    """The commits of one topology, seen by one driver.
 
     All methods but `collect` belong to one thread.
 
@@ -60,38 +60,12 @@ class CommitLog:
         store: Store,
         topology: str,
         driver: str,
-        clock: Callable[[], float],
-        tags: Callable[[], str],
-        limits: LogLimits,
-        takes_over: str | None,
-    ) -> None:
-        self._store = store
-        self._topology = topology
-        self._takes_over = takes_over
-        self._driver = driver
-        self._clock = clock
-        self._tags = tags
-        self._limits = limits
-        self._manifest = Manifest()
-        self._garbage: Garbage | None = None  # from the claim on
-        self._epoch = 0
-        self._sure_at = 0.0  # then the next number was free, and this driver the newest
-        self._doubtful: str | None = None  # the tag of a commit whose outcome is unknown
-        self._fenced: Fenced | None = None
-        self.bytes_written = 0
-
-    @classmethod
-    def open(
-        cls,
-        store: Store,
-        topology: str,
-        driver: str,
         *,
         clock: Callable[[], float] = uptime,
         tags: Callable[[], str] = new_tag,
         limits: LogLimits = LIMITS,
         takes_over: str | None = None,
-    ) -> CommitLog:
+    ) -> None:
         """Find the newest commit. Nothing is written until `claim`.
 
         Args:
@@ -108,9 +82,21 @@ class CommitLog:
             CheckpointError: It is damaged, or of a newer format.
             Unreachable: The store does not answer.
         """
-        log = cls(store, topology, driver, clock, tags, limits, takes_over)
-        log._reload()
-        return log
+        self._store = store
+        self._topology = topology
+        self._takes_over = takes_over
+        self._driver = driver
+        self._clock = clock
+        self._tags = tags
+        self._limits = limits
+        self._manifest = Manifest()
+        self._garbage: Garbage | None = None  # from the claim on
+        self._epoch = 0
+        self._sure_at = 0.0  # then the next number was free, and this driver the newest
+        self._doubtful: str | None = None  # the tag of a commit whose outcome is unknown
+        self._fenced: Fenced | None = None
+        self.bytes_written = 0
+        self._reload()
 
     @property
     def manifest(self) -> Manifest:

@@ -59,7 +59,7 @@ def check_cleared(checkpoint):
     It is this process, and fences any other: call it when the run is over.
     """
     store, now = Store.open(checkpoint), [0.0]
-    log = CommitLog.open(store, read_newest(store).topology, "the test", clock=lambda: now[0])
+    log = CommitLog(store, read_newest(store).topology, "the test", clock=lambda: now[0])
     log.claim()
     now[0] += FENCE_SECONDS
     log.collect()

@@ -34,7 +34,7 @@ def run(store, clock, driver, commits, model):
 
     The model holds every state that was acknowledged, and one more that may have been made.
     """
-    log = CommitLog.open(store, "wc", driver, clock=clock, limits=SHORT_CYCLES)
+    log = CommitLog(store, "wc", driver, clock=clock, limits=SHORT_CYCLES)
     model.apply()
     model.acknowledged = log.claim().number
     for _ in range(commits):
@@ -58,7 +58,7 @@ def operations(commits):
 
 def check(store, model):
     """The checkpoint holds one of the states that were committed, with all acknowledged ones."""
-    newest = CommitLog.open(store, "wc", "reader").manifest.number
+    newest = CommitLog(store, "wc", "reader").manifest.number
     assert newest in (model.acknowledged, len(model.states) - 1)
     assert stored(store, newest) == model.payloads(newest)
     del model.states[newest + 1 :]

@@ -24,7 +24,7 @@ VERSIONS = sorted(path.name for path in DATA.iterdir() if path.is_dir())
 def write_sample(store):
     """Use all of the format: two drivers, inline payloads and a file, sections, a removed task."""
     tags = iter(["claim1", "claim2"])
-    one = CommitLog.open(store, "word-count", "pod-a 17 2026-03-01T12:00:00Z", tags=tags.__next__)
+    one = CommitLog(store, "word-count", "pod-a 17 2026-03-01T12:00:00Z", tags=tags.__next__)
     one.claim()
     file = state_file_name(2, "f00d", "count/0", "state.3")
     store.put(file, encode_state(b"\0\1\2 big"))
@@ -42,7 +42,7 @@ def write_sample(store):
             transient={"deliveries": b"\0"},
         )
     )
-    two = CommitLog.open(store, "word-count", "pod-b 17 2026-03-01T12:01:00Z", tags=tags.__next__)
+    two = CommitLog(store, "word-count", "pod-b 17 2026-03-01T12:01:00Z", tags=tags.__next__)
     two.claim()
     updates = {
         "count/0": {"fields": Update(b"new", None, 4), "state.3": Update(b"more")},
@@ -66,7 +66,7 @@ def store(request, tmp_path):
 
 
 def test_the_state_is_read(store):
-    log = CommitLog.open(store, "word-count", "reader")
+    log = CommitLog(store, "word-count", "reader")
     manifest = log.manifest
     assert (manifest.number, manifest.tag, manifest.epoch, manifest.clock) == (4, "beef", 2, 1.5)
     assert manifest.driver == "pod-b 17 2026-03-01T12:01:00Z"
@@ -87,11 +87,11 @@ def test_single_commits_are_read(store):
 
 
 def test_a_sample_goes_on_in_the_present_format(store):
-    log = CommitLog.open(store, "word-count", "three")
+    log = CommitLog(store, "word-count", "three")
     assert log.claim().number == 5
     log.commit(log.draft(tag="t", clock=2.0, updates={"count/0": {"fields": Update(b"newer")}}))
     log.collect()
-    after = CommitLog.open(store, "word-count", "four").manifest
+    after = CommitLog(store, "word-count", "four").manifest
     assert load_many(store, after, ["count/0"])["count/0"]["fields"] == [b"new", b"newer"]
 
 

@@ -30,7 +30,7 @@ def log(store, clock):
 
 
 def claimed(store, clock, driver="one", limits=LIMITS):
-    log = CommitLog.open(store, "wc", driver, clock=clock, limits=limits)
+    log = CommitLog(store, "wc", driver, clock=clock, limits=limits)
     log.claim()
     return log
 

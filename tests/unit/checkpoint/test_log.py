@@ -40,7 +40,7 @@ def open_log(store, clock):
     """Opens the log as some driver, and claims unless told not to."""
 
     def open_log(driver="one", claim=True):
-        log = CommitLog.open(store, "wc", driver, clock=clock)
+        log = CommitLog(store, "wc", driver, clock=clock)
         if claim:
             log.claim()
         return log
@@ -207,7 +207,7 @@ def test_of_threads_that_claim_at_once_one_goes_on(open_log, store):
 
     with ThreadPoolExecutor(len(logs)) as pool:
         list(pool.map(claim, logs))
-    newest = CommitLog.open(store, "wc", "reader").manifest
+    newest = CommitLog(store, "wc", "reader").manifest
     assert (newest.number, newest.epoch) == (6, 6)
     for log in logs:
         if log.epoch == newest.epoch:
@@ -236,7 +236,7 @@ def test_a_claim_that_is_followed_at_once_is_fenced(open_log, monkeypatch):
 
 def test_a_claim_gives_up_against_a_driver_that_never_pauses(open_log, store, monkeypatch):
     one = open_log("one")
-    two = CommitLog.open(store, "wc", "two", limits=LogLimits(claim_tries=3))
+    two = CommitLog(store, "wc", "two", limits=LogLimits(claim_tries=3))
     draft = two._draft_claim
     monkeypatch.setattr(two, "_draft_claim", lambda: [draft(), commit(one)][0])
     with pytest.raises(CheckpointError) as caught:
@@ -415,7 +415,7 @@ def test_the_clock_is_a_steady_one_where_none_goes_on(monkeypatch):
 def test_the_checkpoint_of_another_topology_is_refused(open_log, store):
     open_log()
     with pytest.raises(CheckpointError) as caught:
-        CommitLog.open(store, "other", "one")
+        CommitLog(store, "other", "one")
     assert str(caught.value) == (
         "checkpoint memory://test is that of topology 'wc', not of 'other'. Give each topology a"
         " checkpoint of its own (spec.checkpoint); or, to go on from the state of that one, which"
@@ -425,26 +425,26 @@ def test_the_checkpoint_of_another_topology_is_refused(open_log, store):
 
 def test_a_checkpoint_is_taken_over_by_whom_it_is_given_to_and_is_lost_to_its_owner(store):
     """Both have one name, in two namespaces; the first one is still running."""
-    first = CommitLog.open(store, "staging/wc", "one")
+    first = CommitLog(store, "staging/wc", "one")
     first.claim()
     commit(first)
     with pytest.raises(CheckpointError, match="is that of topology 'staging/wc', not of 'prod/wc'"):
-        CommitLog.open(store, "prod/wc", "two")
-    second = CommitLog.open(store, "prod/wc", "two", takes_over="staging/wc")
+        CommitLog(store, "prod/wc", "two")
+    second = CommitLog(store, "prod/wc", "two", takes_over="staging/wc")
     second.claim()
     assert second.manifest.topology == "prod/wc"
     with pytest.raises(CheckpointError, match="is that of topology 'prod/wc', not of 'staging/wc'"):
-        CommitLog.open(store, "staging/wc", "three")
+        CommitLog(store, "staging/wc", "three")
     with pytest.raises(Fenced):
         commit(first)
     commit(second)
-    again = CommitLog.open(store, "prod/wc", "four", takes_over="staging/wc")  # the word may stay
+    again = CommitLog(store, "prod/wc", "four", takes_over="staging/wc")  # the word may stay
     again.claim()
     commit(again)
 
 
 def test_two_topologies_that_start_at_once_in_one_place(open_log, store):
-    other = CommitLog.open(store, "other", "one")
+    other = CommitLog(store, "other", "one")
     open_log()
     with pytest.raises(CheckpointError, match="is that of topology 'wc', not of 'other'"):
         other.claim()

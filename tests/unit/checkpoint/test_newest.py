@@ -35,7 +35,7 @@ class Moving:
 
 def moving(numbers):
     store = memory_store()
-    CommitLog.open(store, "wc", "one").claim()
+    CommitLog(store, "wc", "one").claim()
     return Store(store.uri, Moving(store._backend, numbers))
 
 

@@ -42,7 +42,7 @@ class Drivers(RuleBasedStateMachine):
     @rule(driver=DRIVERS)
     def open(self, driver):
         self.claimed.pop(driver, None)
-        self.opened[driver] = CommitLog.open(
+        self.opened[driver] = CommitLog(
             self.store, "wc", driver, clock=self.clock, limits=SHORT_CYCLES
         )
         self.owner = None if self.owner == driver else self.owner
@@ -103,7 +103,7 @@ class Drivers(RuleBasedStateMachine):
 
     @invariant()
     def the_newest_state_is_that_of_the_model(self):
-        newest = CommitLog.open(self.store, "wc", "reader").manifest
+        newest = CommitLog(self.store, "wc", "reader").manifest
         assert newest.number == len(self.model.states) - 1
         assert stored(self.store, newest.number) == self.model.payloads(newest.number)
 
@@ -111,7 +111,7 @@ class Drivers(RuleBasedStateMachine):
     def the_owner_knows_the_newest_state(self):
         if self.owner is not None:
             log = self.claimed[self.owner]
-            newest = CommitLog.open(self.store, "wc", "reader").manifest
+            newest = CommitLog(self.store, "wc", "reader").manifest
             assert log.manifest == newest
             assert (log.manifest.files, log.manifest.inline) == (newest.files, newest.inline)
 

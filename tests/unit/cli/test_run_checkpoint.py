@@ -140,7 +140,7 @@ def test_the_older_of_two_runs_stops(run, uri, monkeypatch):
         def run(self, header, timeout_seconds):
             self.batches += 1
             if self.batches == 3:
-                CommitLog.open(Store.open(uri), "letters", "the other one").claim()
+                CommitLog(Store.open(uri), "letters", "the other one").claim()
             return super().run(header, timeout_seconds)
 
     monkeypatch.setattr(run_module, "make_jobs", lambda *_, **__: Replaced())

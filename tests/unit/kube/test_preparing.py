@@ -231,7 +231,7 @@ def test_a_checkpoint_that_can_t_be_read_any_more_is_an_outage(
 
 def test_the_checkpoint_of_another_topology(tmp_path, code):
     store = Store.open((tmp_path / "checkpoint").as_uri())
-    CommitLog.open(store, "bakery", "somebody").claim()
+    CommitLog(store, "bakery", "somebody").claim()
     uri = (tmp_path / "checkpoint").as_uri()
     with pytest.raises(CheckpointMismatch) as caught:
         prepare(revision(tmp_path), code)

@@ -73,7 +73,7 @@ def _newest(uri: str, whose: str | None, takes_over: str | None = None) -> Manif
     try:
         if whose is None:
             return read_newest(Store.open(uri))
-        return CommitLog.open(Store.open(uri), whose, driver="", takes_over=takes_over).manifest
+        return CommitLog(Store.open(uri), whose, driver="", takes_over=takes_over).manifest
     except Unreachable:
         raise
     except CheckpointError as error:

@@ -244,12 +244,10 @@ class Transactions:
             failures = self.ledger.failures.get(txid, 0)
             if self._is_given_up(txid) and failures > (self.max_replays or 0) + FAILURES_DROPPED:
                 self.ended = self._why_not_taken_back(txid)
-            self._hold(now, max(self._failures, self.ledger.failures.get(txid, 1)))
+            in_a_row = min(max(self._failures, failures, 1) - 1, 16)
+            self._hold_until = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**in_a_row)
         if outcome.committed or outcome.given_up:
             self._nothings = self._alone = self._failures = 0
-
-    def _hold(self, now: float, failures: int) -> None:
-        self._hold_until = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 16))
 
     # Failures
 

@@ -90,7 +90,7 @@ class Driver:
         who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
         topology, limits, note = self.runnable.topology, self.limits, self.observer.note
         taken = topology.spec.checkpoint.take_over
-        log = CommitLog.open(store, topology.whole_name, who, limits=limits.log, takes_over=taken)
+        log = CommitLog(store, topology.whole_name, who, limits=limits.log, takes_over=taken)
         log.claim()
         committer = CommitWriter(log, note, self.clocks, limits.check_seconds)
         planner = Planner(

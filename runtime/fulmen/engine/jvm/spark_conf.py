@@ -7,7 +7,7 @@ for short batches.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from fulmen.errors import FulmenError
@@ -149,8 +149,4 @@ def java_size(size: str) -> str:
 
 def at_launch(conf: Mapping[str, str]) -> dict[str, str]:
     """The settings that the JVM needs when it starts."""
-    return {name: value for name, value in conf.items() if _matches(name, AT_LAUNCH)}
-
-
-def _matches(name: str, prefixes: Iterable[str]) -> bool:
-    return any(name == p or name.startswith(p) for p in prefixes)
+    return {name: value for name, value in conf.items() if name.startswith(AT_LAUNCH)}

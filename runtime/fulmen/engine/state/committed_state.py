@@ -169,11 +169,5 @@ def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[BlockCon
 
 def tasks_of(manifest: Manifest, component: str) -> dict[str, int]:
     """The keys of a component's tasks, and their numbers within it."""
-    keys = {key: _task_of(key, component) for key in manifest.tasks}
-    return {key: task for key, task in keys.items() if task is not None}
-
-
-def _task_of(key: str, component: str) -> int | None:
-    """The number within `component` of the task with this key in the checkpoint."""
-    name, number = task_of_key(key)
-    return number if name == component else None
+    keys = {key: task_of_key(key) for key in manifest.tasks}
+    return {key: number for key, (name, number) in keys.items() if name == component}

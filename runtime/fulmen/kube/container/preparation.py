@@ -86,7 +86,7 @@ def known_tasks(uri: str, topology: Topology, last_batch: int) -> dict[str, int]
     """
     try:
         whose, taken = topology.whole_name, topology.spec.checkpoint.take_over
-        manifest = CommitLog.open(Store.open(uri), whose, driver="", takes_over=taken).manifest
+        manifest = CommitLog(Store.open(uri), whose, driver="", takes_over=taken).manifest
     except Denied as error:
         if last_batch > 0:  # a driver before could read there
             raise error.as_outage() from error

@@ -7,7 +7,7 @@ from support.runs.engine_runs import new_store
 
 def test_what_was_to_be_delivered_after_the_last_commit_still_is_after_an_edit():
     store = new_store()
-    log = CommitLog.open(store, "shop", "a driver")
+    log = CommitLog(store, "shop", "a driver")
     log.claim()
     log.commit(log.draft(tag="a", clock=7.5, transient={"deliveries": b"acked"}))
     edit = Edit(store, "a person")

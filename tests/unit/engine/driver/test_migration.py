@@ -151,7 +151,7 @@ def test_before_the_first_batch_only_ackers_change():
     life = Life()
     roots = [*root_ids(1, 5, 3).tolist(), *root_ids(2, 0, 1).tolist()]
     with_trees(life, roots, 2)
-    log = CommitLog.open(life.store, "topology", "test")
+    log = CommitLog(life.store, "topology", "test")
     log.claim()
     log.commit(log.draft(tag="a1", clock=0.0, updates=life.put))
     life.manifest, before = log.manifest, life.layout
@@ -203,7 +203,7 @@ def with_trees(life, roots, ackers):
 def test_pending_trees_are_divided_among_other_ackers(roots, first, numbers):
     life = Life()
     trees = with_trees(life, roots, first)
-    log = CommitLog.open(life.store, "topology", "test")
+    log = CommitLog(life.store, "topology", "test")
     log.claim()
     log.commit(log.draft(tag="a1", clock=0.0, updates=life.put))
     for k, ackers in enumerate(numbers):
@@ -232,7 +232,7 @@ def test_without_ackers_pending_trees_fail():
     roots = [*root_ids(1, 5, 3).tolist(), *root_ids(2, 0, 1).tolist()]
     trees = with_trees(life, roots, 2)
     store = life.store
-    log = CommitLog.open(store, "topology", "test")
+    log = CommitLog(store, "topology", "test")
     log.claim()
     log.commit(log.draft(tag="a1", clock=0.0, updates=life.put))
     life.manifest = log.manifest

@@ -72,7 +72,7 @@ def done(number, commits):
 def test_a_commit_says_for_how_long_the_store_did_not_answer(
     clock, backend, store, failures, least
 ):
-    log = CommitLog.open(store, "outages", "me")
+    log = CommitLog(store, "outages", "me")
     log.claim()
     notes = []
     committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock))
@@ -86,7 +86,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
 
 
 def test_a_commit_that_the_store_itself_repeats_takes_its_time(clock, store, monkeypatch):
-    log = CommitLog.open(store, "outages", "me")
+    log = CommitLog(store, "outages", "me")
     log.claim()
     committer = CommitWriter(log, print, Clocks(clock, clock.advance, clock))
     commit = log.commit
@@ -96,7 +96,7 @@ def test_a_commit_that_the_store_itself_repeats_takes_its_time(clock, store, mon
 
 
 def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(clock, backend, store):
-    log = CommitLog.open(store, "outages", "me")
+    log = CommitLog(store, "outages", "me")
     log.claim()
     notes = []
     committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock))
@@ -275,9 +275,9 @@ def test_a_driver_that_may_not_write_where_others_could_is_to_be_tried_again(bac
     other = Store("memory://outages", refusing)
     refusing.failing["put"] = 2
     with pytest.raises(Denied):
-        CommitLog.open(other, "outages", "me").claim()
-    CommitLog.open(store, "outages", "other").claim()
-    log = CommitLog.open(other, "outages", "me")
+        CommitLog(other, "outages", "me").claim()
+    CommitLog(store, "outages", "other").claim()
+    log = CommitLog(other, "outages", "me")
     with pytest.raises(Unreachable, match="permission denied"):
         log.claim()
     assert log.claim().epoch == 2

@@ -52,7 +52,7 @@ class Life:
 
     def __init__(self, store):
         self.store = store
-        self.log = CommitLog.open(store, "counting", "me")
+        self.log = CommitLog(store, "counting", "me")
         self.log.claim()
         self.state = KeyedState()
 

@@ -22,7 +22,7 @@ class Edit:
         Raises:
             CheckpointError: It can't be read, or a driver goes on committing.
         """
-        self._log = CommitLog.open(store, read_newest(store).topology, who)
+        self._log = CommitLog(store, read_newest(store).topology, who)
         self._log.claim()
         self._store, self._tag = store, new_tag()
         self.manifest = self._log.manifest

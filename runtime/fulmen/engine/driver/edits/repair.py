@@ -139,7 +139,7 @@ def _look(store: Store, manifest: Manifest, component: str) -> _Found:
     keys = tasks_of(manifest, component)
     removed: list[Removed] = []
     changed: dict[str, dict[str, bytes]] = {}
-    for key, journals in load_many(store, manifest, keys, _is_looked_at).items():
+    for key, journals in load_many(store, manifest, keys).items():
         found = _journals_of(journals, keys[key], removed)
         if found:
             changed[key] = found
@@ -179,11 +179,6 @@ def _readable(ledger: Ledger, source: str, removed: list[Removed]) -> Ledger | N
         failures={txid: n for txid, n in ledger.failures.items() if txid <= last},
         reasons={txid: why for txid, why in ledger.reasons.items() if txid <= last},
     )
-
-
-def _is_looked_at(journal: str) -> bool:
-    whole = {FIELDS, RESULTS, ROWS, *_MESSAGES}
-    return journal in whole or any(is_of(name, journal) for name in _KEYED)
 
 
 def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[str, bytes]:

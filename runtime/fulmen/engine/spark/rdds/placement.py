@@ -104,7 +104,7 @@ class Anchors:
         self._field.setAccessible(True)
         # A call to the JVM takes a quarter of a millisecond: what does not differ is made once.
         self._parents = [self._array_of(partition) for partition in range(len(locations))]
-        self._places = {location: self._option(location) for location in locations}
+        self._places = {x: self._none if x is None else self.jvm.some(x) for x in locations}
         self._first: dict[Sequence[int], Any] = {}
 
     def first(self, partitions: Sequence[int]) -> Any:
@@ -149,6 +149,3 @@ class Anchors:
         array = self._gateway.new_array(self._gateway.jvm.int, 1)
         array[0] = partition
         return array
-
-    def _option(self, location: str | None) -> Any:
-        return self._none if location is None else self.jvm.some(location)
