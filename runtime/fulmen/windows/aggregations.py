@@ -101,6 +101,22 @@ class Count(Aggregation):
         return kept + other
 
 
+class _OrNone(Aggregation):
+    """Keeps None until there is a value."""
+
+    splits = True
+
+    def init(self) -> Any:
+        return None
+
+    def merge(self, kept: Any, other: Any) -> Any:
+        return kept if other is None else self.add(kept, *self._taken(other))
+
+    def _taken(self, kept: Any) -> tuple[Any, int]:
+        """The value that is kept, and its time."""
+        return kept, 0
+
+
 class _OfNumbers(Aggregation):
     numbers = True
 
@@ -110,18 +126,14 @@ class _OfNumbers(Aggregation):
         return f"{repr_of(value)[:80]} is no number"
 
 
-class Sum(_OfNumbers):
+class Sum(_OfNumbers, _OrNone):
     """The sum; None without values."""
 
-    def init(self) -> None:  # noqa: D102
-        return None
+    splits = False  # of floats, the last digits may differ
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
         number = _number(value)
         return number if kept is None else _plus(kept, number)
-
-    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
-        return other if kept is None else kept if other is None else _plus(kept, other)
 
 
 class Mean(_OfNumbers):
@@ -169,41 +181,25 @@ def _plus(one: Any, other: Any) -> Any:
     return one + other
 
 
-class Min(Aggregation):
+class Min(_OrNone):
     """The least value; None without values. NaN is above all numbers, as in SQL."""
-
-    splits = True
-
-    def init(self) -> None:  # noqa: D102
-        return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
         if kept is None or kept != kept:
             return value
         return value if value == value and value < kept else kept
 
-    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
-        return kept if other is None else self.add(kept, other, 0)
 
-
-class Max(Aggregation):
+class Max(_OrNone):
     """The greatest value; None without values. NaN is above all numbers, as in SQL."""
-
-    splits = True
-
-    def init(self) -> None:  # noqa: D102
-        return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
         if kept is None or value != value:
             return value
         return value if kept == kept and value > kept else kept
 
-    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
-        return kept if other is None else self.add(kept, other, 0)
 
-
-class MaxBy(Aggregation):
+class MaxBy(_OrNone):
     """The value of the tuple in which another field is greatest, also if that value is None.
 
     Of several, it is that of the earliest event time, and of equal times the first to come. So the
@@ -211,10 +207,6 @@ class MaxBy(Aggregation):
     """
 
     by = True
-    splits = True
-
-    def init(self) -> None:  # noqa: D102
-        return None
 
     def add(self, kept: Any, value: tuple[Any, Any], time: int) -> tuple[Any, int, Any]:  # noqa: D102
         found, by = value
@@ -230,8 +222,8 @@ class MaxBy(Aggregation):
             return bool(one != one and other == other)
         return bool(one > other)
 
-    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
-        return kept if other is None else self.add(kept, (other[2], other[0]), other[1])
+    def _taken(self, kept: Any) -> tuple[Any, int]:
+        return (kept[2], kept[0]), kept[1]
 
     def result(self, kept: tuple[Any, int, Any] | None) -> Any:  # noqa: D102
         return None if kept is None else kept[2]
@@ -246,19 +238,14 @@ class MinBy(MaxBy):
         return bool(one < other)
 
 
-class First(Aggregation):
+class First(_OrNone):
     """The value with the earliest event time; of equal times the one that came first."""
-
-    splits = True
-
-    def init(self) -> None:  # noqa: D102
-        return None
 
     def add(self, kept: tuple[int, Any] | None, value: Any, time: int) -> tuple[int, Any]:  # noqa: D102
         return (time, value) if kept is None or time < kept[0] else kept
 
-    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
-        return kept if other is None else self.add(kept, other[1], other[0])
+    def _taken(self, kept: tuple[int, Any]) -> tuple[Any, int]:
+        return kept[1], kept[0]
 
     def result(self, kept: tuple[int, Any] | None) -> Any:  # noqa: D102
         return None if kept is None else kept[1]
@@ -271,10 +258,19 @@ class Last(First):
         return (time, value) if kept is None or time >= kept[0] else kept
 
 
-class Listed(Aggregation):
-    """All values, in the order of their event times."""
-
+class _Collected(Aggregation):
     in_place = True
+
+    def merge(self, kept: Any, other: Any) -> Any:
+        return self.absorb(kept.copy(), other)
+
+    def absorb(self, kept: Any, other: Any) -> Any:
+        kept.update(other)
+        return kept
+
+
+class Listed(_Collected):
+    """All values, in the order of their event times."""
 
     def init(self) -> list[tuple[int, Any]]:  # noqa: D102
         return []
@@ -282,9 +278,6 @@ class Listed(Aggregation):
     def add(self, kept: list[tuple[int, Any]], value: Any, time: int) -> list[tuple[int, Any]]:  # noqa: D102
         kept.append((time, value))
         return kept
-
-    def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:  # noqa: D102
-        return kept + other
 
     def absorb(self, kept: list[Any], other: list[Any]) -> list[Any]:  # noqa: D102
         kept += other
@@ -294,7 +287,19 @@ class Listed(Aggregation):
         return [value for _, value in sorted(kept, key=lambda one: one[0])]
 
 
-class _OfHashable(Aggregation):
+class _Sketched(Aggregation):
+    in_place = True
+
+    def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002
+        kept.add(value)
+        return kept
+
+    def merge(self, kept: Any, other: Any) -> Any:
+        kept.merge(other)
+        return kept
+
+
+class _OfHashable(_Collected):
     def check(self, value: Any) -> str | None:
         try:
             hash(value)
@@ -303,25 +308,16 @@ class _OfHashable(Aggregation):
         return None
 
 
-class ApproximateDistinct(Aggregation):
+class ApproximateDistinct(_Sketched):
     """About how many different values there are: in two kilobytes, however many there are."""
 
     type = "int64"
-    in_place = True
 
     def __init__(self) -> None:
         sketches.check_installed()
 
     def init(self) -> sketches.Hll:  # noqa: D102
         return sketches.Hll()
-
-    def add(self, kept: sketches.Hll, value: Any, time: int) -> sketches.Hll:  # noqa: ARG002, D102
-        kept.add(value)
-        return kept
-
-    def merge(self, kept: sketches.Hll, other: sketches.Hll) -> sketches.Hll:  # noqa: D102
-        kept.merge(other)
-        return kept
 
     def result(self, kept: sketches.Hll) -> int:  # noqa: D102
         return kept.estimate()
@@ -331,7 +327,6 @@ class Distinct(_OfHashable):
     """How many different values there are, exactly: it keeps each of them."""
 
     type = "int64"
-    in_place = True
     splits = True
     variants: ClassVar[Mapping[str, Any]] = {"approximate": ApproximateDistinct}
 
@@ -340,13 +335,6 @@ class Distinct(_OfHashable):
 
     def add(self, kept: set[Any], value: Any, time: int) -> set[Any]:  # noqa: ARG002, D102
         kept.add(value)
-        return kept
-
-    def merge(self, kept: set[Any], other: set[Any]) -> set[Any]:  # noqa: D102
-        return kept | other
-
-    def absorb(self, kept: set[Any], other: set[Any]) -> set[Any]:  # noqa: D102
-        kept |= other
         return kept
 
     def result(self, kept: set[Any]) -> Any:  # noqa: D102
@@ -363,12 +351,11 @@ class Values(Distinct):
         return list(kept)
 
 
-class Quantile(_OfNumbers):
+class Quantile(_Sketched, _OfNumbers):
     """About the value that such a part of all are below: `quantile(millis, 0.95)`."""
 
     arguments = 1
     type = "float64"
-    in_place = True
 
     def __init__(self, rank: str) -> None:
         """`rank`: which part, from 0 to 1."""
@@ -389,14 +376,6 @@ class Quantile(_OfNumbers):
     def init(self) -> sketches.Kll:  # noqa: D102
         return sketches.Kll()
 
-    def add(self, kept: sketches.Kll, value: Any, time: int) -> sketches.Kll:  # noqa: ARG002, D102
-        kept.add(value)
-        return kept
-
-    def merge(self, kept: sketches.Kll, other: sketches.Kll) -> sketches.Kll:  # noqa: D102
-        kept.merge(other)
-        return kept
-
     def result(self, kept: sketches.Kll) -> float | None:  # noqa: D102
         return kept.quantile(self._rank)
 
@@ -405,7 +384,6 @@ class Top(_OfHashable):
     """The most frequent values with how often they occur, exactly: `top(page, 10)`."""
 
     arguments = 1
-    in_place = True
     splits = True
 
     def __init__(self, count: str) -> None:
@@ -419,13 +397,6 @@ class Top(_OfHashable):
 
     def add(self, kept: Counter[Any], value: Any, time: int) -> Counter[Any]:  # noqa: ARG002, D102
         kept[value] += 1
-        return kept
-
-    def merge(self, kept: Counter[Any], other: Counter[Any]) -> Counter[Any]:  # noqa: D102
-        return kept + other
-
-    def absorb(self, kept: Counter[Any], other: Counter[Any]) -> Counter[Any]:  # noqa: D102
-        kept.update(other)
         return kept
 
     def result(self, kept: Counter[Any]) -> list[list[Any]]:

@@ -17,10 +17,10 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
+from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import Keys, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
-    Lateness,
     NoEdgesError,
     check_kept,
     key_of,
@@ -84,8 +84,8 @@ class Deduplicate(ChunkBolt):
         options: DeduplicateOptions = context.options
         self._options, self._context, self._reader = options, context, options.reader()
         self._horizon = milliseconds(options.horizon)
-        self._takes = Lateness(self, context, options.allowed_lateness)
-        self._lateness = self._takes.length
+        self._clock = EventClock(self, context, options.allowed_lateness)
+        self._lateness = self._clock.lateness
         self._duplicates = context.counter("duplicates", "Tuples that were left out.")
         self._late = late_counter(context)
         now = options.kept_as()
@@ -98,7 +98,7 @@ class Deduplicate(ChunkBolt):
         "_context",
         "_reader",
         "_horizon",
-        "_takes",
+        "_clock",
         "_lateness",
         "_duplicates",
         "_late",
@@ -134,7 +134,7 @@ class Deduplicate(ChunkBolt):
         firsts = _firsts(keys, usable)
         bases = times[firsts]
         # one that is late will not be passed on
-        has_base = usable[firsts] & (bases >= self._takes.least())
+        has_base = usable[firsts] & (bases >= self._clock.least())
         comes = has_base.copy()
         for i, value in enumerate(keys.values):
             if known := self.state.get(self._id(value)):
@@ -189,7 +189,7 @@ class Deduplicate(ChunkBolt):
         if any(abs(time - other) < self._horizon for other in known):
             self._duplicates.inc()
             return True
-        if time < self._takes.least():
+        if time < self._clock.least():
             return False
         self._remember(one, (*known, time))
         collector.emit(row)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
@@ -17,7 +16,6 @@ from fulmen.api.event_time import (
     NO_TIMES,
     TOO_LATE,
     TimeReader,
-    milliseconds,
 )
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
@@ -64,49 +62,6 @@ def open_windows_gauge(context: TopologyContext) -> Gauge:
         "open_windows",
         "Windows that are kept. Of sessions, by count and of WindowedBolt: keys that have some.",
     )
-
-
-class TakesLate(Protocol):
-    """A bolt with the option `allowedLateness`."""
-
-    took_late: tuple[int, int | None] | None
-    """Durable: how late tuples could be in the latest batch, in milliseconds; and before which time
-    all was forgotten when less was allowed, if that was ever so."""
-
-
-class Lateness:
-    """How late a tuple may be that a bolt takes.
-
-    What was forgotten with a shorter `allowedLateness` stays so when it becomes longer: a window
-    that began anew then would take the place of the whole one.
-    """
-
-    def __init__(self, bolt: TakesLate, context: TopologyContext, allowed: str) -> None:
-        """In `prepare`. `allowed`: the option."""
-        self._bolt, self._context = bolt, context
-        self.length = milliseconds(allowed)
-        before, forgotten = bolt.took_late or (self.length, None)
-        self._was_shorter = before < self.length
-        if not self._was_shorter:
-            bolt.took_late = self.length, forgotten
-        self._watermark: int | None = None
-        self._least = -math.inf
-
-    def least(self) -> float:
-        """The first time that is not too late. What ends then, or before, takes nothing more."""
-        watermark = self._context.batch.watermark
-        if watermark is not None and watermark != self._watermark:  # once a batch
-            self._watermark, self._least = watermark, self._at(watermark)
-        return self._least
-
-    def _at(self, watermark: int) -> int:
-        before, forgotten = self._bolt.took_late or (self.length, None)
-        if self._was_shorter:
-            known = watermark - before
-            forgotten = known if forgotten is None else max(known, forgotten)
-            self._bolt.took_late, self._was_shorter = (self.length, forgotten), False
-        least = watermark - self.length
-        return least if forgotten is None else max(least, forgotten)
 
 
 def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | Warning]:

@@ -33,8 +33,6 @@ def shown_windows(key: Any, value: Any) -> Iterator[ShownWindow]:
     of = of if isinstance(of, tuple) else (of,)
     if place == "session" and isinstance(value, Mapping):
         for (start, end), kept in sorted(value.items(), key=lambda one: one[0]):
-            yield ShownWindow(of, start, end, getattr(kept, "kept", kept))
+            yield ShownWindow(of, start, end, kept[:-1])
     elif isinstance(place, int):
         yield ShownWindow(of, place, None, value)
-    elif isinstance(place, tuple) and len(place) == 2 and {*map(type, place)} == {int}:
-        yield ShownWindow(of, *place, getattr(value, "kept", value))

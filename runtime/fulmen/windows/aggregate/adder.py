@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fulmen.api.arrow_times import Mask, Numbers
+from fulmen.api.arrow_times import Numbers
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.columns import Positions, WindowRows
 
@@ -66,19 +66,19 @@ class Adder:
 
 
 class OfNumbers(Adder):
-    """Adds numbers, which NumPy has.
+    """Adds numbers, which NumPy has."""
 
-    Attributes:
-        numbers: The values; those that are None mean nothing.
-    """
-
-    numbers: Any
-    valid: Mask | None = None
+    def __init__(
+        self, aggregation: Aggregation, column: pa.Array, times: Numbers, numbers: Any, valid: Any
+    ) -> None:
+        """`numbers`: the values. `valid`: which of them are no nulls; None: all."""
+        super().__init__(aggregation, column, times)
+        self._all_numbers, self._valid = numbers, valid
 
     def _numbers(self, part: WindowRows) -> tuple[Numbers, Any]:
         """The codes and the numbers of the rows that have one."""
-        codes, numbers = part.keys.codes, self._of(self.numbers, part.rows)
-        if self.valid is not None:
-            valid = self._of(self.valid, part.rows)  # type: ignore[arg-type]
+        codes, numbers = part.keys.codes, self._of(self._all_numbers, part.rows)
+        if self._valid is not None:
+            valid = self._of(self._valid, part.rows)
             codes, numbers = codes[valid], numbers[valid]
         return codes, numbers

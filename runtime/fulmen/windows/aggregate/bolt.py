@@ -18,16 +18,18 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
+from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows, Places
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.fixed import FixedWindows
-from fulmen.windows.aggregate.kept import EARLY, Aggregates, ColumnRows, Places, Windows
+from fulmen.windows.aggregate.panes import EARLY, Panes
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
+from fulmen.windows.aggregate.windower import Windower
 from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
-    Lateness,
     NoEdgesError,
     aggregated_fields,
     are_plain,
@@ -58,12 +60,14 @@ class StreamFields:
         values_at: The values for each aggregate.
         time_at: The event time; None: there is none.
         reader: Reads event times.
+        key_in: Takes the key from a tuple, if its time is a number that needs no reading.
     """
 
     key_at: Sequence[int]
     values_at: Places
     time_at: int | None
     reader: TimeReader
+    key_in: Callable[[Sequence[Any]], Any] | None
 
 
 class Aggregate(ChunkBolt):
@@ -144,9 +148,8 @@ class Aggregate(ChunkBolt):
         texts = options.aggregates.values()
         self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
         self._note_what_is_kept()
-        self._windows = self._windows_for(options.window)
-        self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
-        self._by_columns = self._fixed if self._looks_at_none() else None
+        self._windows = self._windower(options.window)
+        self._takes_columns = self._windows.takes_columns and self._looks_at_none()
         self._open_windows = open_windows_gauge(context)
         self._open_windows.set(len(self.state))
         self._forget_origin()
@@ -175,35 +178,31 @@ class Aggregate(ChunkBolt):
         self.kept_for = now
         self.never_takes_back = self._options.has_panes and not self._options.retract
 
-    def _windows_for(self, window: Any) -> Windows:
-        options, streams = self._options, self._context.streams
+    def _windower(self, window: Any) -> Windower:
+        options, context = self._options, self._context
         has_times = options.time is not None or all(
-            streams[component][stream].time for component, stream in self._context.sources
+            context.streams[component][stream].time for component, stream in context.sources
         )
-        lateness = Lateness(self, self._context, options.allowed_lateness)
-        rest = self.state, options, self._context, self._aggregates, has_times, lateness
+        clock = EventClock(self, context, options.allowed_lateness)
+        panes = Panes(options, context, self._aggregates, has_times)
+        rest = self.state, context.timers, clock, self._aggregates, panes
         if isinstance(window, Session):
             return Sessions(milliseconds(window.gap), *rest)
         if isinstance(window, CountWindow):
             return CountedWindows(window.size, *rest)
-        return FixedWindows(window.spans(), *rest)
+        return FixedWindows(window.spans(), len(options.key) == 1, *rest)
 
     transient = (
         "_options",
         "_context",
         "_aggregates",
         "_windows",
-        "_fixed",
-        "_by_columns",
+        "_takes_columns",
         "_open_windows",
         "_sources",
         "_source",
         "_origin",
         "_is_partial",
-        "_at_hand",
-        "_ms_at",
-        "_values_at",
-        "_key_in",
     )
 
     # Where what is in the tuples at hand: the same for all of a chunk
@@ -213,33 +212,33 @@ class Aggregate(ChunkBolt):
         self._origin: Any = None
         self._source: StreamFields | None = None
         self._is_partial = False
-        self._at_hand: FixedWindows | None = None
 
-    def _look_at(self, tup: Tuple) -> None:
+    def _source_at(self, tup: Tuple) -> StreamFields | None:
+        """Look at the chunk that a tuple is of."""
         self._forget_origin()
         self._origin = tup._origin
         if tup.is_tick():
-            return
+            return None
         if tup.fields[:1] == (COMBINED,):
             self._is_partial = True
-            return
+            return None
         where = tup.component, tup.stream
         if where not in self._sources:
             self._sources[where] = self._source_of(tup)
-        source = self._source = self._sources[where]
-        if source.key_at and source.time_at is not None and source.reader.unit == "ms":
-            self._at_hand = self._fixed
-            self._ms_at, self._values_at = source.time_at, source.values_at
-            self._key_in: Callable[[Sequence[Any]], Any] = itemgetter(*source.key_at)
+        self._source = self._sources[where]
+        return self._source
 
     def _source_of(self, tup: Tuple) -> StreamFields:
         fields = tup.fields
         time, reader = self._time_of(tup.component, tup.stream)
+        key_at = [fields.index(name) for name in self._options.key]
+        is_plain = key_at and time is not None and reader.unit == "ms"
         return StreamFields(
-            [fields.index(name) for name in self._options.key],
+            key_at,
             self._aggregates.places(fields),
             None if time is None else fields.index(time),
             reader,
+            itemgetter(*key_at) if is_plain else None,
         )
 
     def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
@@ -254,74 +253,52 @@ class Aggregate(ChunkBolt):
 
     @override
     def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
-        if self._by_columns is None:
-            return None
-        self._look_at(tup)
-        source = self._source
+        source = self._source_at(tup) if self._takes_columns else None
         if source is None or source.time_at is None:
             return None
+        times = columns[source.time_at]
         some = [columns[i] for i in source.key_at]
-        if not self._by_columns.only_counts:
-            values = {at: columns[at] for at in source.values_at.all}
-            return self._add_chunk(some, values, columns[source.time_at], source)
-        if not all(map(are_plain, some)):
+        if self._aggregates.only_counts and all(map(are_plain, some)):
+            plain = (
+                some[0] if len(some) == 1 else list(zip(*some, strict=True)) or [()] * len(times)
+            )
+            if self._windows.count(plain, times_of(times, source.reader)):
+                return ()
+        keys = keys_in(some, len(times)) if len(times) > FEW else None
+        if keys is None or (at := array_of(times)) is None:
             return None
-        keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
-        if not some:
-            keys = [()] * len(columns[0])
-        return self._by_columns.count(keys, times_of(columns[source.time_at], source.reader))
-
-    def _add_chunk(
-        self,
-        keys: Sequence[Sequence[Any]],
-        values: Mapping[int, Sequence[Any]],
-        times: Sequence[Any],
-        source: StreamFields,
-    ) -> Sequence[int] | None:
-        """Add tuples by their columns. Gives what `execute_chunk` does."""
-        found = keys_in(keys, len(times)) if len(times) > FEW else None
-        if found is None or self._by_columns is None or (at := array_of(times)) is None:
+        values = {place: array_of(columns[place]) for place in source.values_at.all}
+        if any(column is None for column in values.values()):
             return None
-        columns = {place: array_of(column) for place, column in values.items()}
-        if any(column is None for column in columns.values()):
-            return None
-        rows = ColumnRows(columns, found, times_in(at, source.reader), source.values_at)
-        return self._by_columns.add_columns(rows)
+        found = times_in(at, source.reader)
+        return self._windows.add_columns(ColumnRows(values, keys, found, source.values_at))
 
     @override
     def execute_batch(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
-        if self._by_columns is None:
-            return None
-        self._look_at(tup)
-        source = self._source
+        source = self._source_at(tup) if self._takes_columns else None
         if source is None or source.time_at is None:
             return None
         keys = keys_of([batch.column(i) for i in source.key_at], batch.num_rows)
         if keys is None:
             return None
-        needed = {at: batch.column(at) for at in source.values_at.all}
+        values = {at: batch.column(at) for at in source.values_at.all}
         times = times_in(batch.column(source.time_at), source.reader)
-        return self._by_columns.add_columns(ColumnRows(needed, keys, times, source.values_at))
+        return self._windows.add_columns(ColumnRows(values, keys, times, source.values_at))
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        if tup._origin is not self._origin:
-            self._look_at(tup)
-        if (fixed := self._at_hand) is not None:  # most tuples are for what is at hand already
-            row = tup.values
-            time = row[self._ms_at]
-            if time.__class__ is int and fixed.since <= time < fixed.until:
+        source = self._source if tup._origin is self._origin else self._source_at(tup)
+        if source is not None and source.key_in is not None:
+            row, windows = tup.values, self._windows
+            time = row[source.time_at]  # type: ignore[index]
+            if time.__class__ is int and windows.since <= time < windows.until:
                 try:
-                    key = self._key_in(row)
-                    kept = fixed.at_hand.get(key)
+                    key = source.key_in(row)
+                    kept = windows.at_hand.get(key) or windows.touched(key)
                 except TypeError:  # not hashable
                     kept = None
-                if kept is not None:
-                    if fixed.only_counts:
-                        fixed.at_hand[key] = kept + 1
-                    else:
-                        values = self._aggregates.values(row, self._values_at)
-                        self._aggregates.add([kept], values, time)
+                if kept is not None:  # most tuples are for what is at hand already
+                    self._aggregates.add_row(kept, row, source.values_at, time)
                     return
         self._add(tup, collector)
 
@@ -340,7 +317,7 @@ class Aggregate(ChunkBolt):
             time = 0 if at is None else time_of(tup, at, source.reader)
             self._windows.add(whole_key, time, values, tup, collector)
         except NoEdgesError:
-            self._windows.too_late(tup, time, None, collector)
+            self._windows.too_late(tup, time, collector)
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:

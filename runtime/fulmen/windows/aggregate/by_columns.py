@@ -53,14 +53,18 @@ _SECOND = itemgetter(1)
 class OfOneType(Adder):
     """Compares values, which must be of the type of what is kept."""
 
-    kind: type = object
+    def __init__(
+        self, aggregation: Aggregation, column: pa.Array, times: Numbers, kind: type
+    ) -> None:
+        super().__init__(aggregation, column, times)
+        self._kind = kind
 
     @override
     def fits(self, kept: Sequence[Any]) -> bool:
         return all(map(self._fits, kept))
 
     def _fits(self, kept: Any) -> bool:
-        return kept is None or (type(kept) is self.kind and _is_comparable(kept))
+        return kept is None or (type(kept) is self._kind and _is_comparable(kept))
 
 
 class ExactSums(OfOneType):
@@ -69,9 +73,9 @@ class ExactSums(OfOneType):
     @override
     def _fits(self, kept: Any) -> bool:
         total = kept[1] if type(kept) is tuple else kept  # of a mean
-        if total is None or type(total) not in (int, self.kind):
+        if total is None or type(total) not in (int, self._kind):
             return total is None
-        return self.kind is int or (_is_comparable(total) and abs(total) < _LIMIT)
+        return self._kind is int or (_is_comparable(total) and abs(total) < _LIMIT)
 
 
 def _is_comparable(value: Any) -> bool:
@@ -80,13 +84,13 @@ def _is_comparable(value: Any) -> bool:
 
 
 class Pairs(OfOneType):
-    """Chooses by the values of a second field.
+    """Chooses by the values of a second field."""
 
-    Attributes:
-        bys: These values.
-    """
-
-    bys: pa.Array
+    def __init__(
+        self, aggregation: Aggregation, column: pa.Array, times: Numbers, bys: pa.Array, kind: type
+    ) -> None:
+        super().__init__(aggregation, column, times, kind)
+        self._bys = bys
 
     @override
     def _fits(self, kept: Any) -> bool:
@@ -94,7 +98,7 @@ class Pairs(OfOneType):
 
     @override
     def _values(self, rows: Positions | None) -> Sequence[Any]:
-        some = self.bys if rows is None else self.bys.take(pa.array(rows))
+        some = self._bys if rows is None else self._bys.take(pa.array(rows))
         pairs = zip(super()._values(rows), some.to_pylist(), strict=True)
         return [None if pair[1] is None else pair for pair in pairs]
 
@@ -240,10 +244,6 @@ def _different(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Ad
     return DifferentValues.of(aggregation, column, times) or Adder(aggregation, column, times)
 
 
-def _of_any(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder:
-    return Adder(aggregation, column, times)
-
-
 def _is_number(kind: pa.DataType) -> bool:
     is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
     return bool(is_float or pa.types.is_integer(kind) or pa.types.is_decimal128(kind))
@@ -254,29 +254,21 @@ def _quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Ad
         return None
     if (in_numpy := _in_numpy(column)) is None:
         return Adder(aggregation, column, times)
-    found = Quantiles(aggregation, column, times)
-    found.numbers, found.valid = in_numpy
-    return found
+    return Quantiles(aggregation, column, times, *in_numpy)
 
 
 def _sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
     if not _is_number(column.type):
         return None
-    if (adder := _in_numpy(column)) is None:
-        exact = ExactSums(aggregation, column, times)
-        exact.kind = Decimal if pa.types.is_decimal(column.type) else int
-        return exact
-    numbers, valid = adder
-    if numbers.dtype == np.int64:
-        if len(numbers) and len(numbers) * max(int(numbers.max()), -int(numbers.min())) > _LARGEST:
-            exact = ExactSums(aggregation, column, times)
-            exact.kind = int
-            return exact
-        found: OfNumbers = ColumnTotals(aggregation, column, times)
-    else:
-        found = FloatTotals(aggregation, column, times)
-    found.numbers, found.valid = numbers, valid
-    return found
+    if (in_numpy := _in_numpy(column)) is None:
+        kind = Decimal if pa.types.is_decimal(column.type) else int
+        return ExactSums(aggregation, column, times, kind)
+    numbers, _ = in_numpy
+    if numbers.dtype != np.int64:
+        return FloatTotals(aggregation, column, times, *in_numpy)
+    if len(numbers) and len(numbers) * max(int(numbers.max()), -int(numbers.min())) > _LARGEST:
+        return ExactSums(aggregation, column, times, int)
+    return ColumnTotals(aggregation, column, times, *in_numpy)
 
 
 _TYPES: Sequence[tuple[Callable[[pa.DataType], bool], type]] = (
@@ -297,14 +289,9 @@ _TYPES: Sequence[tuple[Callable[[pa.DataType], bool], type]] = (
 def _extremes(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
     in_numpy = _in_numpy(column)
     if in_numpy is not None and not _has_special(in_numpy[0]):
-        found = Extremes(aggregation, column, times)
-        found.numbers, found.valid = in_numpy
-        return found
-    if (kind := _kind_of(column)) is None:
-        return None
-    exact = OfOneType(aggregation, column, times)
-    exact.kind = kind
-    return exact
+        return Extremes(aggregation, column, times, *in_numpy)
+    kind = _kind_of(column)
+    return None if kind is None else OfOneType(aggregation, column, times, kind)
 
 
 def pairs_for(
@@ -314,9 +301,7 @@ def pairs_for(
     kind = _kind_of(bys)
     if kind is None or type(aggregation) not in (MaxBy, MinBy):
         return None
-    found = Pairs(aggregation, column, times)
-    found.kind, found.bys = kind, bys
-    return found
+    return Pairs(aggregation, column, times, bys, kind)
 
 
 def _kind_of(column: pa.Array) -> type | None:
@@ -354,7 +339,7 @@ _ADDERS: Mapping[type[Aggregation], Maker] = {
     Max: _extremes,
     First: Ends,
     Last: Ends,
-    Listed: _of_any,
+    Listed: Adder,
     Distinct: _different,
     Values: _different,
     Top: _frequencies,

@@ -20,7 +20,7 @@ from fulmen.api.components import FailedException
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.errors import PASSED_ON
-from fulmen.windows.aggregate.kept import Aggregates
+from fulmen.windows.aggregate.aggregates import Aggregates
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.inputs import are_plain, spans_of, time_named, times_of
 from fulmen.windows.options import AggregateOptions

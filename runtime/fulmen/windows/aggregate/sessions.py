@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.kept import (
+from fulmen.windows.aggregate.panes import (
     EARLY,
     EARLY_PANE,
     LATE_PANE,
+    NEW,
     ON_TIME_PANE,
+    Kept,
     Key,
-    Shown,
-    Windows,
+    changed,
 )
+from fulmen.windows.aggregate.windower import Windower
 from fulmen.windows.inputs import check_edges
 from fulmen.windows.spans import Span
 
 
-@dataclass(frozen=True)
-class Open:
-    """What is kept of one session. It is put into the state anew when it changes.
-
-    Attributes:
-        kept: What each aggregate keeps.
-        panes: How often the session was emitted.
-        has_ended: Whether it was emitted at its end.
-        is_new: Whether something has come since it was emitted last.
-        shown: How it was emitted last, and so were those that it is made of, if that is to be
-            taken back.
-    """
-
-    kept: list[Any]
-    panes: int = 0
-    has_ended: bool = False
-    is_new: bool = True
-    shown: tuple[Shown, ...] = ()
-
-
-class Sessions(Windows):
+class Sessions(Windower):
     """The sessions of one task."""
+
+    # State: ("session", key) -> span -> `Kept`, all of it anew when something of it changes.
 
     def __init__(self, gap: int, *rest: Any) -> None:
         """`gap`: in milliseconds."""
@@ -55,92 +38,76 @@ class Sessions(Windows):
         self, key: Key, time: int, values: list[Any], tup: Tuple, collector: BasicOutputCollector
     ) -> None:
         place = ("session", key)
-        sessions: dict[Span, Open] = dict(self.state.get(place, {}))
+        sessions: dict[Span, Kept] = dict(self._state.get(place, {}))
         start, end = time, time + self._gap
         touched = [span for span in sessions if span[0] <= end and start <= span[1]]
         span = min([start, *(s for s, _ in touched)]), max([end, *(e for _, e in touched)])
         check_edges(span)
-        if span[1] < self._takes.least():
-            self.too_late(tup, time, span, collector)
+        if span[1] < self._clock.least():
+            self._panes.too_late(tup, time, span, collector)
             return
         if len(touched) == 1:  # the usual case: a merge would copy all that is kept for each tuple
-            window = sessions.pop(touched[0])
-            window = replace(window, kept=list(window.kept), is_new=True)
-            self._aggregates.add([window.kept], values, time)
+            kept = list(sessions.pop(touched[0]))
+            self._aggregates.add([kept], values, time)
         else:
-            window = Open(self._aggregates.new())
-            self._aggregates.add([window.kept], values, time)
+            kept = [*self._aggregates.new(), None]
+            self._aggregates.add([kept], values, time)
             for one in sorted(touched):
-                window = self._merged(sessions.pop(one), window)
-        if window.has_ended and self._is_over(span[1]) and not self._is_final:
-            window = self._emit(key, span, window, LATE_PANE, collector)
+                kept = self._merged(sessions.pop(one), kept)
+        has_ended = kept[-1] and kept[-1][1] and self._clock.is_past(span[1] + 1)
+        if has_ended and not self._panes.is_final:
+            self._panes.emit(key, span, kept, LATE_PANE, collector)
         else:
-            window = replace(window, has_ended=False)  # it goes on
-        sessions[span] = window
+            kept[-1] = changed(kept[-1])  # it goes on
+        sessions[span] = kept
         self._keep(place, sessions)
-        self.emit_later(place)
+        self._panes.emit_later(place)
 
-    def _is_over(self, end: int) -> bool:
-        """Whether nothing can come any more that is at the end of a session, and belongs to it."""
-        return self.is_past(end + 1)
-
-    def _merged(self, one: Open, other: Open) -> Open:
-        kept = self._aggregates.merged(one.kept, other.kept)
-        has_ended = one.has_ended or other.has_ended
-        return Open(kept, max(one.panes, other.panes), has_ended, shown=one.shown + other.shown)
+    def _merged(self, one: Kept, other: Kept) -> Kept:
+        status = one[-1] or other[-1]
+        if one[-1] and other[-1]:
+            (n, has_ended, _, *shown), (m, has_other, _, *more) = one[-1], other[-1]
+            status = max(n, m), has_ended or has_other, True, *shown, *more
+        return [*self._aggregates.merged(one[:-1], other), status]
 
     @override
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         if key[0] == EARLY:
             self.emit_early(key[1], collector)
-        else:
-            self._end(key, at, collector)
+            return
+        sessions: dict[Span, Kept] = {}
+        for span, kept in sorted(self._state.get(key, {}).items(), key=lambda one: one[0]):
+            has_ended = (kept[-1] or NEW)[1]
+            if not has_ended and span[1] + self._panes.wait < at:
+                ended = list(kept)
+                self._panes.emit(key[1], span, ended, ON_TIME_PANE, collector)
+                if self._panes.wait < self._clock.lateness:
+                    sessions[span] = ended
+            elif not (has_ended and span[1] + self._clock.lateness < at):
+                sessions[span] = kept
+        self._keep(key, sessions)
 
     @override
     def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
-        sessions: dict[Span, Open] = self.state.get(place, {})
-        if not sessions:  # all of them have ended just now
-            return
-        self.state[place] = {
-            span: self._emit(place[1], span, window, EARLY_PANE, collector)
-            if window.is_new and not window.has_ended
-            else window
-            for span, window in sessions.items()
-        }
+        sessions: dict[Span, Kept] = {}
+        for span, known in self._state.get(place, {}).items():
+            kept = sessions[span] = list(known)
+            _, has_ended, is_new, *_ = kept[-1] or NEW
+            if is_new and not has_ended:
+                self._panes.emit(place[1], span, kept, EARLY_PANE, collector)
+        if sessions:  # else all of them have ended just now
+            self._state[place] = sessions
 
-    def _end(self, place: Any, at: int, collector: BasicOutputCollector) -> None:
-        sessions: dict[Span, Open] = {}
-        for span, window in sorted(self.state.get(place, {}).items()):
-            if not window.has_ended and span[1] + self._wait < at:
-                ended = self._emit(place[1], span, window, ON_TIME_PANE, collector)
-                if self._lateness:
-                    sessions[span] = replace(ended, has_ended=True)
-            elif not (window.has_ended and span[1] + self._lateness < at):
-                sessions[span] = window
-        self._keep(place, sessions)
-
-    def _keep(self, place: Any, sessions: dict[Span, Open]) -> None:
+    def _keep(self, place: Any, sessions: dict[Span, Kept]) -> None:
         """The sessions of a key, and when the next of them ends, or is forgotten."""
         if not sessions:
-            self.state.pop(place, None)
+            self._state.pop(place, None)
             self._timers.cancel(place)
             self._timers.cancel((EARLY, place))
             return
-        self.state[place] = sessions
+        self._state[place] = sessions
         ends = [
-            span[1] + (self._lateness if window.has_ended else self._wait)
-            for span, window in sessions.items()
+            span[1] + (self._clock.lateness if (kept[-1] or NEW)[1] else self._panes.wait)
+            for span, kept in sessions.items()
         ]
         self._timers.set(place, min(ends) + 1)
-
-    def _emit(
-        self, key: Key, span: Span, window: Open, pane: str, collector: BasicOutputCollector
-    ) -> Open:
-        """Emit a session as it is; what is kept of it then."""
-        results = self._aggregates.results(window.kept)
-        if not self._has_panes:
-            collector.emit([*key, *self.when(span), *results])
-            return window
-        now = span, results, pane, window.panes
-        shown = tuple(self.emit_pane(key, now, window.shown, collector))
-        return replace(window, panes=window.panes + 1, is_new=False, shown=shown)

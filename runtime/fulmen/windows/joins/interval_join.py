@@ -136,7 +136,7 @@ class IntervalJoin(Join):
 
     def _over(self, side: int, time: int) -> int:
         """At which watermark no match can come any more."""
-        return time + self._within[side][1] + 1 + self._takes.length
+        return time + self._within[side][1] + 1 + self._clock.lateness
 
     @override
     def add(

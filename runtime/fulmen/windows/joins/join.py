@@ -16,9 +16,9 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.keys import has_nan
 from fulmen.api.tuples import Tuple
+from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import (
     LATE,
-    Lateness,
     NoEdgesError,
     check_kept,
     hashable_key,
@@ -62,7 +62,7 @@ class Join(BasicBolt):
         "_of_key",
         "_outer",
         "_late",
-        "_takes",
+        "_clock",
     )
 
     @override
@@ -135,7 +135,7 @@ class Join(BasicBolt):
         self._of_key = [options.of_key(one) for one in options.sides]
         self._outer = options.outer
         self._late = late_counter(context)
-        self._takes = Lateness(self, context, getattr(options, "allowed_lateness", "0"))
+        self._clock = EventClock(self, context, getattr(options, "allowed_lateness", "0"))
         self._note_what_is_kept(options.kept_as())
 
     def _note_what_is_kept(self, now: dict[str, str]) -> None:
@@ -224,7 +224,7 @@ class Join(BasicBolt):
 
     def is_late(self, time: int) -> bool:
         """Whether a time is further below the watermark than is allowed."""
-        return time < self._takes.least()
+        return time < self._clock.least()
 
     def more_of(self, time: int | None) -> Row:  # noqa: ARG002 (for those below)
         """What is emitted of a time besides the fields of both sides."""

@@ -125,7 +125,7 @@ class TemporalJoin(Join):
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         for key in self._changed | self._untimed:
-            self._keep(key, self.state[key, VERSIONS], self._takes.least())
+            self._keep(key, self.state[key, VERSIONS], self._clock.least())
             if self._silence is not None:
                 self._context.timers.set_after((key, SILENT), self._silence)
         self._changed = self._untimed = set()
@@ -155,13 +155,13 @@ class TemporalJoin(Join):
         """At which watermark some of them can be forgotten."""
         is_last = len(versions) == 1
         at = versions[len(versions) // 2][0] + (self._valid or 0 if is_last else 0)
-        return at + 1 + self._takes.length
+        return at + 1 + self._clock.lateness
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         what, of = key
         if of == VERSIONS:
-            self._keep(what, self.state.get((what, VERSIONS), []), at - self._takes.length)
+            self._keep(what, self.state.get((what, VERSIONS), []), at - self._clock.lateness)
         elif of == SILENT:
             if self._silence is not None:
                 self._keep(what, [], at)

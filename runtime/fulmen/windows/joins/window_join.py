@@ -39,7 +39,7 @@ class WindowJoin(Join):
         if isinstance(window, Session):
             self._windows = JoinedSessions(milliseconds(window.gap), self.state, context)
         else:
-            self._windows = JoinedFixedWindows(window.spans(), self.state, context, self._takes)
+            self._windows = JoinedFixedWindows(window.spans(), self.state, context, self._clock)
 
     @override
     def add(

@@ -13,8 +13,8 @@ from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.tuples import HELD, Held, Tuple
 from fulmen.errors import PASSED_ON
+from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import (
-    Lateness,
     NoEdgesError,
     key_of,
     late_counter,
@@ -68,7 +68,7 @@ class TaskWindows:
         self._context, self._timers, self._collector = context, context.timers, collector
         self._rule = options.window.rule(options.timestamp_field is not None)
         self._reader = options.reader()
-        self._takes = Lateness(bolt, context, options.lag or "0")
+        self._clock = EventClock(bolt, context, options.lag or "0")
         self._late = late_counter(context)
         self._open_windows = open_windows_gauge(context)
         self._origins: dict[Any, Held] = {}
@@ -109,7 +109,7 @@ class TaskWindows:
                 time = time_of(tup, field, self._reader)
             except NoEdgesError:
                 time = -NEVER
-            if time < self._takes.least() or time == -NEVER:
+            if time < self._clock.least() or time == -NEVER:
                 self._too_late(tup)
                 return
         queue = queues.get(key)
@@ -142,7 +142,7 @@ class TaskWindows:
         due = queue.due()
         if due != NEVER and due != self._due.get(key):
             self._due[key] = due
-            self._timers.set(key, int(due) + 1 + self._takes.length)
+            self._timers.set(key, int(due) + 1 + self._clock.lateness)
 
     def end_batch(self) -> None:
         """Say how many keys have windows."""
@@ -164,7 +164,7 @@ class TaskWindows:
             self._call(key, queue, queue.by_watermark(queue.last_watermark()))
             return
         try:
-            self._call(key, queue, queue.by_watermark(watermark - self._takes.length))
+            self._call(key, queue, queue.by_watermark(watermark - self._clock.lateness))
         finally:
             self._wait(key, queue)
 

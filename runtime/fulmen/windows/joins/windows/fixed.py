@@ -9,7 +9,8 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
-from fulmen.windows.inputs import Lateness, spans_of
+from fulmen.windows.clock import EventClock
+from fulmen.windows.inputs import spans_of
 from fulmen.windows.joins.join import Key, Row
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows, OfKey
@@ -42,9 +43,9 @@ class JoinedFixedWindows(JoinedWindows):
         spans: Spans,
         state: MutableMapping[Any, Any],
         context: TopologyContext,
-        takes: Lateness,
+        clock: EventClock,
     ) -> None:
-        self._spans, self._timers, self._takes = spans, context.timers, takes
+        self._spans, self._timers, self._clock = spans, context.timers, clock
         self._log = RowLog(state)
         self._open: dict[Span, JoinedWindow] = {}
         for place, of, rows in self._log.restored(ROWS):
@@ -55,7 +56,7 @@ class JoinedFixedWindows(JoinedWindows):
 
     @override
     def live(self, time: int) -> Sequence[Span]:
-        least = self._takes.least()
+        least = self._clock.least()
         return [span for span in spans_of(self._spans, time) if span[1] > least]
 
     @override
@@ -77,7 +78,7 @@ class JoinedFixedWindows(JoinedWindows):
                 rows = window.by_key[key] = [], []
             rows[side].append(row)
             self._log.add(window, (side, key, row))
-            if self._takes.length and self._timers.get(span) != span[1]:
+            if self._clock.lateness and self._timers.get(span) != span[1]:
                 ended.append((span, rows[1 - side]))
         return ended if live else None
 
@@ -91,7 +92,7 @@ class JoinedFixedWindows(JoinedWindows):
         if at == span[1]:
             for key, rows in self._open[span].by_key.items():
                 yield Due(key, span, rows, has_ended=True, is_over=False)
-        if at < (over := span[1] + self._takes.length):
+        if at < (over := span[1] + self._clock.lateness):
             self._timers.set(span, over)
             return
         window = self._open.pop(span)

@@ -1,0 +1,163 @@
+"""The aggregates of a bolt: what is kept of the tuples of a window, and what comes of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fulmen.api.arrow_times import ColumnTimes, Numbers
+from fulmen.api.components import FailedException
+from fulmen.windows.aggregate.adder import Adder
+from fulmen.windows.aggregate.by_columns import adder_for, pairs_for
+from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.columns import Keys
+from fulmen.windows.wanted import WantedAggregate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Places(NamedTuple):
+    """Where the values for each aggregate are in the tuples of a stream.
+
+    Attributes:
+        fields: One for each aggregate; -1: it needs none.
+        bys: Where the second field is: of each aggregate that has one, with its number.
+    """
+
+    fields: Sequence[int]
+    bys: Sequence[tuple[int, int]]
+
+    @property
+    def all(self) -> set[int]:
+        """All that are needed."""
+        return {*self.fields, *(at for _, at in self.bys)} - {-1}
+
+
+class Aggregates:
+    """The aggregates of a bolt, all of which get each tuple."""
+
+    def __init__(self, wanted: Sequence[WantedAggregate]) -> None:
+        self._all = [one.aggregation for one in wanted]
+        self._fields = [one.field for one in wanted]
+        self._bys = [(i, one.by) for i, one in enumerate(wanted) if one.by is not None]
+        self._checks = [one.check for one in self._all]
+        order = sorted(range(len(wanted)), key=lambda i: self._all[i].in_place)
+        self._order = [(i, self._all[i].add) for i in order]  # what may raise comes first
+        self._absorbs = [(i, self._all[i].absorb) for i in order]
+        self.only_counts = all(field is None for field in self._fields)
+        """Whether each of them only counts tuples, and keeps a number."""
+        self._inits = [one.init for one in self._all]
+        self._results = [one.result for one in self._all]
+        self._are_results = all(type(one).result is Aggregation.result for one in self._all)
+
+    def adders(
+        self, columns: Mapping[int, pa.Array], places: Places, times: Numbers
+    ) -> list[Adder] | None:
+        """What adds rows to each of them; None: each row has to be dealt with by itself."""
+        found: list[Adder] = []
+        bys = dict(places.bys)
+        for i, (one, place) in enumerate(zip(self._all, places.fields, strict=True)):
+            column = None if place < 0 else columns[place]
+            if i in bys:
+                adder = pairs_for(one, column, columns[bys[i]], times)
+            else:
+                adder = adder_for(one, column, times)
+            if adder is None:
+                return None
+            found.append(adder)
+        return found
+
+    def new(self) -> list[Any]:
+        """What is kept of no tuple."""
+        return [init() for init in self._inits]
+
+    def places(self, fields: Sequence[str]) -> Places:
+        """Where the values of a stream's tuples are."""
+        places = [-1 if field is None else fields.index(field) for field in self._fields]
+        return Places(places, [(i, fields.index(by)) for i, by in self._bys])
+
+    def values(self, row: Sequence[Any], places: Places) -> list[Any]:
+        """The value of a tuple for each aggregate; all of them can be added.
+
+        Args:
+            row: The tuple's values.
+            places: What `places` says of its stream.
+
+        Raises:
+            FailedException: One can't be added.
+        """
+        found: list[Any] = []
+        for i, (check, place) in enumerate(zip(self._checks, places.fields, strict=True)):
+            value = 1 if place < 0 else row[place]
+            if place >= 0 and value is not None and (wrong := check(value)) is not None:
+                raise FailedException(f"its field {self._fields[i]!r}: {wrong}")
+            found.append(value)
+        for i, at in places.bys:
+            found[i] = None if row[at] is None else (found[i], row[at])
+        return found
+
+    def add_row(self, kept: list[Any], row: Sequence[Any], places: Places, time: int) -> None:
+        """Add a tuple to what is kept of one window. As `values` and `add` do."""
+        if self.only_counts:
+            for i in range(len(self._all)):
+                kept[i] += 1
+        else:
+            self.add([kept], self.values(row, places), time)
+
+    def add(self, windows: Sequence[list[Any]], values: Sequence[Any], time: int) -> None:
+        """Add the values of a tuple to what is kept. If this raises, nothing has changed.
+
+        Args:
+            windows: What is kept of each window; what is behind its aggregates is left alone.
+            values: One for each aggregate.
+            time: The event time.
+        """
+        added = [list(kept) for kept in windows]
+        for i, add in self._order:
+            value = values[i]
+            if value is not None:
+                for kept in added:
+                    kept[i] = add(kept[i], value, time)
+        for kept, new in zip(windows, added, strict=True):
+            kept[:] = new
+
+    def absorb(self, windows: Sequence[list[Any]], other: Sequence[Any]) -> None:
+        """Add what is kept of some tuples to each of some windows. As `add` does."""
+        added = [list(kept) for kept in windows]
+        for i, absorb in self._absorbs:
+            for kept in added:
+                more = other[i] if len(added) == 1 else copy.deepcopy(other[i])
+                kept[i] = absorb(kept[i], more)
+        for kept, new in zip(windows, added, strict=True):
+            kept[:] = new
+
+    def merged(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+        """What is kept of two windows that have become one."""
+        return [
+            aggregation.merge(before, after)
+            for aggregation, before, after in zip(self._all, one, other, strict=False)
+        ]
+
+    def results(self, kept: Sequence[Any]) -> Sequence[Any]:
+        """The result of each aggregate."""
+        if self._are_results:
+            return kept[: len(self._all)]
+        return [result(value) for result, value in zip(self._results, kept, strict=False)]
+
+
+class ColumnRows(NamedTuple):
+    """Rows by their columns.
+
+    Attributes:
+        columns: The values for aggregates, by where they are.
+        keys: Their keys.
+        times: Their event times.
+        values_at: Where the values for each aggregate are.
+    """
+
+    columns: Mapping[int, pa.Array]
+    keys: Keys
+    times: ColumnTimes
+    values_at: Places
