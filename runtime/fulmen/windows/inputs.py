@@ -212,17 +212,19 @@ class LastMoments(TimeReader):
         return self.ends.read(value) - 1
 
 
-def time_named(
-    name: str | None, reader: TimeReader, fields: Sequence[str]
+def time_field(
+    name: str | None, reader: TimeReader, stream: Stream
 ) -> tuple[str | None, TimeReader]:
-    """The field that an option for a time means, and what reads it.
+    """The field with the event time of an input, and what reads it. None: it has none.
 
     Args:
-        name: What the option says.
+        name: What the option says; None: it is what `eventTime` of the input declares.
         reader: As the other options say.
-        fields: Those of the input.
+        stream: The input.
     """
-    if name == WINDOW_LAST and name not in fields:
+    if name is None and (declared := stream.time) is not None:
+        return declared.field, TimeReader(declared.unit, declared.timezone)
+    if name == WINDOW_LAST and name not in stream.fields:
         return WINDOW_END, LastMoments(reader)
     return name, reader
 

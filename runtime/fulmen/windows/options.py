@@ -26,6 +26,11 @@ def _positive(value: str) -> str:
 Positive = Annotated[Duration, AfterValidator(_positive)]
 
 
+def several_times(names: Sequence[str]) -> str:
+    """Those that occur more than once, for people; "": none does."""
+    return ", ".join(sorted({name for name in names if names.count(name) > 1}))
+
+
 class Tumbling(Options):
     """One window after the other."""
 
@@ -226,8 +231,8 @@ class AggregateOptions(TimedOptions):
                 " together there is known only when they are. Leave it out"
             )
         names = [*self.key, *FIXED, *self.aggregates, *self.pane_fields]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            yield f"several output fields are called {', '.join(twice)}"
+        if twice := several_times(names):
+            yield f"several output fields are called {twice}"
 
     def kept_as(self) -> str:
         """What may not change while windows are open: which they are, and what is kept of each."""
@@ -277,8 +282,8 @@ class DeduplicateOptions(TimedOptions):
 
     @model_validator(mode="after")
     def _is_whole(self) -> DeduplicateOptions:
-        if twice := sorted({name for name in self.fields if self.fields.count(name) > 1}):
-            raise ValueError(f"fields has {', '.join(twice)} several times")
+        if twice := several_times(self.fields):
+            raise ValueError(f"fields has {twice} several times")
         if self.time is None and self.keep == "last":
             raise ValueError("keep: last needs time, the field with the event time")
         is_remembered = self.time is not None and self.keep == "first"

@@ -36,7 +36,7 @@ from fulmen.windows.inputs import (
     key_of,
     needless_ttl,
     open_windows_gauge,
-    time_named,
+    time_field,
     time_of,
     times_of,
 )
@@ -117,7 +117,7 @@ class Aggregate(ChunkBolt):
         yield from needless_ttl(self)
         needed = dict.fromkeys(options.key, "key")
         if options.time is not None:
-            name, _ = time_named(options.time, options.reader(), stream.fields)
+            name, _ = time_field(options.time, options.reader(), stream)
             needed[name or ""] = "time"
         elif stream.time is None and not isinstance(options.window, CountWindow):
             yield (
@@ -244,10 +244,7 @@ class Aggregate(ChunkBolt):
     def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
         """The field with the event time of an input, and what reads it."""
         options, of = self._options, self._context.streams[component][stream]
-        declared = of.time
-        if options.time is not None or declared is None:
-            return time_named(options.time, options.reader(), of.fields)
-        return declared.field, TimeReader(declared.unit, declared.timezone)
+        return time_field(options.time, options.reader(), of)
 
     # Tuples
 

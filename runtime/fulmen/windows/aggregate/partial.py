@@ -22,7 +22,7 @@ from fulmen.api.event_time import TimeReader
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.aggregates import Aggregates
 from fulmen.windows.aggregations import Aggregation
-from fulmen.windows.inputs import are_plain, spans_of, time_named, times_of
+from fulmen.windows.inputs import are_plain, spans_of, time_field, times_of
 from fulmen.windows.options import AggregateOptions
 from fulmen.windows.wanted import wanted
 
@@ -54,9 +54,7 @@ def partial_windows(
     aggregates = [wanted(text, own) for text in options.aggregates.values()]
     if options.partial == "auto" and not all(one.aggregation.splits for one in aggregates):
         return None
-    time, reader = time_named(options.time, options.reader(), stream.fields)
-    if time is None and stream.time is not None:
-        time, reader = stream.time.field, TimeReader(stream.time.unit, stream.time.timezone)
+    time, reader = time_field(options.time, options.reader(), stream)
     if time is None:
         return None
     return PartialWindows(options, stream, time, reader, Aggregates(aggregates))

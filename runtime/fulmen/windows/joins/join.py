@@ -25,7 +25,7 @@ from fulmen.windows.inputs import (
     late_counter,
     missing_fields,
     needless_ttl,
-    time_named,
+    time_field,
     time_of,
 )
 from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
@@ -113,7 +113,7 @@ class Join(BasicBolt):
     ) -> Iterator[str | Warning]:
         needed = dict.fromkeys(options.key_of(side), f"{name}.key" if side.key else "key")
         if side.time is not None:
-            time, _ = time_named(side.time, options.reader(), stream.fields)
+            time, _ = time_field(side.time, options.reader(), stream)
             needed.setdefault(time or "", f"{name}.time")
         elif self.needs_times and stream.time is None:
             yield (
@@ -193,11 +193,10 @@ class Join(BasicBolt):
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""
+        if side.time is None and not self.needs_times:
+            return None, options.reader()
         stream = self._context.streams[side.from_][side.stream]
-        declared = stream.time
-        if side.time is not None or declared is None or not self.needs_times:
-            return time_named(side.time, options.reader(), stream.fields)
-        return declared.field, TimeReader(declared.unit, declared.timezone)
+        return time_field(side.time, options.reader(), stream)
 
     @abstractmethod
     def add(
@@ -216,11 +215,6 @@ class Join(BasicBolt):
         """A tuple has come whose key has None. False: it is late."""
         self.unmatched(side, key, row, collector)
         return True
-
-    def is_before(self, time: int) -> bool:
-        """Whether the watermark is below a time, or not known."""
-        watermark = self._context.batch.watermark
-        return watermark is None or watermark < time
 
     def is_late(self, time: int) -> bool:
         """Whether a time is further below the watermark than is allowed."""

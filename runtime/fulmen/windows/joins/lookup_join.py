@@ -84,7 +84,7 @@ class LookupJoin(Join):
             known: tuple[int, Row] | None = self.state.get(key)
             if known is None or known[0] <= time:
                 self.state[key] = (time, row)
-        elif self._until is not None and self.is_before(self._until):
+        elif self._until is not None and not self._clock.is_past(self._until):
             self._hold(self._until, key, row)
         else:
             self._look_up(key, row, collector)

@@ -93,7 +93,7 @@ class TemporalJoin(Join):
         self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
     ) -> bool:
         if side != LEFT:
-            if not self.is_before(time + 1):
+            if self._clock.is_past(time + 1):
                 self._late.inc()
             self._add_version(key, time, row)
             return True

@@ -35,11 +35,12 @@ class WindowJoin(Join):
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
         window = context.options.window
+        rest = self.state, context, self._clock
         self._windows: JoinedWindows
         if isinstance(window, Session):
-            self._windows = JoinedSessions(milliseconds(window.gap), self.state, context)
+            self._windows = JoinedSessions(milliseconds(window.gap), *rest)
         else:
-            self._windows = JoinedFixedWindows(window.spans(), self.state, context, self._clock)
+            self._windows = JoinedFixedWindows(window.spans(), *rest)
 
     @override
     def add(

@@ -19,6 +19,7 @@ from fulmen.windows.options import (
     TimedOptions,
     Tumbling,
     rejoined,
+    several_times,
 )
 from fulmen.windows.wanted import wanted
 
@@ -65,8 +66,8 @@ class TransactionAggregateOptions(GroupedOptions):
         if self.has_times and self.time is None:
             raise ValueError("time is missing: name the field with the event time")
         names = [ATTEMPT, *self.key, *self.fixed, *self.aggregates]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"several output fields are called {', '.join(twice)}")
+        if twice := several_times(names):
+            raise ValueError(f"several output fields are called {twice}")
         return self
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
+from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import check_edges
 from fulmen.windows.joins.join import Key, Row
 from fulmen.windows.joins.row_log import RowGroup, RowLog
@@ -40,9 +41,11 @@ class JoinedSessions(JoinedWindows):
     # State: (SESSION, key, n) -> what a batch has brought to one session. Sessions only grow
     # together, so all of it is in one for good. Timers: (SESSION, key), for its next session.
 
-    def __init__(self, gap: int, state: MutableMapping[Any, Any], context: TopologyContext) -> None:
+    def __init__(
+        self, gap: int, state: MutableMapping[Any, Any], context: TopologyContext, clock: EventClock
+    ) -> None:
         """`gap`: in milliseconds."""
-        self._context, self._gap = context, gap
+        self._gap, self._timers, self._clock = gap, context.timers, clock
         self._log = RowLog(state)
         self._open: dict[Key, list[Together]] = {}
         for place, (_, key), rows in self._log.restored(SESSION):
@@ -53,7 +56,7 @@ class JoinedSessions(JoinedWindows):
     @override
     def live(self, time: int) -> Sequence[Span]:
         span = self.first(time)
-        return [] if self._has_ended(span[1]) else [span]
+        return [] if self._clock.is_past(span[1] + 1) else [span]
 
     @override
     def first(self, time: int) -> Span:
@@ -61,21 +64,13 @@ class JoinedSessions(JoinedWindows):
         check_edges(span)
         return span
 
-    def _has_ended(self, end: int) -> bool:
-        """Whether nothing can come any more that belongs to a session.
-
-        What is just at its end does: so the watermark must be above it.
-        """
-        watermark = self._context.batch.watermark
-        return watermark is not None and end < watermark
-
     @override
     def add(
         self, side: int, key: Key, time: int, row: Row
     ) -> Sequence[tuple[Span, Sequence[Row]]] | None:
         end = max([time + self._gap, *(one.end for one in self._touched(key, time))])
         check_edges((time, end))
-        if self._has_ended(end):
+        if self._clock.is_past(end + 1):  # what is just at its end belongs to it
             return None
         self._log.add(self._put(key, side, time, row), (side, time, row))
         self._wait(key)
@@ -108,7 +103,7 @@ class JoinedSessions(JoinedWindows):
     def _wait(self, key: Key) -> None:
         """Set the timer of a key for the session that ends first."""
         first = min(one.end for one in self._open[key])
-        self._context.timers.set((SESSION, key), first + 1)
+        self._timers.set((SESSION, key), first + 1)
 
     @override
     def end_batch(self) -> None:
