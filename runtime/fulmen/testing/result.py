@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,8 +82,7 @@ class Result:
             ValueError: There is no such component or task, or several tasks have the same key.
         """
         found: dict[Any, Any] = {}
-        for key in self._keys(component, task):
-            of_task = KeyedState.restore(self._load(key))
+        for of_task in self._states(component, task):
             if both := found.keys() & of_task.keys():
                 raise ValueError(
                     f"several tasks of {component!r} have the key {min(both, key=repr)!r}: give"
@@ -99,12 +98,7 @@ class Result:
 
     def collected(self, component: str) -> list[Any]:
         """The values that a `CollectBolt` received, task by task, in their order."""
-        return [
-            state[i]
-            for key in self._keys(component, None)
-            for state in [KeyedState.restore(self._load(key))]
-            for i in range(len(state))
-        ]
+        return [state[i] for state in self._states(component) for i in range(len(state))]
 
     def acked(self, component: str) -> list[Hashable]:
         """The message ids that a `ListSpout`'s `ack` was called with, task by task."""
@@ -115,11 +109,12 @@ class Result:
         return self._heard(component, "failed")
 
     def _heard(self, component: str, what: str) -> list[Any]:
-        heard: list[Any] = []
-        for key in self._keys(component, None):
-            state = KeyedState.restore(self._load(key))
-            heard += [state[kind, n] for kind, n in sorted(state) if kind == what]
-        return heard
+        states = self._states(component)
+        return [s[kind, n] for s in states for kind, n in sorted(s) if kind == what]
+
+    def _states(self, component: str, task: int | None = None) -> Iterator[KeyedState]:
+        for key in self._keys(component, task):
+            yield KeyedState.restore(self._load(key))
 
     def _keys(self, component: str, task: int | None) -> list[str]:
         components = self.report["components"]

@@ -4,24 +4,19 @@ What is said is what docs/migration.md says, in the words of the part at hand.
 """
 
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any
 
 from fulmen import api
 from fulmen.topology.problems import did_you_mean
 
-_STREAMPARSE = {
-    api.Spout: {"initialize": "open(self, conf, context, collector)"},
-    api.Bolt: {
-        "initialize": "prepare(self, conf, context, collector)",
-        "process": "execute(self, tup)",
-        "process_tick": "execute(self, tup), where tup.is_tick() is true",
-    },
-    api.BasicBolt: {
-        "initialize": "prepare(self, conf, context)",
-        "process": "execute(self, tup, collector)",
-        "process_tick": "execute(self, tup, collector), where tup.is_tick() is true",
-    },
+_CALLED_HERE = {
+    "initialize": ("open", ""),
+    "process": ("execute", ""),
+    "process_tick": ("execute", ", where tup.is_tick() is true"),
 }
+"""streamparse's names. `initialize` of a bolt is `prepare`."""
+_BASES = (api.Spout, api.Bolt, api.BasicBolt)
 _PACKAGES = ("streamparse", "pystorm")
 GUIDE = "docs/migration.md"
 PORT_CURE = (
@@ -69,10 +64,17 @@ def leftovers(instance: Any) -> Iterator[tuple[str, str]]:
     who = f"{cls.__module__}.{cls.__qualname__}"
     for name, ours in _streamparse_names(cls).items():
         method = ours.partition("(")[0]
-        base = next(b for b in _STREAMPARSE if issubclass(cls, b))
+        base = next(b for b in _BASES if issubclass(cls, b))
         if name in vars(cls) and getattr(cls, method, None) is getattr(base, method, None):
             yield f"{who}.{name} is never called: it is streamparse's", f"Write def {ours}."
 
 
 def _streamparse_names(cls: type) -> Mapping[str, str]:
-    return next((names for base, names in _STREAMPARSE.items() if issubclass(cls, base)), {})
+    """Of each name of streamparse that a class may have: what is to be written instead."""
+    base = next((base for base in _BASES if issubclass(cls, base)), object)
+    found = {}
+    for name, (method, more) in _CALLED_HERE.items():
+        ours = "prepare" if method == "open" and base is not api.Spout else method
+        if (given := getattr(base, ours, None)) is not None:
+            found[name] = f"{ours}({', '.join(signature(given).parameters)}){more}"
+    return found
