@@ -10,7 +10,7 @@ TABLE = script("reason_table")
 def test_the_table_of_reasons_is_that_of_the_command():
     page = TABLE.PAGE.read_text(encoding="utf-8")
     assert TABLE.with_table(page) == page, (
-        "change runtime/fulmen/cli/display/why/explanations.py, and run scripts/reason_table.py"
+        "change runtime/fulmen/cli/display/why/reasons.md, and run scripts/reason_table.py"
     )
 
 
