@@ -84,13 +84,17 @@ class PostgresQueueSpout(SqlSource):
         if not self._rows:
             return False
         key, *values = self._rows.popleft()
-        self.state[key] = self.kept(values, f"{self.options.table}.{self.options.key}={key}")
+        self.state[key] = self.kept(values, key)
         self.emit_again(key)
         return True
 
     def emit_again(self, msg_id: str) -> None:
         """Emit a row that is kept."""
         self.emit_row(self.state[msg_id], msg_id)
+
+    def position_of(self, place: str) -> str:
+        """The key of a row."""
+        return f"{self.options.table}.{self.options.key}={place}"
 
     def check(self, values: list[Any]) -> list[Any]:
         """The same: the types of columns were compared at the start."""

@@ -146,12 +146,14 @@ class GrowingSpout(SqlSource):
         key = self.emitted * BLOCK
         self.blocks[key] = len(rows)
         self.state[key] = rows
-        good = [i for i, row in enumerate(rows, key + 1) if type(row) is list]
-        self.collector.emit_many([row for row in rows if type(row) is list], msg_ids=good)
-        if len(good) < len(rows):
-            for i, row in enumerate(rows, key + 1):
-                if type(row) is tuple:
-                    self.emit_row(row, i)
+        refused = {i: row for i, row in enumerate(rows, key + 1) if type(row) is tuple}
+        if not refused:
+            self.collector.emit_many(rows, msg_ids=range(key + 1, key + 1 + len(rows)))
+        else:
+            good = {i: row for i, row in enumerate(rows, key + 1) if i not in refused}
+            self.collector.emit_many(list(good.values()), msg_ids=list(good))
+            for i, row in refused.items():
+                self.emit_row(row, i)
         self.position = value
         return True
 
@@ -166,9 +168,12 @@ class GrowingSpout(SqlSource):
         number, value = left[0][0], None
         while left and (len(rows) < room or left[0][0] == number):
             number, value, *values = left.popleft()
-            position = f"{self._source}.{self.options.column}={repr_of(value)}"
-            rows.append(self.kept(values, position))
+            rows.append(self.kept(values, value))
         return rows, value
+
+    def position_of(self, place: Any) -> str:
+        """The value of the growing column."""
+        return f"{self._source}.{self.options.column}={repr_of(place)}"
 
     @property
     def _source(self) -> str:

@@ -39,12 +39,16 @@ class SqlSource(MessageSource):
             Malformed: One is not of its type.
         """
 
-    def kept(self, values: list[Any], position: str) -> Sequence[Any]:
+    @abstractmethod
+    def position_of(self, place: Any) -> str:
+        """Where a row is, for people, by its value in the column that tells."""
+
+    def kept(self, values: list[Any], place: Any) -> Sequence[Any]:
         """A row as it is kept. What can't be read is reported."""
         try:
             return self.check(values)
         except BaseException as error:  # noqa: BLE001 (of any decoder)
-            reason = str(unread(error))
+            reason, position = str(unread(error)), self.position_of(place)
             self.collector.report_error(f"{position}: {reason}")
             return _as_data(self.options.fields, values), reason, position
 
