@@ -367,6 +367,28 @@ def test_partitions_that_are_added_are_read_from_their_first_message(
     assert (asked, read) == ([0, 1], [])  # else each answer would wait for the end of a fetch
 
 
+def test_failed_messages_that_are_missing_between_others_or_at_the_end_are_told(
+    kafka, topic, spout
+):
+    kafka.make_topic(topic)
+    producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"0")
+    producer.commit_transaction()
+    life = spout()
+    life.until(lambda: life.spout.positions == {0: 2}, "the mark of the transaction, at 1")
+    kafka.produce(topic, numbers(2, 4))
+    life.until_emitted(3)
+    life.commit()
+    for offset in (0, 1, 3, 4):  # the partition ends before 4
+        life.spout.state[0, offset] = True
+    life.until(lambda: not life.spout.state, "an end of all that had failed")
+    life.until_emitted(4)
+    assert values(life.emitted) == ["0", "3"]
+    assert [at for _, _, at in on_errors(life.emitted)] == [f"{topic}[0]@1", f"{topic}[0]@4"]
+
+
 def test_what_retention_deleted_is_reported_and_told(kafka, topic, spout):
     kafka.make_topic(topic)
     kafka.produce(topic, numbers(0, 10))

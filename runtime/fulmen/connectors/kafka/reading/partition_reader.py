@@ -32,12 +32,14 @@ class FetchedMessages:
         start: Everything before that was taken, or sought over.
         fetched: Everything before that has arrived.
         error: What the brokers have against going on.
+        end: Where the partition ended when that was told last.
     """
 
     start: int
     fetched: int
     messages: deque[Message] = field(default_factory=deque)
     error: KafkaError | None = None
+    end: int = -1
     is_paused: bool = False
 
     @property
@@ -57,7 +59,11 @@ class FetchedMessages:
 
 
 class PartitionReader:
-    """The partitions of one task."""
+    """The partitions of one task.
+
+    Attributes:
+        consumer: What reads them.
+    """
 
     def __init__(
         self, consumer: Consumer, topic: str, most: int, refused: Callable[[KafkaError], object]
@@ -70,7 +76,7 @@ class PartitionReader:
             most: How many messages are asked for at once.
             refused: Is told what the brokers have against the consumer's group.
         """
-        self._consumer, self._refused = consumer, refused
+        self.consumer, self._refused = consumer, refused
         self._topic = topic
         self._most = most
         self._queues: dict[int, FetchedMessages] = {}
@@ -121,25 +127,31 @@ class PartitionReader:
         if queue is not None and queue.start <= start <= queue.next:
             return queue
         if queue is not None:
-            self._drop(partition, queue)
-        self._consumer.incremental_assign([TopicPartition(self._topic, partition, start)])
+            self.drop(partition)
+        self.consumer.incremental_assign([TopicPartition(self._topic, partition, start)])
         queue = self._queues[partition] = FetchedMessages(start, start)
         return queue
 
-    def _drop(self, partition: int, queue: FetchedMessages) -> None:
-        self._resume(partition, queue)  # the client remembers that it is paused
-        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+    def is_at_end(self, partition: int) -> bool:
+        """Whether the partition ended where it was read up to."""
+        queue = self._queues[partition]
+        return not queue.messages and queue.fetched == queue.end
+
+    def drop(self, partition: int) -> None:
+        """Fetch no more of a partition."""
+        self._resume(partition, self._queues[partition])  # the client remembers that it is paused
+        self.consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         del self._queues[partition]
 
     def _raise_error(self, partition: int, queue: FetchedMessages) -> None:
         """Say what is wrong. The partition is begun anew when it is asked for again."""
         if queue.error is not None:
-            self._drop(partition, queue)
+            self.drop(partition)
             raise KafkaException(queue.error)
 
     def _take_in(self, seconds: float) -> None:
         """Sort what has arrived. If nothing has, wait for so long."""
-        for message in self._consumer.consume(AT_ONCE, seconds):
+        for message in self.consumer.consume(AT_ONCE, seconds):
             queue, error = self._queues.get(_partition(message)), message.error()
             if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 self._refused(error)  # it names a partition all the same
@@ -151,22 +163,23 @@ class PartitionReader:
                     queue.messages.append(message)
                     queue.fetched = _offset(message) + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                queue.fetched = max(queue.fetched, _offset(message))
+                queue.end = _offset(message)
+                queue.fetched = max(queue.fetched, queue.end)
             else:
                 queue.error = error
         for partition, queue in self._queues.items():
             if len(queue.messages) >= AHEAD * self._most and not queue.is_paused:
-                self._consumer.pause([TopicPartition(self._topic, partition)])
+                self.consumer.pause([TopicPartition(self._topic, partition)])
                 queue.is_paused = True
 
     def _resume(self, partition: int, queue: FetchedMessages) -> None:
         if queue.is_paused:
-            self._consumer.resume([TopicPartition(self._topic, partition)])
+            self.consumer.resume([TopicPartition(self._topic, partition)])
             queue.is_paused = False
 
     def close(self) -> None:
         """Let go of the consumer."""
-        let_go(self._consumer)
+        let_go(self.consumer)
 
 
 def _offset(message: Message) -> int:
