@@ -216,6 +216,9 @@ def test_columns_of_many_and_of_long_strings(alphabet):
     long = [
         "".join(rng.choices(alphabet, k=3)) * 20_000 for _ in range(70)
     ]  # many blocks of powers
+    apart = [*many[:100], "a\0b", "\ud800"]  # can't be one text
+    for values in (apart, [*many[:100], 1]):
+        assert column_hash(values).tolist() == [java_hash(value) for value in values]
     for values in (many, long):
         expected = [java_hash(value) for value in values]
         assert column_hash(values).tolist() == expected
