@@ -119,23 +119,13 @@ class _Tap:
         row = self._mask.tuple(stream, names(stream), values, names)
         if self._conditions:
             self._looks -= 1
-            compared = _Compared(self._mask, row)
+            asked = {one.path[0] for one in self._conditions} & row.keys()
+            compared = {name: self._mask.field(name, row[name], TO_COMPARE) for name in asked}
             if not all(one.is_met(compared) for one in self._conditions):
                 return
         self._room -= 1
         data = self._mask.dumps(row)
         self._tapped.tuples.append(TappedTuple(self.request.number, task, stream, roots, data))
-
-
-class _Compared(dict[str, Any]):
-    """The values of a tuple as conditions have them: those that they ask for."""
-
-    def __init__(self, mask: Mask, row: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._mask, self._row = mask, row
-
-    def __missing__(self, name: str) -> Any:
-        return self._mask.field(name, self._row[name], TO_COMPARE)
 
 
 def fields_of(streams: Mapping[str, Stream], stream: str) -> Sequence[str]:

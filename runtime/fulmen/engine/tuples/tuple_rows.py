@@ -186,11 +186,6 @@ class TupleRows(Sequence[Any]):
             )
         return self._encoded
 
-    @property
-    def encoded_columns(self) -> Sequence[Column]:
-        """The values of each field as they are sent; not of a record batch."""
-        return self.encoded().kept_columns or ()
-
     def record_batch(self, fields: Sequence[str]) -> pa.RecordBatch:
         """The values as an Arrow record batch, with these names if they are no batch yet.
 

@@ -133,7 +133,7 @@ def _pack(parcel: Parcel) -> bytes:
     rows, lineage, sources = parcel.rows, parcel.lineage, parcel.sources
     if rows.arrow is None:
         container: Any = rows.container
-        codes, others, arrow = to_bytes(rows.encoded_columns)
+        codes, others, arrow = to_bytes(rows.encoded().kept_columns or ())
     else:
         container, codes, others = None, "", []
         body = pa.BufferOutputStream()
