@@ -25,12 +25,8 @@ from support.transactions.transacted import PLAIN, run_transacted, transacted, t
 
 TRANSACTIONS = TransactionFigures(
     committed_txid=1234,
-    active=3,
-    committed=1230,
-    failed=2,
-    cascaded=5,
-    lost=1,
-    given_up=4,
+    active={"processing": 1, "processed": 2},
+    attempts={"committed": 1230, "failed": 2, "cascaded": 5, "lost": 1, "given_up": 4},
     lag=56_789,
     committed_per_second=4.66,
 )
@@ -102,8 +98,9 @@ def test_a_meter_has_the_transactions_and_the_rate_of_commits():
     run_transacted(rows, observer=metered, clock=clock, seconds=1.0, max_spout_pending=1)
     assert [figures.committed_txid for figures in metered.seen[:6]] == [0, 1, 1, 2, 2, 3]
     assert metered.seen[5].committed_per_second == pytest.approx(0.6)
-    assert (metered.seen[0].active, metered.seen[0].lag) == (1, 5)
-    assert metered.seen[-1].attempts == metered.seen[-1].committed == 6
+    assert (sum(metered.seen[0].active.values()), metered.seen[0].lag) == (1, 5)
+    attempts = metered.seen[-1].attempts
+    assert sum(attempts.values()) == attempts["committed"] == 6
 
 
 # ---- the summary ---------------------------------------------------------------------------------

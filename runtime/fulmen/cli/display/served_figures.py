@@ -8,7 +8,6 @@ from fulmen.api.signals import Lag
 from fulmen.cli.display.run.transaction_lines import TransactionFigures
 from fulmen.engine.protocol.figures.statistics import FIGURES, Figure, Of
 from fulmen.engine.totals.counted import TreeCounts
-from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.waits import WaitKind
 
 
@@ -24,28 +23,6 @@ class CountsView(BaseModel):
             return told
         sums = {figure: told[figure] for figure in FIGURES if figure in told}
         return {**told, "counts": sums}
-
-
-class TransactionsView(BaseModel):
-    """What became of the transactions of a transactional topology."""
-
-    committed_txid: int
-    active: dict[str, int]
-    attempts: dict[str, int]
-    committed_per_second: float
-    lag: int | None
-    head: str
-
-    @property
-    def figures(self) -> TransactionFigures:
-        """The same as figures; outcomes that this version does not know are left out."""
-        return TransactionFigures(
-            committed_txid=self.committed_txid,
-            active=sum(self.active.values()),
-            **{outcome.value: self.attempts.get(outcome, 0) for outcome in AttemptOutcome},
-            lag=self.lag,
-            committed_per_second=self.committed_per_second,
-        )
 
 
 class LatencyView(BaseModel):
@@ -187,7 +164,7 @@ class TopologyView(BaseModel):
     state: str
     uptime_seconds: float
     trees: TreeCounts
-    transactions: TransactionsView | None
+    transactions: TransactionFigures | None
     waits: list[WaitView]
     kept_state: dict[str, int]
     failures: list[FailureView]

@@ -17,8 +17,7 @@ from fulmen.cli.display.served_figures import (
     WorkerView,
 )
 from fulmen.engine.protocol.figures.statistics import Figure, Shown, of_topology, shown
-from fulmen.engine.totals.failures import failure_sentence
-from fulmen.engine.totals.unread import unread_sentence
+from fulmen.engine.totals.failures import failure_sentence, unread_sentence
 from fulmen.engine.totals.waits import WaitKind, lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -77,7 +76,7 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
         return
     yield line(workers, batches, item("commits/s", count(transactions.committed_per_second)))
     yield latency_line(latency.p50, latency.p99, lag_of_all(view) or Lag(transactions.lag))
-    yield transactions_line(transactions.figures)
+    yield transactions_line(transactions)
     yield from _waits(view)
     if transactions.head:
         yield sentence(transactions.head, "red")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.engine.batches.pace.next_timers import NextTimers
 from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.figures.statistics import (
@@ -20,6 +21,7 @@ from fulmen.engine.protocol.figures.statistics import (
     BATCHES,
     DEAD_LETTERED,
     DROPPED,
+    EMITTED,
     FAILED,
     FAILED_ATTEMPTS,
     FIGURES,
@@ -37,9 +39,8 @@ from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopolo
 from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
-from fulmen.engine.totals.errors import Errors
 from fulmen.engine.totals.event_time import ComponentTime, times_of
-from fulmen.engine.totals.failures import Failures
+from fulmen.engine.totals.failures import Errors, Failures
 from fulmen.engine.totals.latencies import Latencies, Times
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Waits
@@ -186,6 +187,18 @@ class Counted:
     def component(self, name: str) -> dict[str, int]:
         """The statistics of one component, over all its streams."""
         return {figure: self.sum(figure, name) for figure in STATISTICS}
+
+    def unread_errors(self) -> dict[str, int]:
+        """Component -> the tuples on its stream `errors`, such as malformed rows, if nobody reads.
+
+        Components without such tuples are left out.
+        """
+        return {
+            name: n
+            for name, streams in self.placed.streams.items()
+            if ERRORS_STREAM in streams and not self.placed.subscribers(name, ERRORS_STREAM)
+            if (n := self.counts[name, EMITTED, ERRORS_STREAM])
+        }
 
     def event_times(self) -> dict[str, ComponentTime]:
         """The event times of components that have one, or timers."""

@@ -65,7 +65,7 @@ class TimeHistogram:
     __slots__ = ("counts", "seconds")
 
     def __init__(self, counts: Mapping[int, int] | None = None, seconds: float = 0.0) -> None:
-        self.counts = dict(counts or {})
+        self.counts = Counter(counts)
         self.seconds = seconds
 
     def add(self, each: float, n: int = 1) -> None:
@@ -75,13 +75,12 @@ class TimeHistogram:
 
     def put(self, bucket: int, n: int, seconds: float) -> None:
         """Count `n` events of one bucket that took `seconds` together."""
-        self.counts[bucket] = self.counts.get(bucket, 0) + n
+        self.counts[bucket] += n
         self.seconds += seconds
 
     def merge(self, other: TimeHistogram) -> None:
         """Add the events of `other`."""
-        for bucket, n in other.counts.items():
-            self.put(bucket, n, 0.0)
+        self.counts.update(other.counts)
         self.seconds += other.seconds
 
     def copy(self) -> TimeHistogram:
@@ -91,12 +90,12 @@ class TimeHistogram:
     @property
     def count(self) -> int:
         """How many events there were."""
-        return sum(self.counts.values())
+        return self.counts.total()
 
     def buckets(self) -> list[tuple[str, float]]:
         """Each bound, as Prometheus writes it, with the events that stayed within it."""
         bounds = [*map(str, BOUNDS), "+Inf"]
-        counts = (self.counts.get(bucket, 0) for bucket in range(len(bounds)))
+        counts = map(self.counts.__getitem__, range(len(bounds)))
         return list(zip(bounds, map(float, accumulate(counts)), strict=True))
 
 

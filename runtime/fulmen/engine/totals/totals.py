@@ -32,11 +32,9 @@ from fulmen.engine.protocol.figures.statistics import (
 )
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.totals.counted import Counted, StageSeconds
-from fulmen.engine.totals.errors import REPEAT_SECONDS
-from fulmen.engine.totals.failures import is_error
+from fulmen.engine.totals.failures import REPEAT_SECONDS, is_error
 from fulmen.engine.totals.latencies import RollingWindow
 from fulmen.engine.totals.transaction_totals import TransactionTotals
-from fulmen.engine.totals.unread import unread_errors
 from fulmen.plan import task_of_key
 
 _CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
@@ -303,6 +301,6 @@ class Totals(Counted):
             "tasks": len(self.placed.plan.tasks(name)),
             "metrics": self.metrics.of_component(name),
             "errors": errors,
-            "unread_errors": unread_errors(self.placed, self.counts).get(name, 0),
+            "unread_errors": self.unread_errors().get(name, 0),
             "failures": failures,
         }

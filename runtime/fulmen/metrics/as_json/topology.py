@@ -34,10 +34,8 @@ from fulmen.engine.totals.counted import StageSeconds
 from fulmen.engine.totals.failures import resting_by_component
 from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.transaction_totals import TransactionTotals
-from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Wait
 from fulmen.metrics.as_json.errors import ERROR_CHARACTERS, errors_json, failures_json
-from fulmen.metrics.as_json.event_time import time_json
 from fulmen.metrics.as_json.recent_tasks import RecentTasks
 from fulmen.metrics.as_json.transactions import transactions_json
 from fulmen.metrics.history import STEPS, HistoryPoint
@@ -144,7 +142,7 @@ class TopologyJson:
 
     @cached_property
     def _unread(self) -> Mapping[str, int]:
-        return unread_errors(self.now.placed, self.now.counts)
+        return self.now.unread_errors()
 
     @cached_property
     def _outputs(self) -> Mapping[str, Sequence[str]]:
@@ -168,7 +166,7 @@ class TopologyJson:
             "pending": now.pending(name),
             "results": self._results(name) if name in now.result_bolts else None,
             "lag": _lag(now.lag(name)),
-            "time": time_json(now, name),
+            "time": _time(now, name),
             "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
             "unread_errors": self._unread.get(name, 0),
@@ -319,6 +317,34 @@ class TopologyJson:
 
 def _lag(lag: Lag | None) -> Json | None:
     return None if lag is None else {"messages": lag.messages, "seconds": lag.seconds}
+
+
+def _time(now: Snapshot, component: str) -> Json | None:
+    """The event time of a component; None: it has none, and no timers."""
+    found = now.component_times.get(component)
+    if found is None:
+        return None
+    behind, held = now.behind(component), found.held_by
+    return {
+        "watermark": _seconds(found.watermark),
+        "behind_seconds": None if behind is None else round(behind, 1),
+        "held_by": held
+        and {
+            "component": held.component,
+            "part": held.part,
+            "newest": _seconds(held.newest),
+            "silent_seconds": round(held.silent_seconds, 1),
+        },
+        "timers": found.timers,
+        "due": _seconds(found.due),
+        "late": now.late(component),
+        "why": found.why,
+        "is_stuck": found.is_stuck,
+    }
+
+
+def _seconds(at: int | None) -> float | None:
+    return None if at is None else at / 1000
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:

@@ -8,7 +8,7 @@ from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.figures.statistics import ERRORS
-from fulmen.engine.totals.errors import REPEAT_SECONDS
+from fulmen.engine.totals.failures import REPEAT_SECONDS
 from fulmen.kube.driver.reporting import errors_of
 from fulmen.testing import ListSpout, ManualClock
 from support.parts.hooks import HookBolt, hooks, with_bolt

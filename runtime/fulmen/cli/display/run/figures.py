@@ -32,10 +32,10 @@ from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
+    unread_sentence,
 )
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
-from fulmen.engine.totals.unread import unread_errors, unread_sentence
 from fulmen.engine.totals.waiting import resting_waits
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -242,7 +242,7 @@ def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:
 def unread_lines(totals: Totals) -> Iterator[str]:
     """What went to a stream `errors` that no bolt subscribes to."""
     with totals.lock:
-        for name, number in unread_errors(totals.placed, totals.counts).items():
+        for name, number in totals.unread_errors().items():
             yield unread_sentence(name, number)
 
 

@@ -1,59 +1,51 @@
 """What the command says of transactions, where other topologies have trees. Pure."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
 from fulmen.cli.display.formats import count, item, line
+from fulmen.engine.batches.transactions import Phase
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 
 
 @dataclass(frozen=True)
 class TransactionFigures:
-    """The transactions of a topology at one moment: how many attempts have ended in which way.
+    """The transactions of a topology at one moment.
 
     Attributes:
         committed_txid: The last one that is committed.
+        active: Attempts on their way, by phase.
+        attempts: Those that have ended, by outcome.
         lag: Messages of the source that are in no transaction yet; None: not known.
+        head: What is to be said of the first one that is not committed; "": nothing.
         committed_per_second: Of the last seconds.
     """
 
     committed_txid: int = 0
-    active: int = 0
-    committed: int = 0
-    failed: int = 0
-    cascaded: int = 0
-    lost: int = 0
-    given_up: int = 0
+    active: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
     lag: int | None = None
+    head: str = ""
     committed_per_second: float = 0.0
 
     @staticmethod
     def of(totals: TransactionTotals) -> "TransactionFigures":
         """The figures of transactions in the totals, without a rate."""
-        return TransactionFigures(
-            committed_txid=totals.committed,
-            active=len(totals.active),
-            **{outcome.value: totals.attempts[outcome] for outcome in AttemptOutcome},
-            lag=totals.lag,
-        )
-
-    @property
-    def attempts(self) -> int:
-        """All that have ended."""
-        return self.committed + self.failed + self.cascaded + self.lost + self.given_up
+        active = {str(phase): totals.active_in(phase) for phase in Phase}
+        attempts = {str(outcome): totals.attempts[outcome] for outcome in AttemptOutcome}
+        return TransactionFigures(totals.committed, active, attempts, totals.lag)
 
 
 def _ends(figures: TransactionFigures) -> Sequence[tuple[str, int]]:
     """How attempts ended; the last three not well."""
+    bad = (AttemptOutcome.FAILED, AttemptOutcome.LOST, AttemptOutcome.GIVEN_UP)
     return (
         ("txid", figures.committed_txid),
-        ("active", figures.active),
-        ("attempts", figures.attempts),
-        ("failed", figures.failed),
-        ("lost", figures.lost),
-        ("given up", figures.given_up),
+        ("active", sum(figures.active.values())),
+        ("attempts", sum(figures.attempts.values())),
+        *((outcome.replace("_", " "), figures.attempts.get(outcome, 0)) for outcome in bad),
     )
 
 
@@ -75,13 +67,15 @@ def plain_parts(figures: TransactionFigures) -> Iterator[str]:
 
 def summary_of(totals: TransactionTotals) -> Iterator[str]:
     """The lines of a summary."""
-    found = TransactionFigures.of(totals)
-    again = [("failed", found.failed), ("cascaded", found.cascaded), ("lost", found.lost)]
-    parts = [f"{count(n)} {what}" for what, n in again if n]
-    given_up = f", {count(found.given_up)} given up" if found.given_up else ""
+    ended = totals.attempts
+    again = (AttemptOutcome.FAILED, AttemptOutcome.CASCADED, AttemptOutcome.LOST)
+    parts = [f"{count(ended[what])} {what}" for what in again if ended[what]]
+    n = ended[AttemptOutcome.GIVEN_UP]
+    given_up = f", {count(n)} given up" if n else ""
     repeated = f"; attempts that came again: {', '.join(parts)}" if parts else ""
     yield (
-        f"transactions {count(found.committed)} committed{given_up}, {count(found.active)} active;"
+        f"transactions {count(ended[AttemptOutcome.COMMITTED])} committed{given_up},"
+        f" {count(len(totals.active))} active;"
         f" the last committed txid is {totals.committed}{repeated}"
     )
     if totals.head_failures:

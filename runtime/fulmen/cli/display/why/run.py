@@ -17,9 +17,8 @@ from fulmen.cli.display.served_figures import (
 from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.engine.protocol.figures.statistics import EMITTED, EXECUTED
 from fulmen.engine.totals.counted import TreeCounts
-from fulmen.engine.totals.failures import failure_sentence
+from fulmen.engine.totals.failures import failure_sentence, unread_sentence
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
-from fulmen.engine.totals.unread import unread_sentence
 from fulmen.engine.totals.waits import WaitKind
 from fulmen.plan.model import DRIVER
 
