@@ -71,9 +71,9 @@ def _throughput(workers: int, arguments: argparse.Namespace, **how: Any) -> Resu
     watcher = Watcher()
     spec = {"batchTargetMillis": arguments.target, **how.pop("spec", {})}
     with running.running(word_count(workers, **how, **spec), watcher) as driver:
-        driver.coordinator.size.set(emit_seconds=WARM_EMIT_SECONDS)
+        driver.coordinator.size.emit_seconds = WARM_EMIT_SECONDS
         run_for(driver, 3 / 4 * arguments.warm)
-        driver.coordinator.size.set(emit_seconds=0)
+        driver.coordinator.size.emit_seconds = 0
         run_for(driver, arguments.warm / 4)
         watcher.forget()
         emitted = driver.totals.component("sentences")["emitted"]
@@ -160,7 +160,8 @@ def linear(arguments: argparse.Namespace) -> list[Result]:
 
 
 def _one_batch(driver: Any, watcher: Watcher, size: int, workers: int) -> float:
-    driver.coordinator.size.set(size // workers, emit_seconds=3600.0)
+    driver.coordinator.size.permit = size // workers
+    driver.coordinator.size.emit_seconds = 3600.0
     while not driver.step():
         pass
     return watcher.seconds[-1]

@@ -155,7 +155,7 @@ def keys(arguments: argparse.Namespace) -> list[Result]:
 
 def _batches_of(driver: RunningTopology, emits: int, batches: int) -> None:
     for _ in range(batches):
-        driver.coordinator.size.set(emits)
+        driver.coordinator.size.permit = emits
         driver.step()
 
 

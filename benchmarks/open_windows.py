@@ -47,7 +47,8 @@ def topology(kind: str, count: int) -> dict[str, Any]:
 def step(driver: Any, size: int) -> float:
     """CPU seconds of a batch of so many clicks."""
     began = time.process_time()
-    driver.coordinator.size.set(size, emit_seconds=3600.0)
+    driver.coordinator.size.permit = size
+    driver.coordinator.size.emit_seconds = 3600.0
     driver.step()
     return time.process_time() - began
 

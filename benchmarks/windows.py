@@ -139,7 +139,8 @@ def _measure(content: dict[str, Any]) -> Result:
 
 def _step(driver: Any) -> None:
     """One batch of the same size as every other. As in workers, no garbage is collected in it."""
-    driver.coordinator.size.set(BATCH, emit_seconds=3600.0)
+    driver.coordinator.size.permit = BATCH
+    driver.coordinator.size.emit_seconds = 3600.0
     _pauses.begin()
     driver.step()
     _pauses.end()

@@ -182,7 +182,7 @@ def test_results_that_fail_come_again_though_workers_are_killed(spark):
 
     observer = RecordingObserver(on_batch)
     driver = make_driver(results(3), spark, checkpoint, observer).start()
-    driver.coordinator.size.set(permit=2)
+    driver.coordinator.size.permit = 2
     driver.run(Stop(when_drained=True))
     driver.close()
     assert kills == []

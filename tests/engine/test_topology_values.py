@@ -38,11 +38,11 @@ def test_batches_of_large_tuples_are_limited_by_their_bytes_however_many_are_per
     def on_batch(totals, done):
         emitted.extend(summary.emitted for summary in done.summaries if summary.emitted)
         stop.drain = totals.batches >= BATCHES
-        driver.coordinator.size.set(1_000_000)
+        driver.coordinator.size.permit = 1_000_000
 
     checkpoint = spark.new_checkpoint()
     driver = make_driver(heavy(), spark, checkpoint, RecordingObserver(on_batch)).start()
-    driver.coordinator.size.set(1_000_000)
+    driver.coordinator.size.permit = 1_000_000
     driver.run(stop)
     driver.close()
     most = emit_bytes(driver.placed)  # of a worker; the last slice may be twice as large as it may

@@ -278,7 +278,7 @@ def test_spouts_are_held_while_files_cannot_be_written(tmp_path, monkeypatch):
     clock, store = ManualClock(100.0), new_store()
     jobs = Steady(clock, store=store)
     running = make_driver(builder, store=store, clock=clock, jobs=jobs).start()
-    running.coordinator.size.set(permit=20)
+    running.coordinator.size.permit = 20
     with no_room(1):
         for _ in range(3):  # the first batch is committed, and its file can't be written
             assert running.step()

@@ -171,7 +171,7 @@ def test_a_window_that_ends_and_the_sink_that_writes_it_wait_for_no_rest():
 
 def test_a_large_batch_of_one_stage_is_not_followed_by_rest(coordinator):
     for _ in range(2):
-        coordinator.it.size.set(permit=1_000_000)
+        coordinator.it.size.permit = 1_000_000
         coordinator.it.cuts(coordinator.begin())
         coordinator.succeed(seconds=0.1, emitted=5_000)
     coordinator.it.cuts(coordinator.begin())

@@ -238,8 +238,8 @@ def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     assert header.emit_seconds == 0.5 * coordinator.target_seconds
     coordinator.succeed()
     coordinator.it.active = False
-    coordinator.it.size.set(emit_seconds=3.0)
-    coordinator.it.size.set(permit=5)
+    coordinator.it.size.emit_seconds = 3.0
+    coordinator.it.size.permit = 5
     header = coordinator.begin()
     assert (header.active, header.is_retry) == (False, False)
     assert (header.emit_seconds, header.default_permit) == (3.0, 5)

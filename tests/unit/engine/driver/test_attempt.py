@@ -109,7 +109,7 @@ def limited(driver, permit, n):
     """The same, with so many tuples in each."""
     ran = []
     for _ in range(n):
-        driver.coordinator.size.set(permit)
+        driver.coordinator.size.permit = permit
         ran += steps(driver, 1)
     return ran
 

@@ -234,7 +234,7 @@ def test_executors_of_a_lost_worker_move_and_come_back():
 
 def test_state_moves_with_its_executors():
     driver, log = fragile(counting(100, workers=3, tasks=3))
-    driver.coordinator.size.set(10)
+    driver.coordinator.size.permit = 10
     for lost in ({0}, {0, 2}, set(), {1}):
         driver.step()
         driver.jobs.lost, driver.jobs.failures = lost, 1

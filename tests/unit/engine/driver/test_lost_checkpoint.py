@@ -36,7 +36,7 @@ def counting(store, keys):
 
 def steps(driver, batches, permit):
     for _ in range(batches):
-        driver.coordinator.size.set(permit)
+        driver.coordinator.size.permit = permit
         driver.step()
 
 

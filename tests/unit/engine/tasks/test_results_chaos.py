@@ -65,7 +65,7 @@ def run_to_its_end(topology, chaos, rng):
                 topology, store=chaotic(store, chaos), clock=clock, jobs=jobs, limits=limits
             ).start()
             chaos.crashes = lambda driver=driver: driver.coordinator.blame.crashes
-            driver.coordinator.size.set(permit=rng.randint(1, 8))
+            driver.coordinator.size.permit = rng.randint(1, 8)
             driver.run(Stop(when_drained=True))
         except (DriverDied, Unreachable):
             continue

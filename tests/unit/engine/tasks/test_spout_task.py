@@ -333,7 +333,8 @@ def test_a_spout_has_its_time_however_long_it_takes_to_tell_it_of_trees(monkeypa
     driver = make_driver(topology(conf=spout)).start()
     emitted = []
     for _ in range(3):
-        driver.coordinator.size.set(3, emit_seconds=30)
+        driver.coordinator.size.permit = 3
+        driver.coordinator.size.emit_seconds = 30
         driver.step()
         emitted.append(driver.totals.report()["components"]["source"]["emitted"])
     driver.close()
@@ -356,7 +357,8 @@ def test_a_batch_has_only_so_many_bytes_in_it_however_much_it_may_emit(kind):
 
     spout = HookArrowSpout if kind == "arrow" else HookSpout
     driver = make_driver(topology(spout, conf=hooks(next_tuple=next_tuple))).start()
-    driver.coordinator.size.set(10_000, emit_seconds=600)
+    driver.coordinator.size.permit = 10_000
+    driver.coordinator.size.emit_seconds = 600
     driver.step()
     emitted = driver.totals.report()["components"]["source"]["emitted"]
     driver.close()

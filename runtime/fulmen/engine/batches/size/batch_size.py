@@ -34,20 +34,6 @@ class BatchSize:
         self._recent = RecentBatches()
         self._fixed = FixedCost()
 
-    def set(self, permit: int | None = None, emit_seconds: float | None = None) -> None:
-        """Begin the next batch with another size than the last ones led to.
-
-        Args:
-            permit: How many tuples each spout task may emit in it; later ones adapt. None: the
-                present number.
-            emit_seconds: How long spouts may emit in a batch, until this is called again. 0: as the
-                target says. None: as it is.
-        """
-        if permit is not None:
-            self.permit = permit
-        if emit_seconds is not None:
-            self.emit_seconds = emit_seconds
-
     def seconds_to_emit(self, spec: TopologySpec) -> float:
         """How long spouts may emit in the next batch."""
         longest = self._recent.at_least_overhead(spec.batch_target_millis / 1000)
