@@ -31,6 +31,18 @@ LATE = [("a", 1, 0), ("n", 1, 16), PAUSE, ("n", 1, 16), PAUSE, ("a", 1, 5), PAUS
 """A tuple, and one that comes when its window has ended."""
 
 
+def test_each_key_to_which_something_has_come_is_emitted_early_once_more():
+    """Also one whose window is at hand, as another key's tuple has come before it."""
+    options = {"time": "at", "unit": "ms", "key": ["user"], "emitEvery": "1s"}
+    conf = {**options, "window": TUMBLING, "aggregates": SUMS}
+    bolt = BoltHarness(Aggregate, fields=FIELDS, conf=conf)
+    for _ in range(2):
+        for user in "abc":
+            bolt.execute([user, 1, 5])
+        bolt.advance(seconds=2)
+    assert [row.values[-1] for row in bolt.emitted] == [0, 0, 0, 1, 1, 1]
+
+
 # What comes just at the end of a session belongs to it.
 @pytest.mark.parametrize(("window", "end", "past"), [(TUMBLING, 10, 10), (SESSION, 15, 16)])
 @pytest.mark.parametrize("aggregates", [SUMS, {"n": "count"}])
