@@ -10,6 +10,11 @@ def count(number: float) -> str:
     return f"{number:,.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
 
 
+def several(number: float, noun: str) -> str:
+    """So many of something."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
 def milliseconds(value: float | None) -> str:
     """A latency with its unit; a dash if there is none."""
     if value is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fulmen.api.signals import Lag
-from fulmen.cli.display.formats import age, count
+from fulmen.cli.display.formats import age, count, several
 from fulmen.engine.driver.stop import AssumedEnd
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waiting import waiting
@@ -55,7 +55,7 @@ def still_open_sentence(totals: Totals) -> str | None:
     if not timers:
         return None
     kept = [
-        f"{name!r} keeps {_number(windows[name] or n, 'window' if windows[name] else 'timer')}"
+        f"{name!r} keeps {several(windows[name] or n, 'window' if windows[name] else 'timer')}"
         for name, n in timers.items()
     ]
     return (
@@ -63,10 +63,6 @@ def still_open_sentence(totals: Totals) -> str | None:
         f" {', '.join(kept)}. What they would emit by now was emitted as early results. If nothing"
         " more will come: --end-of-input"
     )
-
-
-def _number(n: float, what: str) -> str:
-    return f"{count(n)} {what}" if n == 1 else f"{count(n)} {what}s"
 
 
 def lag_parts(lag: Lag | None) -> Iterator[tuple[str, str]]:

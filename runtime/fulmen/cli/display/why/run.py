@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
-from fulmen.cli.display.formats import age, count, milliseconds
+from fulmen.cli.display.formats import age, count, milliseconds, several
 from fulmen.cli.display.run.advice import not_acked_by, not_anchored_sentence
 from fulmen.cli.display.served_figures import (
     ComponentView,
@@ -214,12 +214,14 @@ def _unread(numbers: Mapping[str, int]) -> Iterator[Finding]:
 
 def _ends(trees: TreeCounts) -> Iterator[Finding]:
     if trees.timed_out:
-        yield Finding(f"{_of(trees.timed_out, 'tree')} timed out", CURES["late"])
+        yield Finding(f"{several(trees.timed_out, 'tree')} timed out", CURES["late"])
     if trees.dead_lettered:
-        text = f"{_of(trees.dead_lettered, 'message')} went to the dead letters after maxReplays"
+        text = (
+            f"{several(trees.dead_lettered, 'message')} went to the dead letters after maxReplays"
+        )
         yield Finding(f"{text} failures")
     if trees.dropped:
-        text = f"{_of(trees.dropped, 'tuple')} dropped, since they kill their workers"
+        text = f"{several(trees.dropped, 'tuple')} dropped, since they kill their workers"
         yield Finding(text, CURES["dropped"])
 
 
@@ -237,12 +239,8 @@ def _unanswered(view: TopologyView, bolt: ComponentView) -> Iterator[Finding]:
 
 def _attempts(number: int, last: str) -> Iterator[Finding]:
     if number:
-        text = f"{_of(number, 'attempt')} at batches came to nothing, and the batches ran again"
+        text = f"{several(number, 'attempt')} at batches came to nothing, and the batches ran again"
         yield Finding(f"{text}; the last one: {last}" if last else text, CURES["attempts"])
-
-
-def _of(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
 # ---- where the time goes
@@ -268,7 +266,7 @@ def latency_of_report(report: RunReport) -> Iterator[Finding]:
         seconds = age(report.seconds)
         yield Finding(f"complete latency was {p50} (p50) and {p99} (p99), in {seconds}")
     if report.transactions is not None and report.transactions.lag:
-        text = f"{_of(report.transactions.lag, 'message')} of the source"
+        text = f"{several(report.transactions.lag, 'message')} of the source"
         yield Finding(f"{text} are in no transaction yet")
 
 
@@ -286,7 +284,7 @@ def _speed(view: TopologyView) -> str:
 
 def _behind(spout: ComponentView) -> str:
     assert spout.lag is not None
-    parts = [] if not spout.lag.messages else [f"{_of(spout.lag.messages, 'message')} to read"]
+    parts = [] if not spout.lag.messages else [f"{several(spout.lag.messages, 'message')} to read"]
     parts += [] if not spout.lag.seconds else [f"the oldest is {age(spout.lag.seconds)} old"]
     return ", ".join(parts)
 
