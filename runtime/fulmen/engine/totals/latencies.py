@@ -87,10 +87,19 @@ class TimeHistogram:
         """One that does not change with this."""
         return TimeHistogram(self.counts, self.seconds)
 
+    def since(self, earlier: TimeHistogram) -> TimeHistogram:
+        """The events that were not counted `earlier` yet."""
+        return TimeHistogram(self.counts - earlier.counts, self.seconds - earlier.seconds)
+
     @property
     def count(self) -> int:
         """How many events there were."""
         return self.counts.total()
+
+    @property
+    def millis(self) -> float | None:
+        """Milliseconds of an event, in the mean; None if there were none."""
+        return 1000 * self.seconds / self.count if self.counts else None
 
     def buckets(self) -> list[tuple[str, float]]:
         """Each bound, as Prometheus writes it, with the events that stayed within it."""

@@ -32,7 +32,6 @@ from fulmen.engine.protocol.figures.statistics import (
 from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.totals.counted import StageSeconds
 from fulmen.engine.totals.failures import resting_by_component
-from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Wait
 from fulmen.metrics.as_json.errors import ERROR_CHARACTERS, errors_json, failures_json
@@ -100,7 +99,10 @@ class TopologyJson:
             "errors": errors_json(now),
             "failures": failures_json(now),
             "history_step": self.step,
-            "history": [_rounded(asdict(point)) for point in self.points],
+            "history": [
+                {k: round(v, 2) if isinstance(v, float) else v for k, v in asdict(point).items()}
+                for point in self.points
+            ],
         }
 
     def _wait(self, wait: Wait) -> Json:
@@ -204,15 +206,15 @@ class TopologyJson:
             if Shown.JSON in figure.shown and figure.of in of:
                 key = component, figure, part
                 if figure.kind is FigureKind.TIMES:
-                    yield f"{figure}_ms", _mean(self.now.times[key])
+                    yield f"{figure}_ms", _rounded(self.now.times[key].millis, 4)
                 else:
                     yield figure, self.now.counts[key]
 
     def _mean(self, component: str, what: str) -> float | None:
         """Milliseconds, over all inputs, of the last seconds; of all time if there was nothing."""
         after, before = (s.summed_times[component, what] for s in (self.now, self.before))
-        n = after.count - before.count
-        return round(1000 * (after.seconds - before.seconds) / n, 4) if n else _mean(after)
+        lately = after.since(before)
+        return _rounded((lately if lately.counts else after).millis, 4)
 
     def _edges(self) -> Iterator[Json]:
         for s in self.now.placed.subscriptions:
@@ -298,18 +300,16 @@ class TopologyJson:
 
     def _batches(self) -> Json:
         now, before = self.now, self.before
-        phases = {}
-        for phase in PHASES:
-            key = "", BATCH, phase
-            n = now.times[key].count - before.times[key].count
-            seconds = now.times[key].seconds - before.times[key].seconds
-            phases[phase] = round(1000 * seconds / n, 3) if n else None
+        took = {
+            phase: now.times["", BATCH, phase].since(before.times["", BATCH, phase])
+            for phase in PHASES
+        }
         return {
             "count": now.batches,
             "per_second": self._rate(now.batches, before.batches),
             **dict(self._figures("")),
             "last_failure": now.last_failure[:ERROR_CHARACTERS],
-            "phases_ms": phases,
+            "phases_ms": {phase: _rounded(times.millis, 3) for phase, times in took.items()},
             "stages": list(self._stages()),
             "permits": {spout: now.permit(spout) for spout in now.spouts},
         }
@@ -354,9 +354,5 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _mean(histogram: TimeHistogram) -> float | None:
-    return round(1000 * histogram.seconds / histogram.count, 4) if histogram.count else None
-
-
-def _rounded(values: Mapping[str, Any]) -> Json:
-    return {k: round(v, 2) if isinstance(v, float) else v for k, v in values.items()}
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)

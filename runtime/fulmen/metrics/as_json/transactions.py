@@ -8,7 +8,6 @@ from typing import Any
 
 from fulmen.engine.batches.ledger import GivenUp, shown_metadata
 from fulmen.engine.batches.transactions import Active, Phase
-from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.transaction_totals import (
     COMPLETE,
     AttemptOutcome,
@@ -52,11 +51,9 @@ def transactions_json(now: TransactionTotals, before: TransactionTotals, moment:
 
 def _mean(now: TransactionTotals, before: TransactionTotals, phase: str) -> float | None:
     """Milliseconds, of the last seconds; of all time if nothing was committed in these."""
-    after, earlier = now.phases[phase], before.phases[phase]
-    n = after.count - earlier.count
-    if not n:
-        earlier, n = TimeHistogram(), after.count
-    return round(1000 * (after.seconds - earlier.seconds) / n, 3) if n else None
+    lately = now.phases[phase].since(before.phases[phase])
+    millis = (lately if lately.counts else now.phases[phase]).millis
+    return None if millis is None else round(millis, 3)
 
 
 def _active(one: Active, now: TransactionTotals, moment: float) -> Json:

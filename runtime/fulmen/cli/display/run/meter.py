@@ -121,9 +121,8 @@ class Meter:
     def _since(
         self, before: Snapshot, now: Snapshot, seconds: float, waits: WaitFigures
     ) -> Figures:
-        ran = (s.times["", BATCH, "run"] for s in (before, now))
-        started, ended = ((times.seconds, times.count) for times in ran)
-        batches, latencies = ended[1] - started[1], now.latencies.since(before.latencies)
+        ran = now.times["", BATCH, "run"].since(before.times["", BATCH, "run"])
+        latencies = now.latencies.since(before.latencies)
         transactions = self._none_yet
         if now.transactions is not None:
             committed = now.per_second(before, lambda look: look.committed)
@@ -132,7 +131,7 @@ class Meter:
         return Figures(
             seconds=seconds,
             batches=now.batches,
-            batch_millis=1000 * (ended[0] - started[0]) / batches if batches else None,
+            batch_millis=ran.millis,
             tuples_per_second=now.per_second(before, lambda look: look.executed),
             acked_per_second=now.per_second(before, lambda look: look.trees.acked),
             trees=now.trees,
