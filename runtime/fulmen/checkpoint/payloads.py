@@ -31,13 +31,12 @@ from fulmen.checkpoint.record import (
     number_in,
     state_file_name,
 )
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.store import Store
 from fulmen.errors import CheckpointError, NotFound
 
 LAYOUT: Final = "layout"
 """The name of the section that says which tasks there are."""
-Journals = dict[str, list[bytes]]
-"""Journal -> its payloads, in the order of their commits."""
 
 _TRIES = 5
 """How often the same commit may be the newest with parts of it missing."""
@@ -200,7 +199,7 @@ def load_many(
     manifest: Manifest,
     task_keys: Iterable[str],
     wanted: Callable[[str], bool] = lambda _: True,
-) -> dict[str, Journals]:
+) -> Mapping[str, Journals]:
     """All payloads of several tasks, each object read once.
 
     Args:
@@ -216,7 +215,7 @@ def load_many(
         NotFound: An object is gone: the manifest is too old.
         CheckpointError: An object is damaged, or of a newer format.
     """
-    loaded: dict[str, Journals] = {}
+    loaded: dict[str, dict[str, list[bytes]]] = {}
     places: dict[str, list[tuple[str, str, int]]] = {}  # object -> task, journal, which payload
     for task in task_keys:
         journals = loaded[task] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fulmen.checkpoint import Store, load, read_manifest
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.fields import fields_of
@@ -125,5 +126,5 @@ class Result:
             raise ValueError(f"{component!r} has {len(tasks)} tasks, from 0, and no task {task}")
         return [task_key(component, i) for i in tasks if task in (None, i)]
 
-    def _load(self, key: str) -> dict[str, list[bytes]]:
+    def _load(self, key: str) -> Journals:
         return load(self.checkpoint, read_manifest(self.checkpoint, self.number), key)

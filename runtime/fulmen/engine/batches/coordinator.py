@@ -220,13 +220,12 @@ class Coordinator:
             commit_work: Seconds that writing it took because of what is in it.
         """
         placed, summaries = self.placed, done.summaries
-        limit = placed.topology.spec.max_spout_pending
         seconds = seconds_with_processors(summaries, done.seconds)
         self.last, self.attempt, self._is_retry = done.after, None, False
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self.clock.steady(done.seconds))
         self.clock.stand_still(restore_seconds(summaries))
-        is_whole = is_full(self.size.permit, summaries, limit)
+        is_whole = is_full(self.size.permit, summaries, placed.topology.spec.max_spout_pending)
         self.skipping.committed(done, placed, seconds, is_full=is_whole)
         was_probe = self.blame.succeeded(done)
         self.unfinished.committed(placed.run, summaries)
