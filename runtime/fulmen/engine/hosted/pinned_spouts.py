@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
+from fulmen.checkpoint import Store, load_many, read_manifest, state_file_name
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Records
 from fulmen.engine.emitting.outbox import Outbox
@@ -36,6 +36,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
+from fulmen.engine.tasks.saving import saved
 from fulmen.engine.tasks.spouts.spout_task import SpoutTask
 from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.plan.model import DRIVER
@@ -220,10 +221,7 @@ class PinnedSpouts:
             if not turn.records:
                 turn.records = hosted.updates(header.number)
             records = {**turn.records, **records}
-        updates: dict[str, Update] = {
-            journal: save(self._store, header.number, header.tag, key, journal, data, keep_from)
-            for journal, (data, keep_from) in records.items()
-        }
+        updates = saved(self._store, header, key, records)
         updated = {key: updates} if updates else {}
         wants = hosted.wants_batch
         return replace(summary, updates=updated, levels=levels, wants_batch=wants)

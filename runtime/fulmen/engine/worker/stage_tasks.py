@@ -12,7 +12,8 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.checkpoint import Store, Update, read_commit, save
+from fulmen.checkpoint import Store, Update, read_commit
+from fulmen.checkpoint.rewriting import Update as Record
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.combined_tuples import Combiners
@@ -31,9 +32,9 @@ from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.run_ackers import run_ackers
+from fulmen.engine.tasks.saving import saved
 from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.engine.tasks.task import Task
-from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
@@ -118,8 +119,7 @@ class StageTasks(LiveTasks):
         yield from self._take_rows(header, rows, outbox, messages, summary)
         for _ in self._run_spouts(header, deliveries, outbox, summary):
             yield from _counted(outbox, summary)
-        emitters = [task for task in self._tasks.values() if isinstance(task, EmitterTask)]
-        for _ in self._transactions.emit(header, emitters, outbox, summary):
+        for _ in self._transactions.emit(header, self._tasks.values(), outbox, summary):
             self._sweep(outbox)
             yield from _counted(outbox, summary)
         self._sweep(outbox, header)
@@ -191,15 +191,14 @@ class StageTasks(LiveTasks):
 
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
-        for task in self._tasks.values() if outbox.untimed else ():
-            task.errors.warn_untimed(outbox.untimed.get(task.task))
-        fatal = self.placed.topology.spec.on_error == "crash"
+        for task_id, why in outbox.untimed.items():
+            self._tasks[task_id].errors.warn_untimed(why)
         for task_id, reason, values in outbox.refused:
             task = self._tasks[task_id]
             if task.attempts is not None:
                 task.attempts.fail(values[0], reason)
-            report = task.report(reason, fatal)
-            if fatal:
+            report = task.report(reason, fatal=task.errors.crashes)
+            if report.fatal:
                 raise ComponentFailed(report)
 
     def _take_in(
@@ -363,16 +362,15 @@ class StageTasks(LiveTasks):
         return [task for task in self._bolts if not task.writes_rows]
 
     def _write_down(self, header: Header, summary: Summary) -> None:
-        """Save what changed of each task: large records in files, small ones with the commit."""
+        """Save what changed of each task."""
         started = time.perf_counter()
         forgotten = {*self._looking_ahead()} if header.looks_ahead else set()
         for one in forgotten:
             one.tell_errors(summary)
             one.context.signals.take_samples()
-        authors = [task for task in self._tasks.values() if task not in forgotten]
-        tasks: list[tuple[int, Task | AckerTask]] = [(t.task, t) for t in authors]
-        tasks += self._ackers.items()
-        for task_id, task in tasks:
+        authors = {n: task for n, task in self._tasks.items() if task not in forgotten}
+        tasks: dict[int, Task | AckerTask] = {**authors, **self._ackers}
+        for task_id, task in tasks.items():
             key = self.placed.plan.key_of(task_id)
             if updates := task.updates(header.number):
                 summary.updates[key] = self._saved(key, updates, header, summary)
@@ -386,20 +384,12 @@ class StageTasks(LiveTasks):
         summary.counts["", CHECKPOINT_SECONDS, "state"] += seconds  # type: ignore[assignment]
 
     def _saved(
-        self,
-        key: str,
-        updates: Mapping[str, tuple[bytes | None, int]],
-        header: Header,
-        summary: Summary,
+        self, key: str, records: Mapping[str, Record], header: Header, summary: Summary
     ) -> dict[str, Update]:
-        """What a commit refers to, of what changed of a task."""
-        saved: dict[str, Update] = {}
-        for journal, (data, keep_from) in updates.items():
-            update = save(self.store, header.number, header.tag, key, journal, data, keep_from)
-            saved[journal] = update
-            if data and update.file:
-                summary.counts["", CHECKPOINT_BYTES, "state"] += len(data)
-        return saved
+        found = saved(self.store, header, key, records)
+        if in_files := sum(len(records[j][0] or b"") for j, one in found.items() if one.file):
+            summary.counts["", CHECKPOINT_BYTES, "state"] += in_files
+        return found
 
 
 def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:

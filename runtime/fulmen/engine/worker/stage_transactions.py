@@ -68,10 +68,10 @@ class StageTransactions:
         return not self._is_last
 
     def emit(
-        self, header: Header, emitters: Iterable[EmitterTask], outbox: Outbox, summary: Summary
+        self, header: Header, tasks: Iterable[Task], outbox: Outbox, summary: Summary
     ) -> Iterator[None]:
         """Have the emitters emit what is to be processed. Yields after each part."""
-        for task in emitters:
+        for task in (task for task in tasks if isinstance(task, EmitterTask)):
             for emitted in task.emit(header.transactions, outbox):
                 summary.emitted += emitted
                 yield
