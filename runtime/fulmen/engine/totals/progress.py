@@ -29,18 +29,12 @@ class Progress:
     def look(self, totals: Totals) -> float:
         """Look again. Returns the seconds since there was progress."""
         trees, transactions = totals.trees, totals.transactions
-        counts, spouts = totals.counts, totals.placed.spouts
-        new = sum(n for (name, what, _), n in counts.items() if what == EMITTED and name in spouts)
-        of_spouts = ((what, n) for (name, what, _), n in counts.items() if name in spouts)
-        replayed = sum(n for what, n in of_spouts if what == REPLAYED)
-        committed = 0 if transactions is None else transactions.committed
-        failed = trees.failed + trees.timed_out
-        if transactions is not None:
-            failed += sum(transactions.attempts.values())
         if transactions is None:
-            mark = trees.acked, trees.dead_lettered, new - replayed
+            spouts = totals.placed.spouts
+            new = sum(totals.sum(EMITTED, s) - totals.sum(REPLAYED, s) for s in spouts)
+            mark, failed = (trees.acked, trees.dead_lettered, new), trees.failed + trees.timed_out
         else:
-            mark = committed, 0, 0
+            mark, failed = (transactions.committed, 0, 0), transactions.ended
         if mark != self._mark:
             self._mark, self._since = mark, self._steady()
             self._failed, self._batches, self.resting = failed, totals.batches, {}

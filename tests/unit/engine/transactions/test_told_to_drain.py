@@ -32,7 +32,7 @@ def test_one_that_always_fails_ends_it_after_the_message_timeout(stop):
         "it is not drained, and nothing was acked or newly emitted for 30 s. What is committed"
         " stays.\n- transaction 1 has failed "
     )
-    assert "times, the last time because fail always, as it was told" in str(caught.value)
+    assert "times, and holds up all behind it: fail always, as it was told" in str(caught.value)
 
 
 def test_the_others_are_committed_first():
