@@ -99,12 +99,7 @@ class Brokers(Service):
         defaults: Mapping[str, Any] = MappingProxyType({}),
         **more: Any,
     ) -> T:
-        """A client.
-
-        Args:
-            kind: Its class.
-            defaults: Settings by Kafka's names, which `properties` may change.
-            more: Settings, as for `settings`.
+        """A client of a class. `properties` may change `defaults`, which have Kafka's names.
 
         Raises:
             ValueError: A setting is wrong.
@@ -117,10 +112,7 @@ class Brokers(Service):
     def consumer(self, group: str, isolation: str = "read_committed", **more: Any) -> Consumer:
         """A consumer that commits nothing by itself, and tells when an offset is not there.
 
-        Args:
-            group: The group whose offsets it may read and write.
-            isolation: `isolation.level`.
-            more: Other settings, as for `settings`.
+        It may read and write offsets of the group.
         """
         return self.make(
             Consumer,

@@ -59,13 +59,6 @@ class PostgresTable(SqlTable):
     ) -> None:
         """Look at the table, and at the table of marks if there is to be one.
 
-        Args:
-            database: Where it is.
-            options: Of the sink.
-            names: The columns that are written.
-            contention: How often others were in the way of this task.
-            rules: For values that would lose something.
-
         Raises:
             ServiceUnavailable: The database is away.
             StoreRefused: A name, a type or a right is wrong.

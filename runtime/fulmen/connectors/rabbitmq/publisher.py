@@ -58,12 +58,9 @@ class Publisher:
     """One connection, which is made when it is needed."""
 
     def __init__(self, broker: Broker, confirm_seconds: float, *, mandatory: bool) -> None:
-        """Nothing is connected yet.
+        """Nothing is connected yet. After so long without a confirm the broker is away.
 
-        Args:
-            broker: Where messages go.
-            confirm_seconds: So long without a confirm, and the broker is away.
-            mandatory: Whether messages that reach no queue are refused.
+        If `mandatory`, messages that reach no queue are refused.
         """
         self._broker, self._seconds, self._mandatory = broker, confirm_seconds, mandatory
         self._connection: Any = None

@@ -204,13 +204,9 @@ class RedisSink(MessageSink):
         mark: Mark | None,
         refused: Mapping[int, str] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """The arguments of the script.
+        """The arguments of the script that writes the rows at `places`.
 
-        Args:
-            rows: All rows.
-            places: Those that are to be written.
-            mark: The mark, if there is one. A cluster takes no key that is not of the same slot.
-            refused: Which rows were refused already, and why.
+        Without a mark there is no key of it: a cluster takes none that is not of the same slot.
         """
         keys = [] if mark is None else [f"{MARKS}{mark.sink}"]
         first = len(keys) + 1  # Lua counts from 1

@@ -17,8 +17,7 @@ class SqlDatabase(ABC, Generic[S, Db]):
     """One database, for one component.
 
     Attributes:
-        service: What is away if it is.
-        where: Which table or query, and where: the first words of other messages.
+        where: Which table or query, and where: the first words of messages that are no outage.
     """
 
     def __init__(self, what: str, service: S) -> None:

@@ -117,13 +117,7 @@ class Limits:
     def __init__(
         self, rows: Sequence[ProducedRow], *, compresses: bool, is_compacted: Callable[[str], bool]
     ) -> None:
-        """Nothing is known yet.
-
-        Args:
-            rows: The messages.
-            compresses: A larger message may be a smaller one for the brokers.
-            is_compacted: Whether a topic is known to be compacted.
-        """
+        """Nothing is known yet. With compression a larger message may be a smaller one."""
         self._rows, self._compresses = rows, compresses
         self._is_compacted = cache(is_compacted)
         self._sizes: dict[str, int] = {}

@@ -156,12 +156,7 @@ class KafkaTransactions:
     def _transact(
         self, rows: Rows, refused: dict[int, int], mark: Mark
     ) -> dict[int, RefusedRow] | None:
-        """One transaction with all rows but those that are refused.
-
-        Args:
-            rows: All rows.
-            refused: Those that are refused for certain. More are added to them.
-            mark: What is kept with the rows.
+        """One transaction with all rows but those that are `refused`, to which more are added.
 
         Returns:
             None: It is committed. Otherwise it is not, because of these.
