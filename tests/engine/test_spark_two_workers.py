@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from fulmen.engine.spark import chains
+from fulmen.engine.spark.rdds import chains
 from fulmen.errors import JobFailed, JobTimedOut
 from support.runs.spark_runs import Failure, Runs, is_alive, is_partitioned, wait_until
 from support.runs.toy_stages import parent_of
