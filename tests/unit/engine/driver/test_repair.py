@@ -373,15 +373,15 @@ def test_the_logs_of_messages_keep_all_others():
 
     pending.add(5, [*ids, alone])
     for n, msg_id in enumerate([*ids, alone]):
-        failed.add(n, msg_id, "why", 0.0, rests=True)
+        failed.add([(n, msg_id, "why")], 0.0, rests=True)
     commit(1)
     list(pending.end_singly([5]))
     [_] = failed.take(1.0, 1)
     failed.acked([0])
     list(failed.take(1.0, 2))
     commit(2)
-    failed.add(7, ids[2], "again", 1.0, rests=True)
-    failed.add(8, alone, "later", 1.0, rests=True)
+    failed.add([(7, ids[2], "again")], 1.0, rests=True)
+    failed.add([(8, alone, "later")], 1.0, rests=True)
     pending.add(11, ["last"])
     commit(3)
     sys.modules.pop(GONE)
