@@ -40,7 +40,7 @@ def measure(workers: int, sentences: int, words: str, tap: str = "") -> float:
         made = Driver(runnable, InProcessJobs(), f"file://{folder}/checkpoint", watcher)
         driver = made.start()
         if tap:
-            from fulmen.engine.driver.taps.wanted import WantedTap
+            from fulmen.engine.driver.taps.wanted_tap import WantedTap
 
             made.taps.open(WantedTap(tap))
         _run(driver, watcher, WARM)

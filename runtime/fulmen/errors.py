@@ -31,7 +31,7 @@ FulmenError
         CheckpointMismatch  another topology's, or of other tasks: trying again is no use
         CheckpointLost      it is empty, but was not: the user decides whether to start anew
     ConditionError          what a tap is to show can't be read (engine/taps/condition.py)
-    TapRefused              a tap can't be opened (engine/driver/taps/wanted.py)
+    TapRefused              a tap can't be opened (engine/driver/taps/wanted_tap.py)
     JobFailed               a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut         it took too long: one of its tuples may hang
     StoreError              a table or map can't be read or written (services/errors.py)

@@ -11,7 +11,7 @@ from fulmen.api.marks import WHATEVER, Point, StoreMismatch
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.connectors.files.places.local import BadPlace
-from fulmen.engine.driver.taps.wanted import TapRefused
+from fulmen.engine.driver.taps.wanted_tap import TapRefused
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.taps.condition import ConditionError
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from fulmen.engine.driver.taps.taps import OpenTap, Taps
-from fulmen.engine.driver.taps.wanted import TapRefused, WantedTap
+from fulmen.engine.driver.taps.wanted_tap import TapRefused, WantedTap
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, AccessRules, is_foreign, is_from_here

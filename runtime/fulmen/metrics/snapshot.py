@@ -22,11 +22,11 @@ from fulmen.engine.protocol.figures.statistics import (
     is_one_acker,
 )
 from fulmen.engine.totals.counted import Counted
+from fulmen.engine.totals.derived_waits import waiting
 from fulmen.engine.totals.event_time import ComponentTime
 from fulmen.engine.totals.latencies import TimeHistogram
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
-from fulmen.engine.totals.waiting import waiting
 from fulmen.engine.totals.waits import Away, Wait, lag_of
 from fulmen.plan import Executor
 from fulmen.plan.model import DRIVER

@@ -22,9 +22,9 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
+from fulmen.engine.totals.derived_waits import waits_of_drain
 from fulmen.engine.totals.progress import Progress
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waiting import waits_of_drain
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.engine.worker.worker import Worker
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed

@@ -21,10 +21,10 @@ from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, BeyondDatesError, EventTimeError, FulmenError, repr_of
-from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.options import FIXED
 from fulmen.windows.spans import Span, Spans, datetime_of
-from fulmen.windows.wanted import wanted
+from fulmen.windows.wanted_aggregates import wanted
 
 LATE = TOO_LATE
 """The stream of what comes too late."""

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.connectors.options import Duration, Options, Zone
 from fulmen.windows.spans import Calendar, Sliding, Spans
-from fulmen.windows.wanted import wanted
+from fulmen.windows.wanted_aggregates import wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
 MOST_WINDOWS = 100_000

@@ -10,9 +10,9 @@ from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.failures.recovery import Recovery
 from fulmen.engine.driver.stop import AssumedEnd, Stop
+from fulmen.engine.totals.derived_waits import waits_of_drain
 from fulmen.engine.totals.progress import Progress
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waiting import waits_of_drain
 from fulmen.errors import TopologyFailed
 
 

@@ -10,9 +10,9 @@ from fulmen.api.arrow_times import ColumnTimes, Numbers
 from fulmen.api.components import FailedException
 from fulmen.windows.aggregate.adder import Adder
 from fulmen.windows.aggregate.by_columns import adder_for, pairs_for
-from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import Keys
-from fulmen.windows.wanted import WantedAggregate
+from fulmen.windows.wanted_aggregates import WantedAggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,7 +25,7 @@ from fulmen.windows.aggregate.panes import EARLY, Panes
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregate.windower import Windower
-from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
 from fulmen.windows.inputs import (
@@ -41,7 +41,7 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
-from fulmen.windows.wanted import result_types, wanted
+from fulmen.windows.wanted_aggregates import result_types, wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa

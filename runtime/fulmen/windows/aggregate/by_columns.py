@@ -22,7 +22,7 @@ from typing_extensions import override
 from fulmen.api.arrow_times import Mask, Numbers
 from fulmen.windows.aggregate.adder import Adder, OfNumbers
 from fulmen.windows.aggregate.by_values import DifferentValues, Frequencies, Quantiles
-from fulmen.windows.aggregations import (
+from fulmen.windows.aggregate_functions import (
     Aggregation,
     ApproximateDistinct,
     Count,

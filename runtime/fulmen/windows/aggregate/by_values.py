@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fulmen.api.arrow_times import Numbers
 from fulmen.windows.aggregate.adder import Adder, OfNumbers
-from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import WindowRows
 
 FEW = 4

@@ -32,7 +32,7 @@ from fulmen.windows.transactions.options import (
     TransactionAggregateOptions,
     TransactionWindow,
 )
-from fulmen.windows.wanted import result_types
+from fulmen.windows.wanted_aggregates import result_types
 
 Kept = list[Any]
 State = MutableMapping[Any, Any]

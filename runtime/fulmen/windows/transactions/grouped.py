@@ -15,10 +15,10 @@ from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.aggregates import Aggregates, Places
-from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.inputs import aggregated_fields, key_of
 from fulmen.windows.transactions.options import GroupedOptions
-from fulmen.windows.wanted import wanted
+from fulmen.windows.wanted_aggregates import wanted
 
 Key = tuple[Any, ...]
 ERRORS = {ERRORS_STREAM: ("tx", "row", "reason")}

@@ -21,7 +21,7 @@ from fulmen.windows.options import (
     rejoined,
     several_times,
 )
-from fulmen.windows.wanted import wanted
+from fulmen.windows.wanted_aggregates import wanted
 
 ATTEMPT = "tx"
 """The first field of what is emitted."""

@@ -8,7 +8,7 @@ from fulmen import Spout, TopologyBuilder
 from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.engine.batches.failures.suspects import CERTAIN_DEATHS, DEATHS
 from fulmen.engine.driver.driver import Stop
-from fulmen.engine.totals.waiting import waits_of_drain
+from fulmen.engine.totals.derived_waits import waits_of_drain
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase

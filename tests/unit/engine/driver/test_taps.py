@@ -11,7 +11,7 @@ import pytest
 from fulmen import ArrowBolt, BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.engine.acking.root_ids import root_of, tree_id
 from fulmen.engine.driver.taps import taps as taps_module
-from fulmen.engine.driver.taps.wanted import TapRefused, WantedTap
+from fulmen.engine.driver.taps.wanted_tap import TapRefused, WantedTap
 from fulmen.engine.taps import kept_lines, sampler
 from fulmen.errors import JobFailed
 from fulmen.testing import ListSpout, ManualClock

@@ -11,8 +11,8 @@ from fulmen.engine.protocol.figures.failure_reasons import (
     kind_of,
 )
 from fulmen.engine.protocol.summary import Resting
+from fulmen.engine.totals.derived_waits import resting_waits
 from fulmen.engine.totals.failures import Failures
-from fulmen.engine.totals.waiting import resting_waits
 from fulmen.plan import make_plan
 from fulmen.secrets import note
 from fulmen.testing import ListSpout, ManualClock, NotDrained, run

@@ -6,8 +6,8 @@ from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
 from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, EXECUTE, EXECUTED, FAILED
+from fulmen.engine.totals.derived_waits import full_spouts
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waiting import full_spouts
 from fulmen.topology.resource.spec import BoltSpec, Topology
 
 SLOW_SECONDS = 0.02

@@ -29,6 +29,7 @@ from fulmen.engine.protocol.figures.statistics import (
     shown,
 )
 from fulmen.engine.totals.counted import TreeCounts
+from fulmen.engine.totals.derived_waits import resting_waits
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
@@ -36,7 +37,6 @@ from fulmen.engine.totals.failures import (
 )
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
-from fulmen.engine.totals.waiting import resting_waits
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import age, count, several
 from fulmen.engine.driver.stop import AssumedEnd
+from fulmen.engine.totals.derived_waits import waiting
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waiting import waiting
 from fulmen.engine.totals.waits import lag_of
 
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 import orjson
 
 from fulmen.engine.acking.root_ids import SEQUENCE_BITS, tree_id
-from fulmen.engine.driver.taps.wanted import NEXT, TapRefused, WantedTap, root_wanted
+from fulmen.engine.driver.taps.wanted_tap import NEXT, TapRefused, WantedTap, root_wanted
 from fulmen.engine.protocol.figures.taps import TappedTuple, TapRequest
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fulmen.topology.problems import did_you_mean, there_are
-from fulmen.windows.aggregations import (
+from fulmen.windows.aggregate_functions import (
     Aggregation,
     Count,
     Distinct,
