@@ -63,7 +63,7 @@ LIMITS = LogLimits()
 
 
 class Garbage:
-    """What one driver may delete, from its claim on.
+    """Files that one driver may delete, from its claim on.
 
     `apply` is called by the thread that commits, `collect` by any one; they wait for each other
     only while the queue is looked at, never during a request to the store.
@@ -135,7 +135,7 @@ class Garbage:
             return due
 
     def _orphans(self) -> list[str]:
-        """What the store holds and nothing refers to: of voided attempts and crashed drivers."""
+        """Objects that nothing refers to: of voided attempts and crashed drivers."""
         with self._lock:
             newest, base = self._manifest.number, self._manifest.base
         # Listed after that: a file for a commit up to `newest` is referred to by now, or never.

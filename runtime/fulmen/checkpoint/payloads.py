@@ -237,7 +237,7 @@ def load_many(
 def _payloads(
     store: Store, key: str, data: bytes, places: list[tuple[str, str, int]]
 ) -> Iterable[tuple[tuple[str, str, int], bytes]]:
-    """What an object holds for each of these places."""
+    """Read an object's payload for each of these places."""
     where = f"{store.uri}, {key!r}"
     if key.startswith(STATE):
         payload = decode_state(where, data)

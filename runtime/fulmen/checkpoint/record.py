@@ -62,7 +62,7 @@ class Ref(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What one commit does to one journal of one task: a tuple, so that msgpack takes it as it is.
+    """A commit's change of one journal of one task: a tuple, so that msgpack takes it as it is.
 
     First the payloads of commits before `keep_from` are dropped, then `data`, or the payload in
     `file`, is appended; neither is given to drop only.
@@ -84,7 +84,7 @@ Updates = dict[str, dict[str, Update]]
 
 
 class Dropped(NamedTuple):
-    """What nothing refers to any more."""
+    """Files and commits that nothing refers to any more."""
 
     files: list[str]
     commits: list[int]
@@ -214,7 +214,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Commit:
-    """What one attempt of a batch changes, or a driver's claim.
+    """The changes by one attempt of a batch, or by a driver's claim.
 
     Attributes:
         number: 1 more than that of the commit before.

@@ -195,7 +195,7 @@ class RemoteBackend:
 
 
 def _verdict(error: Exception) -> str:
-    """What is wrong for good, and the cure."""
+    """Say which lasting fault the error shows, with the cure."""
     text = str(error)
     if NO_CREDENTIALS.search(text):
         return "there are no credentials"

@@ -1,4 +1,4 @@
-"""What the checkpoint holds of one task, and when a log of changes in it is written anew."""
+"""The records of one task in the checkpoint, and when a log of changes is written anew."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _KEY = re.compile(r"(?!.*(?:^|/)\.)[A-Za-z0-9._=+-]+(?:/[A-Za-z0-9._=+-]+)*")
 
 
 class Backend(Protocol):
-    """What a kind of store has to do. `Store` has checked the keys."""
+    """The operations of one kind of store. `Store` has checked the keys."""
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object if there is none of that key, else raise `AlreadyExists`."""

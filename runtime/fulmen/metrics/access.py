@@ -50,7 +50,7 @@ class AccessRules:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> AccessRules:
-        """As the environment says.
+        """Read the rules from the environment.
 
         Raises:
             FulmenError: The token is empty. Whoever sets it does not want everybody to read.

@@ -1,4 +1,4 @@
-"""What a topology did lately: for rates, and for the page's charts.
+"""The recent history of a topology: for rates, and for the page's charts.
 
 There are points for each second, and coarser ones that reach further back. Of each step the same
 number of points is kept, so memory does not grow with time.
@@ -25,7 +25,7 @@ RATE_SECONDS = 10
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """What happened in one step.
+    """Rates and levels of one step.
 
     Attributes:
         number: Points of a step are numbered from 0.
@@ -128,7 +128,7 @@ class History:
 
 
 def point(number: int, before: Snapshot, after: Snapshot) -> HistoryPoint:
-    """What happened from one look to another."""
+    """The point between two snapshots."""
     latencies = after.latencies.since(before.latencies)
     behind = ((name, after.behind(name)) for name in after.component_times)
     return HistoryPoint(

@@ -34,7 +34,7 @@ Scaling = Callable[[], Mapping[str, Any] | None]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client gets.
+    """An answer to a client.
 
     Attributes:
         tap: Its tuples follow the body, for as long as the client reads them.
@@ -48,7 +48,7 @@ class Answer:
 
 
 class Site:
-    """What there is to read of one topology."""
+    """The pages and figures of one topology, by address."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Site:
         self._page = Page.read()
 
     def answer(self, target: str, from_here: bool, headers: Message) -> Answer:
-        """What to answer to a GET. Probes are for whoever asks.
+        """Answer a GET. Probes are for everyone.
 
         Args:
             target: Path and query.

@@ -1,4 +1,4 @@
-"""What the driver has counted, at one moment between two batches. Made for each scrape."""
+"""The driver's counts at one moment between two batches. Made for each scrape."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Snapshot(Counted):
         return next((self.levels[of, task] for of in figures if (of, task) in self.levels), None)
 
     def level(self, figure: Figure, component: str) -> int:
-        """What the tasks of a component have said last, together."""
+        """Add up the last values that the tasks of a component have told."""
         tasks = self.placed.plan.tasks(component)
         return sum(self.levels.get((figure, task), 0) for task in tasks)
 
@@ -216,7 +216,7 @@ class Snapshot(Counted):
 
     @cached_property
     def waiting(self) -> Sequence[Wait]:
-        """What holds up batches or spouts."""
+        """All that holds up batches or spouts."""
         return waiting(self, self.moment)
 
     @cached_property

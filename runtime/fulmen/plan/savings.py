@@ -1,4 +1,4 @@
-"""What each stage costs a batch, and which groupings would save it. Pure.
+"""The cost of each stage in a batch, and which groupings would save it. Pure.
 
 A shuffle grouping deals a task's tuples to all tasks of the bolt, so most of them go to another
 worker, and a stage ends there. A local-or-shuffle grouping deals them to those of the same worker:
@@ -29,7 +29,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class StageCost:
-    """What a stage costs.
+    """The cost of a stage.
 
     Attributes:
         stage: Its number, from 1.
@@ -45,7 +45,7 @@ class StageCost:
 
 
 def stage_costs(topology: Topology, plan: Plan) -> Iterator[StageCost]:
-    """What each stage costs, and what would save it."""
+    """Give the cost of each stage, and what would save it."""
     hosts = {
         name: [plan.worker_of(task) for task in tasks]
         for name, tasks in plan.component_tasks.items()

@@ -44,7 +44,7 @@ def opened(
 
 
 def gist(error: Exception, most: int) -> str:
-    """What the client said, and what the server said to it, without the pages of detail."""
+    """Shorten a client's error to its own text and the server's answer, without pages of detail."""
     said, _, document = str(error).partition("\n\nDebug source")[0].partition("<?xml")
     if answer := _ANSWER.search(document):
         said = f"{said.rstrip(': ')}: {answer[1]}, {answer[2]}"

@@ -1,4 +1,4 @@
-"""What is wrong with a table or map, or with the database that has it.
+"""Errors of a table or map, or of the database that has it.
 
 Each text names the table or map and where it is, and never contains a password.
 """

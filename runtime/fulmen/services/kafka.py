@@ -153,7 +153,7 @@ class Brokers(Service):
         return ErrorKind.LACKING if error_of(error).code() in self._rights else ErrorKind.AWAY
 
     def unavailable(self, error: KafkaException | KafkaError | None = None) -> ServiceUnavailable:
-        """What to raise or report: the most telling of what clients have said, in one line."""
+        """The error to raise or report: the most telling of what clients said, in one line."""
         told = [self._said[code] for code in _MOST_TELLING if code in self._said]
         if error is not None:
             last = error_of(error)
@@ -163,7 +163,7 @@ class Brokers(Service):
         return super().unavailable(told[0])
 
     def said(self, error: KafkaException | KafkaError) -> str:
-        """What an error means, in one line: which right the user lacks, if it is about one."""
+        """Describe an error in one line: which right the user lacks, if it is about one."""
         found = error_of(error)
         known = {**_REASONS, **self._rights}.get(found.code())
         return self.masked(known or " ".join(found.str().split()))
@@ -280,7 +280,7 @@ def no_topic(topic: str) -> KafkaError:
 
 
 def error_of(error: KafkaException | KafkaError) -> KafkaError:
-    """What an exception of the client has in it."""
+    """The error inside an exception of the client."""
     if isinstance(error, KafkaError):
         return error
     found: KafkaError = error.args[0]

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Connection(Protocol):
-    """What a pool keeps."""
+    """A connection that a pool can keep."""
 
     def is_usable(self) -> bool:
         """Whether it can be lent again, as far as can be told without asking the server."""
@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """What a process has once for a store, and a process that was forked makes anew."""
+    """Share one object for a store within a process. A process that was forked makes its own."""
     with _LOCK:
         if key not in _SHARED:
             _SHARED[key] = make()

@@ -146,18 +146,18 @@ class Postgres(Service):
         return pool.lent(lambda: PostgresConnection(self.connect()))
 
     def kind_of(self, error: psycopg.Error) -> ErrorKind:
-        """What an error means: see `KINDS`. RAISE in a trigger is about the row, with any code."""
+        """Classify an error by `KINDS`. RAISE in a trigger is about the row, with any code."""
         if error.sqlstate is None and UNWELCOME.search(str(error)):
             return ErrorKind.LACKING
         return kind_of(error)
 
     def said(self, error: psycopg.Error) -> str:
-        """What the server says, in one line without its place in the statement."""
+        """The server's text of an error, in one line without its place in the statement."""
         return self.masked(said(error))
 
 
 def kind_of(error: psycopg.Error) -> ErrorKind:
-    """What an error in a statement means."""
+    """Classify an error of a statement."""
     code = code_of(error)
     if error.diag.source_function == RAISED:
         return ErrorKind.ROW
@@ -172,7 +172,7 @@ def code_of(error: psycopg.Error) -> str:
 
 
 def said(error: psycopg.Error) -> str:
-    """What the server says, in one line without its place in the statement."""
+    """The server's text of an error, in one line without its place in the statement."""
     diag = error.diag
     parts = [diag.message_primary, diag.message_detail]
     text = ". ".join(part.rstrip(".") for part in parts if part) or str(error)

@@ -81,16 +81,16 @@ class Broker(Service):
             self.parameters.heartbeat = heartbeat
 
     def kind_of(self, error: BaseException) -> ErrorKind:  # noqa: ARG002
-        """Whatever it is, the connection is lost with it."""
+        """Any error ends the connection, so the service is away."""
         return ErrorKind.AWAY
 
     def said(self, error: BaseException) -> str:
-        """What an error says, in one line without the password."""
+        """Describe an error in one line without the password."""
         return self.masked(reason_of(error))
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error of pika's says, in one line."""
+    """Describe an error of pika's in one line."""
     if isinstance(error, exceptions.ProbableAuthenticationError | exceptions.AuthenticationError):
         said = "the server does not let us in. Check user and password"
         return f"{said}. One that is still starting may let nobody in"

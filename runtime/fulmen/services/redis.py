@@ -97,11 +97,11 @@ class Redis(Service):
         self.client: Any = shared(("redis", url, retries), lambda: _client(url, retries))
 
     def kind_of(self, error: exceptions.RedisError) -> ErrorKind:
-        """What an error means: see `MEANINGS`."""
+        """Classify an error by `MEANINGS`."""
         return self.meaning(error)[0]
 
     def meaning(self, error: exceptions.RedisError) -> tuple[ErrorKind, str]:
-        """What an error means, in words as well."""
+        """Classify an error, and say it in words."""
         told = f"{type(error).__name__}: {error}"
         kind, reason = next((k, r) for pattern, k, r in MEANINGS if re.search(pattern, told))
         if isinstance(error, AWAY) and kind is ErrorKind.REFUSED:
@@ -109,7 +109,7 @@ class Redis(Service):
         return kind, reason
 
     def unavailable(self, error: exceptions.RedisError) -> ServiceUnavailable:
-        """What a sink or a source raises for an error: it is tried again until that is mended."""
+        """The error that a sink or a source raises: it is tried again until the service is back."""
         kind, reason = self.meaning(error)
         if kind is ErrorKind.AWAY:
             return super().unavailable(error)

@@ -14,7 +14,7 @@ from fulmen.secrets import without
 
 
 class ErrorKind(Enum):
-    """What an error of a client means to who has asked. The value is said of the service."""
+    """Kinds of clients' errors, by what the caller can do. The value is said of the service."""
 
     AWAY = "is away"
     """No answer came. What was asked for may have been done, or not."""
@@ -43,10 +43,10 @@ class Service(ABC):
 
     @abstractmethod
     def kind_of(self, error: Any) -> ErrorKind:
-        """What an error of the client means."""
+        """Classify an error of the client."""
 
     def said(self, error: Any) -> str:
-        """What an error says, in one line without the password."""
+        """Describe an error in one line without the password."""
         return self.masked(" ".join(str(error).split()))
 
     def masked(self, text: str) -> str:
@@ -56,13 +56,13 @@ class Service(ABC):
         return text
 
     def unavailable(self, error: Any) -> ServiceUnavailable:
-        """What a sink or a source raises for an error: it is tried again until that is mended."""
+        """The error that a sink or a source raises: it is tried again until the service is back."""
         kind = self.kind_of(error)
         state = kind if kind in (ErrorKind.AWAY, ErrorKind.BUSY) else ErrorKind.LACKING
         return ServiceUnavailable(self.name, self.said(error), state.value)
 
     def unusable(self, reason: str) -> ServiceUnavailable:
-        """What to raise while something is not there, or is not as it must be."""
+        """The error to raise while something is missing or is not as it must be."""
         return ServiceUnavailable(self.name, reason, ErrorKind.LACKING.value)
 
     @contextmanager
@@ -80,5 +80,5 @@ class Service(ABC):
 
 
 def no_client(error: ImportError, system: str, extra: str) -> ImportError:
-    """What to raise if a system's client is not installed. Its cause is the error itself."""
+    """The error to raise if a system's client is not installed. Its cause is the error itself."""
     return ImportError(f"{error}. The client of {system} is an extra: {install(extra)}")

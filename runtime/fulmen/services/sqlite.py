@@ -113,16 +113,16 @@ class Sqlite(Service):
         return os.path.exists(self.path)
 
     def kind_of(self, error: sqlite3.Error) -> ErrorKind:
-        """What an error means: see `MEANINGS`."""
+        """Classify an error by `MEANINGS`."""
         return self._meaning(error)[0]
 
     def unavailable(self, error: sqlite3.Error) -> ServiceUnavailable:
-        """What a sink or a source raises for an error, with what to do about it."""
+        """The error that a sink or a source raises, with its cure."""
         _, reason, cure = self._meaning(error)
         return ServiceUnavailable(self.name, f"{reason}. {cure}")
 
     def refused(self, where: str, error: sqlite3.Error) -> StoreError:
-        """What an error means to somebody who uses a table or map.
+        """The error that the user of a table or map gets.
 
         Args:
             where: Which one, and where.

@@ -22,7 +22,7 @@ from fulmen.interruptions import Interruption
 
 
 class Marker(Enum):
-    """What can be in a `ListSpout`'s list besides values."""
+    """An entry of a `ListSpout`'s list that is no value."""
 
     PAUSE = "pause"
     ABORT = "abort"

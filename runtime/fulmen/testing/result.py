@@ -1,4 +1,4 @@
-"""What became of a topology that was run: its report, emits, state and fields, as committed."""
+"""The outcome of a topology's run: its report, emits, state and fields, as committed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fulmen.testing.transactions import TransactionResults
 
 @dataclass
 class Result:
-    """What became of a topology: what was committed, and nothing else.
+    """The outcome of a topology's run: only what was committed.
 
     Attributes:
         report: The report that `fulmen run` prints.

@@ -198,7 +198,7 @@ def goes_on_after_a_loss(subject: Subject) -> None:
 
 
 def keeps_tasks_apart(subject: Subject) -> None:
-    """What one task has written is no reason for another to leave something out."""
+    """Rows that one task has written don't make another leave rows out."""
     with subject.harness(0) as first, subject.harness(1) as second:
         first.write(subject.rows(0))
         first.write(subject.rows(1))
@@ -207,7 +207,7 @@ def keeps_tasks_apart(subject: Subject) -> None:
 
 
 def writes_a_mark_once(subject: Subject) -> None:
-    """What is written already is not written again, by the same instance or by a new one."""
+    """Written rows are not written again, by the same instance or by a new one."""
     if not subject.is_exactly_once:
         return
     with subject.harness() as sink:

@@ -108,7 +108,7 @@ class GivenUpTransaction:
 
 @dataclass
 class TransactionResults:
-    """What became of a topology's transactions in one run.
+    """The outcome of a topology's transactions in one run.
 
     Attributes:
         committed: The txids that were committed, in that order.

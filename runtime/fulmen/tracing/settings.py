@@ -1,4 +1,4 @@
-"""What OpenTelemetry's standard environment variables say of traces. Pure."""
+"""Settings of traces in OpenTelemetry's standard environment variables. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
 @dataclass(frozen=True)
 class TraceSettings:
-    """What is traced, and under which name.
+    """Which messages are traced, and under which name.
 
     Attributes:
         ratio: The share of messages that begin a trace.
@@ -35,7 +35,7 @@ class TraceSettings:
 
     @staticmethod
     def of(environ: Mapping[str, str], topology: str) -> TraceSettings | None:
-        """What the variables say; None: nothing is traced. FulmenError if one can't be used."""
+        """Read the variables; None: nothing is traced. FulmenError if one can't be used."""
         if not any(environ.get(name) for name in ENDPOINTS):
             return None
         if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":

@@ -25,7 +25,7 @@ class DoesNotFit(Exception):
 
 
 def encoder(kind: Kind, is_key: bool = False) -> Callable[[Any], Any]:
-    """What turns a value of a kind into what is stored: str, int, float or bytes.
+    """The function that turns a value of a kind into its stored form: str, int, float or bytes.
 
     Args:
         kind: The column's type.
@@ -37,7 +37,7 @@ def encoder(kind: Kind, is_key: bool = False) -> Callable[[Any], Any]:
 
 
 def decoder(kind: Kind) -> Callable[[Any], Any]:
-    """What turns what is stored into the value again."""
+    """The function that turns a stored value back."""
     return json.loads if kind == "json" else _same
 
 

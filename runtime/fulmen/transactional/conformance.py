@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Random(Protocol):
-    """What is used of `random.Random`."""
+    """The methods of `random.Random` that are used."""
 
     def random(self) -> float:
         """At least 0 and below 1."""
@@ -61,7 +61,7 @@ EPOCH = 1 << 62
 def context_of(
     task: int = 0, component: str = "count", topology: str = "conformance"
 ) -> TopologyContext:
-    """What a task of a bolt is given."""
+    """The context of a task of a bolt."""
     return TopologyContext(
         topology, component, task + 1, task, 0, component_tasks={"count": range(1, TASKS + 1)}
     )
@@ -92,7 +92,7 @@ def refuses(error: type[Exception], call: Callable[..., object], *arguments: obj
 
 
 def a_replay_counts_once(make: Make, _rng: Random) -> None:
-    """The same transaction again, as from a source that repeats itself."""
+    """A transaction that comes again, as from a source that repeats itself, counts once."""
     for rule in RULES:
         counts = make(f"replay_{rule}", context_of(), rule)
         counts.update(at(1), {"man": 1, "dog": 2}, plus)
@@ -143,7 +143,7 @@ def a_stale_attempt_is_refused(make: Make, _rng: Random) -> None:
 
 
 def an_attempt_without_partials_counts(make: Make, _rng: Random) -> None:
-    """What an older attempt of its transaction had is too late, although nothing was written."""
+    """An older attempt comes too late, even if the newer one wrote nothing."""
     for rule in RULES:
         counts = make(f"none_{rule}", context_of(), rule)
         counts.update(at(1), {}, plus)
@@ -430,7 +430,7 @@ def _read(
 
 
 def new_values_are_returned(make: Make, _rng: Random) -> None:
-    """The same ones in each attempt that has the same."""
+    """Each attempt that has the same values gets the same new ones."""
     for rule in RULES:
         counts = make(f"returned_{rule}", context_of(), rule)
         counts.put(at(1), {"a": [1], "b": [1]})

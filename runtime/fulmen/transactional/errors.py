@@ -1,4 +1,4 @@
-"""What can go wrong with a store of a committer, beside what `services.errors` has."""
+"""Errors of a committer's store, beside those of `services.errors`."""
 
 from fulmen.services.errors import StoreError
 

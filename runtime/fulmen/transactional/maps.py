@@ -126,7 +126,7 @@ Decide = Callable[[Mapping[Raw, Row]], Changes]
 
 
 class StoredMap(TransactionalMap):
-    """What the stores of this package have in common. Making one does not touch the store.
+    """The base of all maps of this package. Making one does not touch the store.
 
     Attributes:
         name: Of the map.
@@ -303,7 +303,7 @@ class StoredMap(TransactionalMap):
 
     @abstractmethod
     def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
-        """What there is of these keys, all of one moment. It makes nothing, and claims nothing.
+        """Read the rows of these keys, all at one moment. It makes nothing, and claims nothing.
 
         Args:
             keys: Which rows.
@@ -314,7 +314,7 @@ class StoredMap(TransactionalMap):
         """
 
     def mark_of(self, attempt: TransactionAttempt) -> MapMark:
-        """What is to become the task's mark."""
+        """The mark that the task is to get."""
         phase = self._batch.commits
         branch = phase.transaction.branch if phase and phase.transaction else ""
         return MapMark(attempt.txid, attempt.attempt, branch)

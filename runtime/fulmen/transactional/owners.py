@@ -1,4 +1,4 @@
-"""What a store has written down about a map: whose it is, and what was written last."""
+"""The records that a store has about a map: its owner, and what was written last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAYOUT = 3
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose a map is, and how it is kept. A store has it written down, and refuses any other.
+    """The owner of a map, and how it is kept. A store keeps it, and refuses any other.
 
     Attributes:
         topology: The name of the topology.
@@ -110,7 +110,7 @@ class MapMark(NamedTuple):
 
 @dataclass(frozen=True)
 class FoundMap:
-    """What a store has of a map, all of one moment.
+    """A map as a store has it, all at one moment.
 
     Attributes:
         owner: Whose it is.

@@ -39,7 +39,7 @@ ABSENT = Absent.ABSENT
 
 
 class Row(NamedTuple):
-    """What a store keeps for a key.
+    """A stored row of one key.
 
     Attributes:
         value: Its value, after transaction `txid`.
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Changes:
-    """What a store has to write.
+    """The changes that a store has to write.
 
     Attributes:
         rows: The new row of each key that changes.
@@ -95,7 +95,7 @@ def changes(
     partials: Iterable[tuple[Raw, Any]],
     combine: Callable[[Raw | Absent, Any], Raw],
 ) -> Changes:
-    """What a transaction changes.
+    """Compute the changes of a transaction.
 
     Args:
         rule: How.

@@ -1,4 +1,4 @@
-"""What the page shows and other programs read: a topology as JSON (`docs/metrics.md`).
+"""A topology as JSON (`docs/metrics.md`), for the page and for other programs.
 
 `topology` puts it together. Uses `metrics.snapshot`; used by `metrics.server`.
 """

@@ -1,4 +1,4 @@
-"""What each task did in the last seconds: whether one of them has more to do than the others."""
+"""Each task's work of the last seconds, to see whether one has more than the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RecentTasks:
 
     @cached_property
     def _recent(self) -> npt.NDArray[np.float64]:
-        """What was added since `before`; since the plan is in force, if that was later."""
+        """Counts since `before`, or since the plan is in force, if that was later."""
         now, before = self.now.tasks, self.before.tasks
         if now.shape != before.shape or (now < before).any():
             return now

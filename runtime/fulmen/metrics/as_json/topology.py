@@ -53,7 +53,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class TopologyJson:
-    """What is shown of one moment.
+    """The JSON of a topology at one moment.
 
     Attributes:
         now: That moment.
@@ -111,7 +111,7 @@ class TopologyJson:
         return {"kind": wait.kind, "component": wait.component, "since": since, "sentence": text}
 
     def _transactions(self) -> Json | None:
-        """What became of them; None: the topology has none."""
+        """Transactions, with their rate; None: the topology has none."""
         now, before = self.now.transactions, self.before.transactions or TransactionTotals()
         if now is None:
             return None
@@ -177,7 +177,7 @@ class TopologyJson:
         }
 
     def _results(self, bolt: str) -> Json:
-        """What became of what a bolt has emitted by itself."""
+        """Counts of the results of a bolt, which it has emitted by itself."""
         counts = self.now.counts
         late, resting = counts[bolt, TIMED_OUT, ""], self._resting_of.get(bolt)
         return {

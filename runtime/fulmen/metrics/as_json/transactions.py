@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def transactions_json(now: TransactionTotals, before: TransactionTotals, moment: float) -> Json:
-    """What is shown of them, without rates.
+    """The JSON of transactions, without rates.
 
     Args:
         now: The totals.

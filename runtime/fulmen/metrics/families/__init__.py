@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: metric families, made of a `snapshot` at each scrape.
+"""Metric families for Prometheus, made of a `snapshot` at each scrape.
 
 `topology` collects them all. Uses `metrics.snapshot`; used by `metrics.server`.
 """

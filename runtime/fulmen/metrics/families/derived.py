@@ -102,7 +102,7 @@ def _ends(now: Snapshot) -> Iterator[Metric]:
 
 
 def _shape(now: Snapshot) -> Iterator[Metric]:
-    """What the topology consists of, and what it may do."""
+    """Families of the topology's parts and limits."""
     plan, of = now.placed.plan, ("component",)
     yield _gauge(now, "workers", "Workers that it asks for.", (), {(): plan.workers})
     text = "Workers that are there."
@@ -185,7 +185,7 @@ def _times(now: Snapshot) -> Iterator[Metric]:
 
 
 def _transactions(now: Snapshot, totals: TransactionTotals) -> Iterator[Metric]:
-    """What became of transactions; only transactional topologies have these."""
+    """Families of transactions; only transactional topologies have these."""
     text = "The last transaction that is committed: all up to it are. 0: none is."
     yield _gauge(now, "transaction_committed_txid", text, (), {(): totals.committed})
     text = "Attempts of transactions that are on their way."

@@ -1,4 +1,4 @@
-"""What is said if the client of a database is not installed."""
+"""The error for a database's client that is not installed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -71,11 +71,11 @@ class PostgresMap(SqlMap):
         return self._known.MapStatements(owner, self._schema, self.name)
 
     def meant(self, error: Any) -> Exception:
-        """What an error means to who uses the map."""
+        """The error that the user of the map gets."""
         return self._known.meant(self.service, self.where, error)
 
     def found_owner(self, db: Any) -> Owner | None:
-        """Whose the map is."""
+        """Read the map's owner."""
         if not self._is_there(db, "maps"):
             return None
         row = db.execute(self._statements.owner, [self.name]).fetchone()

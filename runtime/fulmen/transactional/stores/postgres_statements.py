@@ -143,7 +143,7 @@ class MapStatements:
 
 
 def meant(service: Postgres, where: str, error: psycopg.Error) -> StoreError:
-    """What an error means to who uses a map."""
+    """The error that the user of a map gets."""
     text, kind = service.said(error), service.kind_of(error)
     for of, reason, cure in MEANINGS:
         if isinstance(error, of):

@@ -178,7 +178,6 @@ class RedisMap(StoredMap):
         return bool(self._client.hget(self.hashes[3], mark) == new)
 
     def _meant(self, error: Any) -> StoreError:
-        """What an error means to who uses the map."""
         kind, reason = self._service.meaning(error)
         is_refused = kind is ErrorKind.REFUSED
         text = f"{reason} ({self._service.said(error)})"
@@ -193,7 +192,7 @@ class RedisMap(StoredMap):
         )
 
     def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
-        """What there is of these keys."""
+        """Read the rows of these keys."""
         with self._service.told(self._meant):
             known = self._known
             owner = known.get(self.name)

@@ -1,4 +1,4 @@
-"""What Redis runs for a map: each script is run whole, and nothing comes between.
+"""The scripts that Redis runs for a map: each script is run whole, and nothing comes between.
 
 KEYS are the five hashes of a map, in the order in which redis.py lists them. Scripts use few
 commands, so that a right that is missing is missed before anything is written.

@@ -37,11 +37,11 @@ class SqlMap(StoredMap):
 
     @abstractmethod
     def meant(self, error: Any) -> Exception:
-        """What an error of the client means."""
+        """The error that the user of the map gets."""
 
     @abstractmethod
     def found_owner(self, db: Any) -> Owner | None:
-        """Whose the map is; None: there is no such map."""
+        """Read the map's owner; None: there is no such map."""
 
     @abstractmethod
     def has_table(self, db: Any) -> bool:
@@ -105,7 +105,7 @@ class SqlMap(StoredMap):
             lent.known[self.where] = self.owner
 
     def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
-        """What there is of these keys. Marks are read first, so rows are as new as they."""
+        """Read the rows of these keys. Marks are read first, so rows are as new as they."""
         with self.connected() as lent, self._begun(lent, *self.reads_by) as db:
             owner = lent.known.get(self.where) or self.found_owner(db)
             if owner is None:
@@ -195,7 +195,7 @@ def columns_of(owner: Owner) -> tuple[str, ...]:
 
 
 def previous_of(row: Row) -> Raw:
-    """What the column `previous` has for a row."""
+    """The value for the column `previous`."""
     return None if row.previous is ABSENT else row.previous
 
 

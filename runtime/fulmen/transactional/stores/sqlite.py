@@ -69,20 +69,20 @@ class SqliteMap(SqlMap):
         self.check_name(table)
 
     def read(self, keys: Sequence[Raw], *, with_marks: bool) -> FoundMap | None:
-        """What there is of these keys. It makes no file."""
+        """Read the rows of these keys. It makes no file."""
         if self.joined is None and not self.service.exists():
             return None
         return super().read(keys, with_marks=with_marks)
 
     def meant(self, error: sqlite3.Error) -> Exception:
-        """What an error means: all but what is about values may be mended outside."""
+        """The error that the map's user gets: all but those about values may be mended outside."""
         found = self.service.refused(self.where, error)
         if isinstance(error, OF_VALUES):
             return found
         return StoreUnavailable(found.where, found.reason, found.cure)
 
     def found_owner(self, db: sqlite3.Connection) -> Owner | None:
-        """Whose the map is."""
+        """Read the map's owner."""
         if not _has_table(db, MAPS):
             return None
         columns = ", ".join(OWNER_COLUMNS)
