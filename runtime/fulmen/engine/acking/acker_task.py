@@ -57,7 +57,7 @@ class AckerTask:
         return outcome
 
     def updates(self, number: int) -> dict[str, Update]:
-        """What commit `number` has to write; empty if nothing changed."""
+        """The records for commit `number`; empty if nothing changed."""
         changed = self._changed
         if changed is None or not (changed.any() or len(self._ended)):
             return {}

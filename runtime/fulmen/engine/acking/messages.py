@@ -1,4 +1,4 @@
-"""What tasks tell ackers, as columns; and which acker each message is for."""
+"""Messages from tasks to ackers, as columns; and which acker each message is for."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Messages:
         self.fails += [(root, reason) for root in roots]
 
     def fail_each(self, roots: Sequence[int], reasons: Iterable[str]) -> None:
-        """The same for trees that have a reason each."""
+        """Fail trees for a reason each."""
         self.fails += zip(roots, [reason[:LONGEST_REASON] for reason in reasons], strict=True)
 
     def add(self, other: Messages) -> None:
@@ -110,7 +110,7 @@ class Messages:
             self.inits = [(roots, values, born)]
 
     def parts(self, n: int) -> Iterator[Messages]:
-        """The same in parts of about `n` messages; a fail, which has a text, counts for 32."""
+        """Split into parts of about `n` messages; a fail, which has a text, counts for 32."""
         few = max(1, n // 32)
         size = 32 * len(self.fails) + len(self.resets)
         size += sum(len(roots) for roots, _, _ in (*self.inits, *self.acks))

@@ -87,5 +87,5 @@ def traced_root(origin: int, sequence: int) -> int:
 
 
 def without_traced(root: int) -> int:
-    """The same root id whether or not the tree is traced."""
+    """Drop the bit of a root id that says that its tree is traced."""
     return root & ~TRACED_BIT

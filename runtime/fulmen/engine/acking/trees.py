@@ -74,7 +74,7 @@ TIMED_OUT = "timed out"
 
 @dataclass(frozen=True)
 class TreesOutcome:
-    """What one batch did to the trees of an acker task.
+    """The changes by one batch to the trees of an acker task.
 
     Attributes:
         trees: The trees that are still pending.

@@ -1,4 +1,4 @@
-"""What a batch that ran to its end amounts to."""
+"""The outcome of a batch that ran to its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
 
 @dataclass(frozen=True)
 class LastBatch:
-    """What the last batch that counted has left for the next one.
+    """The state that the last batch that counted has left for the next one.
 
     Attributes:
         number: The last commit.
@@ -52,7 +52,7 @@ class LastBatch:
 
 @dataclass(frozen=True)
 class Done:
-    """What a successful batch amounts to.
+    """The outcome of a successful batch.
 
     Attributes:
         header: Of the attempt.
@@ -78,7 +78,7 @@ class Done:
 def deliveries_after(
     ended: Mapping[int, Deliveries], *owed: Mapping[int, Deliveries]
 ) -> dict[int, Deliveries]:
-    """What is to be told next: how trees ended, behind what could not be told yet."""
+    """What spouts are told next: how trees ended, after what could not be told yet."""
     deliveries = dict(ended)
     for of_some in owed:
         for origin, old in of_some.items():

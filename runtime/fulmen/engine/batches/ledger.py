@@ -1,4 +1,4 @@
-"""What commits say of transactions: which are committed, and where those are that are not. Pure."""
+"""Transactions as commits have them: which are committed, and where the others are. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What is durable of the transactions.
+    """The durable part of the transactions.
 
     Attributes:
         committed: The last txid that is committed; 0: none.

@@ -1,4 +1,4 @@
-"""What the summaries of a batch say together. Pure."""
+"""Sums over the summaries of a batch. Pure."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Active:
     spent: Mapping[Phase, float] = field(default_factory=dict)
 
     def entering(self, phase: Phase, now: float) -> Active:
-        """The same attempt in its next phase."""
+        """Copy the attempt into its next phase."""
         return replace(self, phase=phase, since=now, spent=self.seconds(now))
 
     def seconds(self, now: float) -> Mapping[Phase, float]:
@@ -72,7 +72,7 @@ class Active:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a batch that counts means for transactions.
+    """The changes to transactions by a batch that counts.
 
     Attributes:
         ledger: What is durable once it is committed.
@@ -156,7 +156,7 @@ class Transactions:
     # A batch
 
     def begin(self, now: float, run: str = "") -> TransactionWork:
-        """What the next batch does. It changes which attempts are active.
+        """The transactions' part of the next batch. It changes which attempts are active.
 
         Args:
             now: In seconds of the driver's steady clock.
@@ -179,7 +179,7 @@ class Transactions:
         )
 
     def _before(self, commits: TransactionAttempt | None) -> CommitPhase | None:
-        """What stores are to have while an attempt is committed."""
+        """The commit phase for stores while an attempt is committed."""
         if commits is None:
             return None
         ledger, txid = self.ledger, commits.txid
@@ -207,7 +207,7 @@ class Transactions:
         return self.max_replays is not None and failures > self.max_replays
 
     def finish(self, failed: Sequence[FailedAttempt], now: float) -> Outcome:
-        """What it means that the batch counts. Nothing is changed until `committed`."""
+        """The outcome of a batch that counts. Nothing changes until `committed`."""
         ledger, active = self.ledger, dict(self.active)
         current = {one.attempt for one in active.values()}
         own = sorted(one for one in failed if one.attempt in current)

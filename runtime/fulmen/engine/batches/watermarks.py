@@ -1,4 +1,4 @@
-"""What a batch's summaries say of event time, for the topology that runs. Pure."""
+"""Event time after a batch, from its summaries. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fulmen.topology.resource.event_time import EventTime
 def watermarks_of(
     watermarks: Watermarks, placed: PlacedTopology
 ) -> Mapping[str, tuple[int, int | None]]:
-    """What a header tells: of each bolt, the watermark and the one before."""
+    """The watermarks of a header: of each bolt, the watermark and the one before."""
     if not placed.event_times:
         return {}
     return {name: (at, watermarks.closed.get(name)) for name, at in watermarks.passed.items()}

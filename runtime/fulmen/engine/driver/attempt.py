@@ -32,7 +32,7 @@ from fulmen.topology.resource.spec import ACKER
 
 @dataclass
 class AttemptResult:
-    """What an attempt came to.
+    """The outcome of an attempt.
 
     Attributes:
         summaries: Of all stages and workers that ran.
@@ -92,7 +92,7 @@ def run_attempt(
 def settle(
     placed: PlacedTopology, rows: Sequence[bytes], clock: float, rng: np.random.Generator
 ) -> Summary | None:
-    """What acker tasks that have no pending trees would do with these messages.
+    """Do the work of acker tasks that have no pending trees with these messages.
 
     Returns:
         None: A tree is left, which they have to keep.

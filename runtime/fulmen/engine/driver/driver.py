@@ -46,7 +46,7 @@ from fulmen.topology.validation.check import Runnable
 
 @dataclass
 class Driver:
-    """What a topology is run with.
+    """Runs a topology, batch by batch.
 
     Attributes:
         runnable: What to run.
@@ -106,7 +106,7 @@ class Driver:
         return RunningTopology(self, store, committer, planner)
 
     def unstarted_totals(self) -> Totals:
-        """What there is to report if the topology has not started."""
+        """The totals of a topology that has not started."""
         topology = self.runnable.topology
         plan = make_plan(topology, pinned=self.runnable.pinned)
         workers = range(plan.workers)

@@ -1,4 +1,4 @@
-"""What the driver hosts of authors: pinned spouts, coordinators of transactions."""
+"""Authors' code that the driver hosts: pinned spouts, coordinators of transactions."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class PinnedHost:
 
 @dataclass
 class TransactionHost:
-    """What a running topology does about transactions, besides running batches.
+    """The work for transactions besides running batches.
 
     It has the authors' coordinators open them, has them counted, and tells of those that are given
     up. Of a topology that has none it does nothing.
@@ -185,7 +185,7 @@ class TransactionHost:
         return "".join(self._begin_in(name, txid, what) for name, what in whose)
 
     def _begin_in(self, source: str, txid: int, what: str) -> str:
-        """The same of one source; `what` begins the sentence."""
+        """Begin one source; `what` begins the sentence."""
         begins: dict[int, Any] = {}
         try:
             plan = self._current.placed.plan

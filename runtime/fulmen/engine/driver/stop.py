@@ -54,7 +54,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class AssumedEnd:
-    """What `when_drained` took for the end of spouts that don't say it.
+    """The spouts that `when_drained` took for ended, though they don't say it.
 
     Attributes:
         spouts: Their names.

@@ -1,4 +1,4 @@
-"""What emits are anchored to: whose trees their copies join, each with a fresh edge id."""
+"""Anchors of emits: whose trees their copies join, each with a fresh edge id."""
 
 from __future__ import annotations
 

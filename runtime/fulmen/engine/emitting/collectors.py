@@ -44,7 +44,7 @@ class _Closed(Mapping[str, Buffer]):
 
 
 def outside(who: str) -> str:
-    """What is wrong about a collector that is used outside of its task's callbacks."""
+    """The message about a collector that is used outside of its task's callbacks."""
     return (
         f"{who}: emit, ack or fail outside of a callback. Use the collector only inside of"
         " next_tuple, ack, fail, activate, deactivate, execute or drain, and on the thread that"
@@ -53,7 +53,7 @@ def outside(who: str) -> str:
 
 
 class CollectorOwner(Protocol):
-    """What a collector needs of its task."""
+    """The parts of a task that its collector needs."""
 
     @property
     def who(self) -> str:
@@ -72,7 +72,7 @@ class CollectorOwner(Protocol):
 
 
 class OwnedCollector:
-    """What all collectors have: the task that they are of."""
+    """The base of all collectors: it has their task."""
 
     def __init__(self, owner: CollectorOwner) -> None:
         self._owner, self.who = owner, owner.who
@@ -199,7 +199,7 @@ class Emitter(OwnedCollector):
 
 
 def shown(values: Any) -> str:
-    """What an author gave, for a message: not too much of it."""
+    """Cut an author's values short for a message."""
     text = repr_of(values)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -345,7 +345,7 @@ class BasicCollector(Emitter, BasicOutputCollector):
 
 
 def reason_text(reason: str | BaseException | None) -> str:
-    """What the spout hears: of an exception, which authors give as well, with its kind."""
+    """The text for the spout. Of an exception, it also names the class."""
     if reason is None:
         return EXPLICIT
     text = error_text(reason) if isinstance(reason, BaseException) else text_of(reason)
@@ -353,7 +353,7 @@ def reason_text(reason: str | BaseException | None) -> str:
 
 
 def not_a_list(who: str, values: Any) -> StreamError:
-    """What is wrong about values that are no list or tuple: emit("a") for emit(["a"])."""
+    """The error about values that are no list or tuple: emit("a") for emit(["a"])."""
     shown = repr_of(values)
     return StreamError(
         f"{who}: emit({shown}): the values must be a list or a tuple, such as [{shown}]"

@@ -68,7 +68,7 @@ class CombinedTuples:
         return rest
 
     def take(self) -> Copies | None:
-        """What all of them have become; None: there are none."""
+        """Take all combined tuples; None: there are none."""
         if not self._numbers:
             return None
         numbers, parts = np.concatenate(self._numbers), self._taken
@@ -126,7 +126,7 @@ class Combiners:
 
 
 def combiner_of(placed: PlacedTopology, subscription: Subscription) -> Combiner | None:
-    """What combines the tuples of a subscription; None: they are sent as they are."""
+    """Make the combiner of a subscription; None: its tuples are sent as they are."""
     grouping, declared = subscription.grouping, placed.streams[subscription.source]
     if grouping.type not in BY_KEY or placed.emitters:
         return None

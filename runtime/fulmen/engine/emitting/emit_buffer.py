@@ -1,4 +1,4 @@
-"""What a task has emitted on one stream, until it is sent.
+"""Emits of a task on one stream, until they are sent.
 
 Emits that are all lists, or all tuples, are kept as their values alone, one after another. The
 lists and tuples themselves are then gone at once, and cost the garbage collector nothing.

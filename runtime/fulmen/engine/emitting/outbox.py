@@ -40,7 +40,7 @@ from fulmen.errors import GroupingError
 
 
 class Outbox:
-    """What leaves the tasks of one stage in one worker during one batch.
+    """All that leaves the tasks of one stage in one worker during one batch.
 
     Attributes:
         inbox: Takes what is for these very tasks.

@@ -114,7 +114,7 @@ class Parcels:
             self._pack(key)
 
     def pack_of(self, subscription: int) -> None:
-        """The same of one subscription."""
+        """Pack the parcels of one subscription."""
         for key in [key for key in self._waiting if key[0] == subscription]:
             self._pack(key)
 
@@ -135,7 +135,7 @@ class Parcels:
             self._rows += [(worker, row) for row in packed]
 
     def _parents_of(self, lineage: Lineage | None) -> Mapping[int, Any]:
-        """What messages have come with, whose tuples these are: those that are traced."""
+        """The traces that these tuples' messages came with: of those that are traced."""
         sampling = self._placed.sampling
         if sampling is None or lineage is None:
             return {}

@@ -80,7 +80,7 @@ class Routes:
         )
 
     def state(self) -> list[Any]:
-        """What the groupings must remember."""
+        """The state of the groupings."""
         return [None if c is None else c.state() for c in self.choosers]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -102,7 +102,7 @@ class Routes:
         ]
 
     def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
-        """The same for a direct emit; empty if `task` does not subscribe: then it goes nowhere."""
+        """The targets of a direct emit; empty if `task` does not subscribe."""
         return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
 
 
@@ -113,7 +113,7 @@ def configuration_of(placed: PlacedTopology, task: int) -> Configuration:
 
 
 def context_of(placed: PlacedTopology, task: int, configuration: Configuration) -> TopologyContext:
-    """What the author's code of a task is told about its topology."""
+    """The context for the author's code of a task."""
     component = placed.plan.component_of(task)
     return TopologyContext(
         topology=placed.topology.metadata.name,

@@ -139,7 +139,7 @@ def _hashable(values: Sequence[Any]) -> bool:
 
 
 def unhashable(who: str, msg_id: Any) -> StreamError:
-    """What is wrong about a message id that can't be looked up."""
+    """The error about a message id that can't be hashed."""
     return StreamError(
         f"{who}: emit with the message id {shown(msg_id)}, which is not hashable. Use text, a"
         " number, or a tuple of them"

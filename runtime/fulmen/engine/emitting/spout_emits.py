@@ -1,4 +1,4 @@
-"""What spouts emit in a batch: how much at most, and one stream's part of it."""
+"""Emits of spouts in a batch: how many at most, and one stream's part of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
 
 @dataclass(frozen=True)
 class Emits:
-    """What a spout emitted on one stream, in its order.
+    """The emits of a spout on one stream, in its order.
 
     Attributes:
         stream: Which.

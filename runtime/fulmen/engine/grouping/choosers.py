@@ -51,7 +51,7 @@ class Chooser(Protocol):
         """
 
     def state(self) -> Any:
-        """What the next choices depend on: small and picklable. None if nothing, or as at first."""
+        """The state for the next choices: small and picklable. None: none, or as at first."""
 
     def restore(self, state: Any) -> None:
         """Go on from what `state()` returned. If it was about other tasks, begin anew."""

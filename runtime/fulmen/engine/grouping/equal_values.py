@@ -1,4 +1,4 @@
-"""What stands for a value where keys are hashed, so that values that `==` finds equal go one way.
+"""Stand-ins for values in hashes of keys, so that values that `==` finds equal go one way.
 
 The hash of what is none of Java's types is that of its text, see `value_hash`. Equal values may
 have different texts: `Decimal("1.50")` and `Decimal("1.5")`, one instant in two time zones. So such
@@ -46,7 +46,7 @@ def equal_hash(value: Any) -> int:
 
 
 def standing_for(value: Any) -> Any:
-    """What is hashed in place of a value."""
+    """The value to hash in place of this one."""
     kind = type(value)
     if kind in _PLAIN:
         return value

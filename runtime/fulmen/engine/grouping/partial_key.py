@@ -39,7 +39,7 @@ def two_choices(key: Sequence[int], n: int) -> tuple[int, int]:
 
 
 def _next_int(state: int, bound: int) -> tuple[int, int]:
-    """What Random.nextInt(bound) returns, and the generator's next state."""
+    """The result of Random.nextInt(bound), and the generator's next state."""
     while True:
         state = (state * _FACTOR + _INCREMENT) & _STATE
         bits = state >> 17
@@ -51,7 +51,7 @@ def _next_int(state: int, bound: int) -> tuple[int, int]:
 
 
 def two_choices_columns(columns: Sequence[Hashes], n: int) -> tuple[Words, Words]:
-    """The same for many keys, given as one column of hashes for each value."""
+    """Both choices for many keys, given as one column of hashes for each value."""
     seeds = np.ones(len(columns[0]), np.int32)
     weights = np.array([31**3, 31**2, 31, 1], np.int32)
     for column in columns:

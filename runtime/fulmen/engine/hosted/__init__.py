@@ -1,4 +1,4 @@
-"""What of an author's code the driver hosts: pinned spouts, and the coordinator of transactions.
+"""Authors' code that the driver hosts: pinned spouts, and the coordinator of transactions.
 
 Uses `tasks` and the rooms below it. `driver` uses it.
 """

@@ -88,7 +88,7 @@ class HostedCoordinator:
         return self.close()
 
     def part(self, txid: int, previous: bytes | None) -> bytes | None:
-        """What it says of a new transaction, pickled; None: its spout has nothing for one now.
+        """Ask for the part of a new transaction, pickled; None: its spout has nothing for one now.
 
         Args:
             txid: The number of the transaction.
@@ -223,7 +223,7 @@ class HostedCoordinator:
             self.errors.append(report)
 
     def _report(self, raised: _Raised) -> ErrorReport:
-        """What to tell; it is fatal if the topology can't go on."""
+        """The report; it is fatal if the topology can't go on."""
         message = f"coordinator, {raised.what}: {error_text(raised.error)}"
         is_fatal = self._placed.topology.spec.on_error == "crash" or (
             not self._was_made and not may_pass(raised.error)
@@ -238,7 +238,7 @@ class HostedCoordinator:
             summary.take(self._task, self._signals)
 
     def take_errors(self) -> list[ErrorReport]:
-        """What went wrong since this was called last."""
+        """Take the errors since the last call."""
         errors, self.errors = self.errors, []
         return errors
 
@@ -261,7 +261,7 @@ class HostedCoordinator:
 
 
 def _whole(lag: Any) -> int | None:
-    """What an author's coordinator says of its lag, as a number that can be shown."""
+    """Turn the lag that an author's coordinator gives into a number that can be shown."""
     return None if lag is None else max(0, int(lag))
 
 

@@ -87,5 +87,5 @@ class HostedTask:
 
     @property
     def owed(self) -> Deliveries:
-        """What must stay in the checkpoint, because the state that it led to is not there yet."""
+        """Deliveries that must stay in the checkpoint, because their state is not there yet."""
         return self.handed.plus(self.waiting)

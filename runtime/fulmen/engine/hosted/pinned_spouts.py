@@ -109,7 +109,7 @@ class PinnedSpouts:
         return SpoutTask(self._current.placed, task, journals, number, rng)
 
     def take(self, header: Header) -> tuple[Header, list[Summary], dict[int, Deliveries]]:
-        """What pinned tasks have for an attempt.
+        """Take the rows of pinned tasks for an attempt.
 
         Args:
             header: Of the attempt. A retry sends what the attempt before sent.

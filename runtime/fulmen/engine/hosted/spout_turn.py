@@ -1,4 +1,4 @@
-"""What a pinned spout has emitted in one turn, and which part of it goes into which batch.
+"""The emits of one turn of a pinned spout, and which part of them goes into which batch.
 
 A batch that keeps failing is given fewer and fewer tuples, until the one that is to blame is alone.
 A spout on a worker emits anew with each attempt. What a pinned one has emitted can't be taken back,
@@ -37,7 +37,7 @@ Rows = list[tuple[int, bytes]]
 
 @dataclass
 class SpoutTurn:
-    """What one task did in one turn.
+    """The emits of one turn of one task.
 
     Attributes:
         placed: Whose plan the rows are for.
@@ -74,7 +74,7 @@ class SpoutTurn:
     def poisoned_attempt(
         self, placed: PlacedTopology, cause: str, rng: np.random.Generator
     ) -> tuple[Rows, Summary]:
-        """The same with the next message dropped instead of sent, and a summary that says so."""
+        """The attempt with the next message dropped instead of sent, and a summary that says so."""
         rows = [r for r in self.attempt(placed, 1) if r[1][:1] == wire.ACKS]
         outbox = Outbox(placed, DRIVER, rng, Measured())
         summary = replace(self.summary, counts=Counter(self.summary.counts))

@@ -36,7 +36,7 @@ class ClassArchive:
 
     @property
     def file(self) -> Path:
-        """What JVMs map."""
+        """The archive that JVMs map."""
         return self.folder / "spark.jsa"
 
     @property

@@ -31,7 +31,7 @@ class Deliveries:
         return Deliveries(np.concatenate([self.acked, later.acked]), self.failed + later.failed)
 
     def after(self, first: Deliveries) -> Deliveries:
-        """What is behind `first`, which these begin with (see `plus`)."""
+        """The rest of these after `first`, with which they begin (see `plus`)."""
         return Deliveries(self.acked[len(first.acked) :], self.failed[len(first.failed) :])
 
     def __len__(self) -> int:
@@ -59,12 +59,12 @@ def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:
 
 
 def unpack_deliveries(data: bytes) -> dict[int, Deliveries]:
-    """What `pack_deliveries` made."""
+    """Read what `pack_deliveries` made."""
     return {origin: Deliveries(*parts) for origin, parts in pickle.loads(data).items()}
 
 
 def undelivered(transient: Mapping[str, bytes]) -> dict[int, Deliveries]:
-    """What a commit still owes to spouts.
+    """The deliveries that a commit still owes to spouts.
 
     Args:
         transient: The commit's sections that are valid until the next one.

@@ -1,4 +1,4 @@
-"""What the driver tells every stage of a batch, and what each stage tells the driver."""
+"""The header of a batch, which the driver sends to every stage."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Header:
     taps: tuple[TapRequest, ...] = ()
 
     def with_injected(self, injected: Injected) -> Header:
-        """The same header with rows for the first stage."""
+        """Copy the header with rows for the first stage."""
         return replace(self, injected=injected)
 
     def opening(self) -> Header:
@@ -173,7 +173,7 @@ class Header:
 
     @staticmethod
     def decode(text: str) -> Header:
-        """What `encode` made."""
+        """Read what `encode` made."""
         return Header(**pickle.loads(base64.b64decode(text)))
 
 

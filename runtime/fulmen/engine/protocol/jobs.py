@@ -1,4 +1,4 @@
-"""What runs the stages of a batch, as the driver sees it: Spark, or a stand-in without it."""
+"""Jobs, as the driver sees them: Spark runs the stages of a batch, or a stand-in without it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Jobs(Protocol):
 
 
 class Cause(StrEnum):
-    """What may have made a batch come to nothing."""
+    """Possible causes of a failed batch."""
 
     TUPLES = "tuples"
     OUTAGE = "outage"

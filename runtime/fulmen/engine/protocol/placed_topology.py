@@ -1,4 +1,4 @@
-"""What is constant while a plan is in force: pickled once into the function of each stage."""
+"""The part that is constant while a plan is in force: pickled once into each stage's function."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PlacedTopology:
 
     @cached_property
     def sent(self) -> tuple[Subscription, ...]:
-        """What rows between stages are of: `subscriptions`, and again each of them combined."""
+        """Subscriptions between stages: `subscriptions`, and again each of them combined."""
         plain = self.subscriptions
         combined = [replace(s, number=s.number + len(plain), is_combined=True) for s in plain]
         return *plain, *combined
@@ -130,7 +130,7 @@ class PlacedTopology:
 
     @cached_property
     def event_times(self) -> Mapping[str, EventTime]:
-        """What components declare of event times. Empty: nothing is done about them."""
+        """Declared event times, by component. Empty: nothing is done about them."""
         return {
             component.name: component.event_time
             for component in self.topology.spec.components
@@ -196,7 +196,7 @@ class PlacedTopology:
         return isinstance(spec, BoltSpec) and spec.track_results
 
     def component_of_origin(self, origin: int) -> str:
-        """Whose task has that origin; of a component that is gone, a name with the origin."""
+        """The component whose task has that origin; if it is gone, a name with the origin."""
         task = self.task_of_origin.get(origin)
         return self.plan.component_of(task) if task is not None else f"__origin_{origin}"
 
@@ -224,5 +224,5 @@ class CurrentTopology:
     placed: PlacedTopology
 
     def copy(self) -> CurrentTopology:
-        """What is in force now."""
+        """Copy it as it is in force now."""
         return CurrentTopology(self.placed)

@@ -39,7 +39,7 @@ class TraceContext(NamedTuple):
 
     @staticmethod
     def parsed(traceparent: object) -> TraceContext | None:
-        """What the W3C header `traceparent` says; None: nothing that can be used."""
+        """Parse the W3C header `traceparent`; None: nothing in it can be used."""
         if not isinstance(traceparent, str):  # it comes from an author's code
             return None
         found = _TRACEPARENT.fullmatch(traceparent.strip())
@@ -58,7 +58,7 @@ class TraceContext(NamedTuple):
 
     @property
     def traceparent(self) -> str:
-        """The same as that header."""
+        """Format the W3C header."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.is_sampled):02x}"
 
 
@@ -126,14 +126,14 @@ class Sampling:
         return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") or 1
 
     def context_of(self, root: int, parent: TraceContext | None) -> TraceContext:
-        """What the span of a message is known by, which came with a place in a trace, or none."""
+        """The context of a message's span; `parent` is the place in a trace that it came with."""
         trace_id = self.trace_id(root) if parent is None else parent.trace_id
         return TraceContext(trace_id, self.span_id(root))
 
     def context_in(
         self, root: int, component: str, number: int, parent: TraceContext | None
     ) -> TraceContext:
-        """What the span of a component is known by, for a message in a batch."""
+        """The context of a component's span, for a message in a batch."""
         message = self.context_of(root, parent)
         return message.at(self.span_id(root, "component", component, number))
 

@@ -1,4 +1,4 @@
-"""What each stage tells the driver of a batch."""
+"""The summary that each stage sends to the driver at the end of a batch."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class PendingTimers(NamedTuple):
 
 @dataclass(kw_only=True)
 class Measured:
-    """What the tasks of a stage have counted, measured and noted in a batch.
+    """Counts, times and notes of the tasks of a stage in a batch.
 
     Attributes:
         counts: (component, figure, part) -> number: it is added to those of other batches.
@@ -120,7 +120,7 @@ class Measured:
 
 @dataclass
 class Summary(Measured):
-    """What one stage did on one worker in one batch.
+    """The work of one stage on one worker in one batch.
 
     Attributes:
         stage: Which; -1 for pinned spouts.

@@ -1,4 +1,4 @@
-"""What a batch has to do for transactions, and what became of them in it."""
+"""The work for transactions in a batch, and its outcome."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FailedAttempt(NamedTuple):
 
 @dataclass(frozen=True)
 class TransactionWork:
-    """What a batch has to do for transactions.
+    """The work for transactions in a batch.
 
     Attributes:
         processes: Attempts to be processed, in the order of their txids.

@@ -53,7 +53,7 @@ class Arrivals:
         return not self.is_over and now - self._newest > self._seconds
 
     def failure(self, log_file: object) -> str:
-        """What went wrong when it is late."""
+        """The message if workers are late."""
         return (
             f"{self.alive} of {self._count} workers started within {self._seconds:g} seconds. The "
             f"reason may be in '{log_file}'. On a busy machine, raise spec.startTimeoutSeconds."

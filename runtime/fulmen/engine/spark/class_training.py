@@ -61,7 +61,7 @@ def make(archive: ClassArchive) -> None:
 
 
 def _lines(file: Path) -> Iterator[str]:
-    """What a list says, without what holds for the JVM alone that wrote it."""
+    """The classes of a list, without what holds only for the JVM that wrote it."""
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if line and not line.startswith("#") and " source: " not in line:  # of another loader
             yield line.partition(" id: ")[0]  # the number of a class, since Java 19

@@ -35,7 +35,7 @@ _CANT_IMPORT = re.compile(r"\b(ModuleNotFoundError|ImportError): .*")
 
 
 def is_incomplete(reason: str, python: str) -> str | None:
-    """What is to be said if `explain` says that a worker could not even import Fulmen."""
+    """The message if `explain` says that a worker could not even import Fulmen."""
     found = _CANT_IMPORT.search(reason)
     return found and (
         f"the workers' Python, '{python}', can't import Fulmen ({found[0]}). Install the same"
@@ -79,7 +79,7 @@ def _exit_code(reason: str) -> int | None:
 
 
 def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequence[int]]) -> str:
-    """What made a job fail."""
+    """Say why a job failed."""
     task = _TASK.search(text)
     fetched_from = _FETCHED_FROM.search(text)
     executor = fetched_from[1] if fetched_from else task[2] if task else None

@@ -285,7 +285,7 @@ class JobRunner:
                 future.cancel(True)  # noqa: FBT003 (of the JVM)
 
     def _failure(self, error: Exception, timeout_seconds: float | None) -> FulmenError:
-        """What an exception means. A job that took too long is cancelled here."""
+        """The error for an exception. A job that took too long is cancelled here."""
         if not isinstance(error, Py4JJavaError):
             return self._lost(error)
         text = text_of(error)

@@ -45,7 +45,7 @@ JVM_ERRORS = (Py4JError, OSError)  # what any call to the JVM raises; OSError if
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """What Spark is started with.
+    """Settings to start Spark with.
 
     Attributes:
         workers: The number of workers.
@@ -250,7 +250,7 @@ class RunningSpark:
         return self._gateway is None or self._gateway.proc.poll() is not None
 
     def how_it_ended(self) -> str | None:
-        """What is known of the end of Spark's JVM. None: it has not ended."""
+        """Say how Spark's JVM ended. None: it has not ended."""
         if self._gateway is None:
             return "this process has ended it"
         try:

@@ -172,7 +172,7 @@ class Workers:
             pause = replacements.pause
 
     def _failures(self) -> Any:
-        """What counts executors that have failed within some minutes, where they are pods."""
+        """Spark's counter of executors that failed within some minutes, where they are pods."""
         backend = self._spark.schedulerBackend()
         field = backend.getClass().getDeclaredField("lifecycleManager")
         field.setAccessible(True)

@@ -33,7 +33,7 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class CommittedState:
-    """What one component keeps, as one commit left it.
+    """The state of one component, as one commit left it.
 
     Attributes:
         topology: The name of the topology that the checkpoint belongs to.
@@ -132,7 +132,7 @@ def _read_key(store: Store, component: str, text: str) -> CommittedState:
 
 
 def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, Any]:
-    """What one task has under a key that is shown as `text`."""
+    """Find the entries of one task under a key that is shown as `text`."""
     journals = manifest.tasks[key]
     files = {
         journal: refs[-1].file

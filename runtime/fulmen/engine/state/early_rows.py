@@ -35,7 +35,7 @@ Entry = tuple[int, Row | None]
 
 
 class Given(NamedTuple):
-    """What to give a sink.
+    """Rows to give to a sink.
 
     Attributes:
         back: Rows that take back others, first.
@@ -52,7 +52,7 @@ class EarlyRows:
     """The early rows of one task."""
 
     def __init__(self, state: KeyedState) -> None:
-        """As the checkpoint has them. The state is changed."""
+        """Read them from the checkpoint. The state is changed."""
         self.state = state
         if state and not isinstance(state.get(STREAMS), list):  # the sink had keys
             state.clear()
@@ -60,7 +60,7 @@ class EarlyRows:
     # When a run looks ahead
 
     def ahead(self, chunks: Sequence[Chunk]) -> Given:
-        """What the sink does not have yet, of all that looking ahead has brought."""
+        """The rows that the sink does not have yet, of all that looking ahead has brought."""
         left = {key: entry[0] for key, entry in self._entries()}
         new: list[Chunk] = []
         for chunk in chunks:
@@ -96,7 +96,7 @@ class EarlyRows:
     # What comes in time
 
     def in_time(self, chunks: Sequence[Chunk], *, appends: bool) -> Given:
-        """What to give a sink of rows that have come in time, and what to take back before.
+        """The rows to give when their time has come, and those to take back before.
 
         Args:
             chunks: The rows.
@@ -151,7 +151,7 @@ def _takes(left: dict[bytes, int], key: bytes | None) -> bool:
 
 
 def keys_of(chunk: Chunk) -> list[bytes | None]:
-    """What each row is known by; None: it can't be known again."""
+    """A key of each row; None: the row can't be recognized again."""
     of = chunk.component, chunk.stream, chunk.fields
     return [key_of((of, list(row))) for row in chunk.rows]
 

@@ -26,7 +26,7 @@ Written = Iterable[tuple[Chunk, Mapping[int, str]]]
 
 
 class GivenRows(NamedTuple):
-    """What to give a sink.
+    """Rows to give to a sink.
 
     Attributes:
         gone: Rows whose keys are deleted, first.
@@ -41,7 +41,7 @@ class EarlyTable:
     """The early rows of one task by key: what the last row is known by, and the row."""
 
     def __init__(self, state: KeyedState, key: Sequence[str], about: Any) -> None:
-        """As the checkpoint has them.
+        """Read the table from the checkpoint.
 
         Args:
             state: It is changed.
@@ -53,7 +53,7 @@ class EarlyTable:
             state.clear()
 
     def ahead(self, chunks: Sequence[Chunk]) -> GivenRows:
-        """What the sink is to have of all that looking ahead has brought."""
+        """The rows for the sink, of all that looking ahead has brought."""
         keys, known_by = [self._keys(chunk) for chunk in chunks], [*map(keys_of, chunks)]
         last = {
             key: by
@@ -78,7 +78,7 @@ class EarlyTable:
         return GivenRows(_chunks(gone), rows)
 
     def in_time(self, chunks: Sequence[Chunk]) -> GivenRows:
-        """What to give a sink of rows that have come in time."""
+        """The rows for the sink, of those that have come in time."""
         keys = dict.fromkeys(key for chunk in chunks for key in self._keys(chunk))
         found = [self.state[key][1] for key in keys if key in self.state]
         return GivenRows(_chunks(filter(self._has_none, found)), [*chunks])

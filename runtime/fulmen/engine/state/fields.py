@@ -26,7 +26,7 @@ _NONE: Mapping[str, Any] = {}
 
 
 def record_of(journals: Journals) -> bytes | None:
-    """What the checkpoint has of an instance's fields, for `Fields.apply`; None: nothing."""
+    """The record of an instance's fields, for `Fields.apply`; None: there is none."""
     records = journals.get(FIELDS)
     return records[-1] if records else None
 
@@ -168,7 +168,7 @@ class Fields:
         return data
 
     def digests(self) -> dict[str, bytes | None]:
-        """What tells whether a field has changed, of each one that is durable."""
+        """A digest of each durable field, which shows whether it has changed."""
         return {name: self._digest(value) for name, value in self._durable().items()}
 
     def _is_secret(self, value: Any) -> bool:
@@ -240,5 +240,5 @@ def _left_out(cls: type[Component]) -> Callable[[str], bool]:
 
 
 def _interned(by_name: Mapping[str, V]) -> dict[str, V]:
-    """The same, in which equal names are one object: pickle writes that otherwise than two."""
+    """Intern the names: pickle writes two equal names otherwise than one object."""
     return {sys.intern(str(name)): value for name, value in by_name.items()}

@@ -53,7 +53,7 @@ class Elsewhere:
 
 
 def part(name: str) -> Any:
-    """What has that name in the process that restores. What was pickled calls it."""
+    """The part of that name in the process that restores. Pickled bytes call it."""
     parts: Mapping[str, Any] = getattr(_made, "parts", {})
     return parts.get(name, Elsewhere(name))
 
@@ -98,7 +98,7 @@ def noting(shapes: set[Shape]) -> Iterator[None]:
 
 
 def _shape(obj: Any) -> Shape:
-    """What decides whether an object can be read again, as far as one can see quickly."""
+    """The marks by which an object's readability can be told quickly."""
     arguments = len(obj.args) if isinstance(obj, BaseException) else 0
     return type(obj), len(getattr(obj, "__dict__", ())), arguments
 

@@ -20,7 +20,7 @@ class ConditionError(FulmenError):
 
 @dataclass(frozen=True)
 class TapCondition:
-    """What a field, or a member of its value, has to be.
+    """A condition on a field, or on a member of its value.
 
     Attributes:
         path: The field, then members of values.

@@ -40,7 +40,7 @@ class TreeSource(Protocol):
 
 
 class TapSampler:
-    """What the taps get of one batch.
+    """Samples the emits of one batch for taps.
 
     Attributes:
         tapped: It, so far.

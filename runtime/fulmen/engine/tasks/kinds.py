@@ -29,7 +29,7 @@ from fulmen.errors import CodeError
 
 
 def kind_of(placed: PlacedTopology, component: str) -> type[Task]:
-    """What runs the tasks of a spout or a bolt, by the component's class.
+    """The class that runs the tasks of a spout or a bolt.
 
     Raises:
         ComponentFailed: The class can't be loaded.

@@ -12,7 +12,7 @@ from fulmen.engine.protocol.header import Header
 def saved(
     store: Store, header: Header, key: str, records: Mapping[str, Record]
 ) -> dict[str, Update]:
-    """What the commit of a batch refers to, by journal.
+    """Save records; give what the commit refers to, by journal.
 
     Args:
         store: The checkpoint.

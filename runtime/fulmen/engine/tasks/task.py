@@ -249,7 +249,7 @@ class Task(ABC):
     # Its end
 
     def updates(self, number: int) -> dict[str, Update]:
-        """What commit `number` has to write for this task, by journal; empty if nothing changed."""
+        """The records for commit `number` for this task, by journal; empty if nothing changed."""
         found: dict[str, Update] = {}
         if self.was_called or self.was_told:  # else large fields are pickled, to find no change
             was_called, self.was_called, self.was_told = self.was_called, False, False
@@ -267,7 +267,7 @@ class Task(ABC):
         return found
 
     def record(self, number: int) -> dict[str, Update]:
-        """What commit `number` has to write of what the author's code may have changed."""
+        """The records for commit `number` of all that the author's code may have changed."""
         found: dict[str, Update] = {}
         for part in self.parts:
             found |= part.record(number)

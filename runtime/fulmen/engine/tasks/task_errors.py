@@ -1,4 +1,4 @@
-"""What goes wrong at a task: calls of the author's code, and the reports of what they raise."""
+"""Errors of a task: calls of the author's code, and the reports of what they raise."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class TaskErrors:
         return why
 
     def known_failure(self, error: BaseException, what: str) -> str | None:
-        """What `failure` gives, if it has noted such an error in this batch. Cheap."""
+        """The text from `failure`, if it has noted such an error in this batch. Cheap."""
         arguments = error.args
         if len(arguments) != 1 or type(text := arguments[0]) is not str or not is_plain(error):
             return None

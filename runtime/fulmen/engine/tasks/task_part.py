@@ -1,4 +1,4 @@
-"""What a task is made of: each part restores, writes down and tells one thing."""
+"""Parts of a task: each restores, writes down and tells one thing."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class TaskPart:
     """
 
     def engine_state(self) -> Mapping[str, Any]:
-        """What the engine itself keeps for it; small."""
+        """The engine's own state for it; small."""
         return {}
 
     def record(self, number: int) -> Mapping[str, Update]:  # noqa: ARG002 (for those below)
-        """What commit `number` has to write, by journal: asked if the author's code was called."""
+        """The records for commit `number`, by journal: asked if the author's code was called."""
         return {}
 
     def updates(self, number: int) -> Mapping[str, Update]:  # noqa: ARG002 (for those below)
-        """What commit `number` has to write as well, by journal: asked in each batch."""
+        """More records for commit `number`, by journal: asked in each batch."""
         return {}
 
     def tell(self, summary: Summary) -> None:

@@ -1,4 +1,4 @@
-"""What a task's code has changed for a transaction: kept if that is committed, else made undone.
+"""A task's changes for a transaction: kept if that is committed, else undone.
 
 One transaction after another changes state, so only a topology that has one active transaction may
 keep any. What changes in the batches of a transaction is held here until the one that may commit
@@ -20,7 +20,7 @@ from fulmen.errors import StateError
 
 
 class Uncommitted:
-    """What one task has changed since the last transaction was committed.
+    """Changes by one task since the last transaction was committed.
 
     Attributes:
         attempt: The attempt that the task takes part in; None: it has seen none.
@@ -79,7 +79,7 @@ class Uncommitted:
         )
 
     def take(self) -> dict[str, Update]:
-        """What is to be kept if the batch at hand commits its transaction."""
+        """Take the changes to keep if the batch at hand commits its transaction."""
         if not self._may_settle:
             return {}
         found, self._held = self._held, {}

@@ -103,5 +103,5 @@ class TaskTimers(TimerKeeper):
         return found
 
     def updates(self, number: int) -> dict[str, tuple[bytes | None, int]]:
-        """What commit `number` has to write."""
+        """The records for commit `number`."""
         return self._state.updates(number)

@@ -45,7 +45,7 @@ READ = "what was read"
 
 
 class WatermarkRule(NamedTuple):
-    """What a component declares.
+    """A component's declared rule for its watermark.
 
     Attributes:
         lag: In milliseconds.
@@ -59,7 +59,7 @@ class WatermarkRule(NamedTuple):
 
 
 class SourcePart(NamedTuple):
-    """What is known of a part of a source.
+    """A part of a source, and how far its event time is.
 
     Attributes:
         newest: Its newest event time; None: it has emitted nothing.
@@ -100,7 +100,7 @@ class SourceTime:
         unread: Mapping[str, Collection[str] | None] = MappingProxyType({}),
         to_read: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> SourceTime:
-        """What it is after a batch.
+        """The source's time after a batch.
 
         Args:
             rule: What the component declares.
@@ -209,7 +209,7 @@ class Watermarks:
     def with_passed(
         self, inputs: Mapping[str, Sequence[str]], ended: Collection[str]
     ) -> Watermarks:
-        """The same with the watermarks of all bolts made anew.
+        """Copy with the watermarks of all bolts made anew.
 
         Args:
             inputs: Bolt -> the components that it receives tuples from, each behind its own.
@@ -248,7 +248,7 @@ class Watermarks:
 
     @staticmethod
     def decode(data: bytes | None) -> Watermarks:
-        """What `encode` made; None: a checkpoint without event times.
+        """Read what `encode` made; None: a checkpoint without event times.
 
         Raises:
             CheckpointMismatch: A later version of Fulmen made it.

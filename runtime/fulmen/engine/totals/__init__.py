@@ -1,4 +1,4 @@
-"""What a topology has done so far: counts, latencies, errors, and what became of transactions.
+"""Totals of a topology so far: counts, latencies, errors, and outcomes of transactions.
 
 Uses `batches` and the rooms below it. `driver` adds to it; metrics and the command line read it.
 """

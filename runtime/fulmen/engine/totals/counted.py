@@ -1,4 +1,4 @@
-"""What a topology has done so far, to be read: exact counts, latencies, errors.
+"""Totals of a topology so far, to be read: exact counts, latencies, errors.
 
 Only batches that counted are in it.
 """
@@ -73,7 +73,7 @@ class TreeCounts:
 
 
 class StageSeconds(NamedTuple):
-    """What one stage took in all batches of a plan.
+    """The time of one stage in all batches of a plan.
 
     Attributes:
         slowest: Seconds of each batch's slowest worker, added up: what batches took for the stage.
@@ -90,7 +90,7 @@ class StageSeconds(NamedTuple):
     run_delay: float = 0.0
 
     def since(self, before: StageSeconds) -> StageSeconds:
-        """What it took after another moment."""
+        """The part after another moment."""
         return StageSeconds(*(now - then for now, then in zip(self, before, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""What a topology waits for at one moment. Pure."""
+"""Waits of a topology at one moment. Pure."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _stuck(totals: Counted) -> Iterator[Wait]:
 def waits_of_drain(
     totals: Counted, resting: Mapping[int, Resting], *, for_spouts: bool = True
 ) -> Iterator[str]:
-    """What a topology that is to be drained still waits for.
+    """Say what a topology that is to be drained still waits for.
 
     Args:
         totals: What it has done.

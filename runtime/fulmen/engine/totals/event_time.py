@@ -20,7 +20,7 @@ STUCK_SECONDS = 60.0
 
 
 class HeldBy(NamedTuple):
-    """What a watermark waits for.
+    """The source or part that holds a watermark back.
 
     Attributes:
         component: What declares the event time.
@@ -203,7 +203,7 @@ def times_of(
 
 
 def _order(watermarks: Watermarks, source: str) -> tuple[bool, int]:
-    """What is not known comes first, then what is furthest behind."""
+    """Sort unknown watermarks first, then the one furthest behind."""
     at = watermarks.sources.get(source, SourceTime()).watermark
     return at is not None, at or 0
 

@@ -10,7 +10,7 @@ from fulmen.engine.totals.totals import Totals
 
 
 class Progress:
-    """What has happened since something was acked, committed, given up or newly emitted.
+    """Failures since something was acked, committed, given up or newly emitted.
 
     Attributes:
         failures: Trees or attempts of transactions that have failed since then.

@@ -1,4 +1,4 @@
-"""What a topology has done so far: batches that counted are added to it."""
+"""Totals of a topology so far: batches that counted are added to it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
 
 @dataclass(frozen=True)
 class BatchTimes:
-    """What a batch took.
+    """The time of a batch.
 
     Attributes:
         run: Seconds that its jobs took.
@@ -60,7 +60,7 @@ class BatchTimes:
 
 @dataclass
 class Totals(Counted):
-    """What batches add to. See `docs/cli.md` for the report that is made of it.
+    """Totals, to which batches are added. See `docs/cli.md` for the report that is made of it.
 
     The driver's thread adds to it. Any other one that reads takes `lock`: then it sees whole
     batches.

@@ -1,4 +1,4 @@
-"""What became of transactions, attempt by attempt, since this driver started. Pure."""
+"""Totals of transactions, attempt by attempt, since this driver started. Pure."""
 
 from __future__ import annotations
 

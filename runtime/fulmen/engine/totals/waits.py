@@ -1,4 +1,4 @@
-"""What a topology waits for, and what waits for it: services that are away, full buffers, lag."""
+"""Waits: services that are away, full buffers, lag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 
 
 class Stops(Enum):
-    """What does not go on while a service is away."""
+    """The work that stops while a service is away."""
 
     BATCHES = auto()
     SOURCE = auto()
@@ -25,7 +25,7 @@ class Stops(Enum):
 
 
 class WaitKind(StrEnum):
-    """What kind of wait it is: what a person may do about it depends on that."""
+    """The kind of a wait: it decides what a person may do about it."""
 
     LONG_CALL = "long_call"
     """A call of an author's code has not ended for seconds."""
@@ -85,7 +85,7 @@ def utc(at: float) -> str:
 
 @dataclass
 class Waits:
-    """What holds up batches or spouts at the moment.
+    """All that holds up batches or spouts at the moment.
 
     Attributes:
         left_out: What batches do without, by task.

@@ -165,7 +165,7 @@ def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
 
 
 def _kind(chunk: Chunk) -> tuple[Any, ...]:
-    """What chunks have in common that can be one: batches of different types stay as they are."""
+    """The key of chunks that can be one: batches of different types stay as they are."""
     arrow = chunk.rows.arrow  # fields differ if those of some were combined
     return chunk.component, chunk.stream, chunk.fields, None if arrow is None else arrow.schema
 

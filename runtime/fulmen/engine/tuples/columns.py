@@ -78,7 +78,7 @@ def _schema(codes: str) -> pa.Schema:
 
 
 def to_bytes(columns: Sequence[Column]) -> tuple[str, list[bytes], bytes]:
-    """What is sent of encoded columns: a code for each, those that are no Arrow, those that are.
+    """Encode columns: a code for each, those that are no Arrow, those that are.
 
     Raises:
         Exception: Whatever an author's `__reduce__` raises.

@@ -29,7 +29,7 @@ Reasons = dict[int, str]
 
 
 def deeply(dump: Callable[[], T]) -> T:
-    """What `dump` returns, which pickles values that a message from outside may have.
+    """Call `dump`, which pickles values that a message from outside may have.
 
     Raises:
         RecursionError: They are nested more deeply than messages are.
@@ -98,7 +98,7 @@ class _Salvage(pickle._Unpickler):  # noqa: SLF001 (the one in Python has no oth
         self._has_failed = False
 
     def unreadable_in(self, value: Any) -> UnreadableValue | None:
-        """What of a value can't be read; None: all of it can."""
+        """The unreadable part of a value; None: all of it can be read."""
         try:
             _Finder(self._broken).dump(value)
         except UnreadableValue as found:
@@ -135,7 +135,7 @@ class _Salvage(pickle._Unpickler):  # noqa: SLF001 (the one in Python has no oth
             self.stack[left:] = [self._last]
 
     def _attempt_all(self, plain: Callable[[Any], None]) -> None:
-        """The same for one that takes all down to a mark, for the object below it."""
+        """Attempt an operation that takes all down to a mark, for the object below it."""
         target = self.metastack[-1][-1]
         try:
             plain(self)

@@ -45,7 +45,7 @@ class StringColumn:
 
     @staticmethod
     def joined(values: Sequence[str]) -> StringColumn | None:
-        """The same, of values that may be of subclasses of str.
+        """Join values that may be of subclasses of str.
 
         Raises:
             TypeError: One is no text at all.

@@ -118,7 +118,7 @@ class TupleRows(Sequence[Any]):
         return self._rows
 
     def without_values(self) -> dict[int, str]:
-        """What is wrong with rows that Python has no values for, by number."""
+        """Errors of rows that Python has no values for, by number."""
         if self.arrow is None or self._rows is not None:
             return {}
         rows, wrong = python_rows(self.arrow)
@@ -128,7 +128,7 @@ class TupleRows(Sequence[Any]):
 
     @property
     def container(self) -> Container:
-        """What each row is. They arrive as they were emitted."""
+        """The type of each row. They arrive as they were emitted."""
         if self._container is None:
             kinds = set(map(type, self._as_rows()))
             if len(kinds) == 1:

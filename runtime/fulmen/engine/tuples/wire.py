@@ -106,7 +106,7 @@ def pack_tuples(parcel: Parcel, row_tuples: int = ROW_TUPLES) -> Iterator[bytes]
 
 
 def with_small_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same values, without those of dictionaries that no row uses: each row carries them."""
+    """Drop values of dictionaries that no row uses: each row would carry them."""
     columns = [
         _with_small_dictionary(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns
     ]
@@ -161,7 +161,7 @@ def _pack(parcel: Parcel) -> bytes:
 
 
 def unpack_tuples(row: bytes) -> Parcel:
-    """What `pack_tuples` packed."""
+    """Read what `pack_tuples` packed."""
     (length,) = _LENGTH.unpack_from(row, 1)
     start = 1 + _LENGTH.size
     (number, n, targets, sources, roots, edges, offsets, container, codes, others, parents) = (

@@ -1,4 +1,4 @@
-"""What executors do: their tasks run over chunks, and what they emit is sent by one thread."""
+"""Executors: their tasks run over chunks, and one thread sends what they emit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one Python process of a worker keeps from task to task. No Spark here.
+"""The Python process of a worker, and what it keeps from task to task. No Spark here.
 
 Each worker has one such process, and each of its tasks serves the same partition. This file guards
 that, keeps garbage collection short, and sends what a component prints to the log file.

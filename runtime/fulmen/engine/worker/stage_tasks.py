@@ -51,7 +51,7 @@ WAITING_BYTES = 16 << 20
 
 
 class StageTasks(LiveTasks):
-    """What the tasks of stage `stage` on worker `partition` (-1: the driver) do in a batch."""
+    """The tasks of stage `stage` on worker `partition` (-1: the driver) in a batch."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class StageTasks(LiveTasks):
         self._transactions.begin(header, self._tasks.values())
 
     def _outbox(self, header: Header, summary: Summary) -> Outbox:
-        """What takes the emits of the batch."""
+        """The outbox for the batch."""
         outbox = Outbox(self.placed, self.stage, self._rng, summary)
         outbox.wall = header.wall
         outbox.combined = self._combiners.begin(header.watermarks)
@@ -190,7 +190,7 @@ class StageTasks(LiveTasks):
         run_ackers(self.placed, self._ackers, messages, header.clock, summary, outbox)
 
     def _report_refused(self, outbox: Outbox) -> None:
-        """What could not leave its worker is the emitting task's error."""
+        """Report each tuple that could not leave its worker as an error of the emitting task."""
         for task_id, why in outbox.untimed.items():
             self._tasks[task_id].errors.warn_untimed(why)
         for task_id, reason, values in outbox.refused:
@@ -288,7 +288,7 @@ class StageTasks(LiveTasks):
     def _owed_to_left_out(
         self, header: Header, deliveries: Mapping[int, Deliveries]
     ) -> dict[int, Deliveries]:
-        """What spout tasks of this worker can't be told, as the batch does without them."""
+        """Deliveries for spout tasks of this worker that the batch does without."""
         plan, origins = self.placed.plan, self.placed.origins
         out = [
             origins[plan.key_of(task)]
@@ -335,7 +335,7 @@ class StageTasks(LiveTasks):
     def _at_the_end(
         self, component: str, period: float | None, last: Header | None
     ) -> Iterator[Callable[[BoltTask], Chunk | None]]:
-        """What the tasks of a bolt get after all tuples: a tick, timers, a last turn and so on."""
+        """Yield the calls after all tuples: a tick, timers, a last turn and so on."""
         if last is None:
             return
         if period and tick_due(period, last):
@@ -352,7 +352,7 @@ class StageTasks(LiveTasks):
             yield lambda task: task.end_batch()
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
-        """What waits for these tasks."""
+        """The chunks that wait for these tasks."""
         waiting = [(t, chunk) for t in tasks for chunk in outbox.inbox.take(t.task)]
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]

@@ -1,4 +1,4 @@
-"""What a stage does for the transactions of a batch, besides running its tasks.
+"""The transactions' part of a stage, besides running its tasks.
 
 It tells tasks which attempts there are, has emitters emit and bolts finish, and sees that a stage
 knows which attempts have failed before it: nothing of those is committed.
@@ -79,7 +79,7 @@ class StageTransactions:
     def endings(
         self, component: str, header: Header
     ) -> Iterator[Callable[[BoltTask], Chunk | None]]:
-        """What the tasks of a component get when all of a batch's tuples have been there."""
+        """Yield the calls of a component's tasks when all of a batch's tuples have been there."""
         work = header.transactions
         waits = component in self._placed.commit_phase
         ends = [(attempt, True) for attempt in work.finishing(in_commit_phase=waits)]
@@ -98,7 +98,7 @@ class StageTransactions:
 
 
 def _end(attempt: TransactionAttempt, finishes: bool, task: BoltTask) -> Chunk | None:
-    """What stands for the end of an attempt's input: it is to be finished, or waits for that."""
+    """The chunk for the end of an attempt's input: it is to be finished, or waits for that."""
     if not task.ends_attempts:
         return None
     fields, rows = ("tx", "finishes"), TupleRows([[attempt, finishes]])

@@ -146,7 +146,7 @@ class Worker:
 
 
 def _row_of(error: BaseException) -> bytes:
-    """What the driver and other workers are told of what a stage raised."""
+    """The row for the driver and other workers about an error of a stage."""
     match error:
         case VoidBatch():
             return error.row

@@ -13,7 +13,7 @@ be asked again only after a pause."""
 
 
 class EndOfInput:
-    """What is to be known of the last batches."""
+    """Watches the last batches for the end of the input."""
 
     def __init__(self, clock: float) -> None:
         """A topology begins, at that time of the batch clock."""
@@ -50,5 +50,5 @@ class EndOfInput:
 
     @property
     def is_likely_of_transactions(self) -> bool:
-        """The same of a source of transactions: pauses after failures are idle, and not the end."""
+        """`is_likely` of a source of transactions: pauses after failures are not the end."""
         return self._empty_batches >= IDLE_BATCHES_TO_END

@@ -1,4 +1,4 @@
-"""What the last batches of a run are: bolts get their last turn, and event time its end. Pure."""
+"""The last batches of a run: bolts get their last turn, and event time its end. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LOOKS = 3
 
 
 class Turn(Enum):
-    """What the next batch is."""
+    """The kinds of a next batch."""
 
     USUAL = auto()
     LAST = auto()

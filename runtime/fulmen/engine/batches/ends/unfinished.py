@@ -1,4 +1,4 @@
-"""What tasks still have, as they said last: trees, messages, failed ones that rest. Pure."""
+"""The work that tasks have left: trees, messages, failed ones that rest. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fulmen.engine.protocol.summary import Summary
 
 
 class Unfinished:
-    """What each task said last. A batch that leaves a stage out changes nothing of its tasks.
+    """Each task's last word. A batch that leaves a stage out changes nothing of its tasks.
 
     Attributes:
         exhausted: Whether each spout task has said that it has nothing more; None: it never says.

@@ -37,7 +37,7 @@ MAKING = frozenset(
 
 
 class Fault(Enum):
-    """Whose fault a failure is, as far as is known at once."""
+    """The cause of a failure, as far as it is known at once."""
 
     UNKNOWN = auto()
     """It may be a tuple's."""
@@ -68,7 +68,7 @@ class VoidAttempt:
 
 @dataclass
 class Blame:
-    """What is held against whom.
+    """The suspects of failures, by kind.
 
     Attributes:
         crashes: Against a tuple.

@@ -24,7 +24,7 @@ TRACEBACK_CHARACTERS = 4000
 
 
 class Probe(Enum):
-    """What an attempt is made of while a tuple is suspected."""
+    """The kinds of attempts while a tuple is suspected."""
 
     SOME = auto()
     """Fewer tuples than before, from some spout tasks."""
@@ -38,7 +38,7 @@ class Probe(Enum):
 
 @dataclass
 class Crashes:
-    """What is known about batches that failed.
+    """The failed batches, and the search for the tuple that crashes them.
 
     Attributes:
         failures: Failed attempts in a row.

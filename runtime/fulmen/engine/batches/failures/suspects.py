@@ -58,7 +58,7 @@ class Suspect:
 
     @property
     def reason(self) -> str:
-        """What it is left out for."""
+        """Why it is left out."""
         callback = method_of(self.callback) or OWN_CALL
         return f"{callback} does not end" if self.hangs else f"{callback} ends its process"
 

@@ -20,7 +20,7 @@ SHORT_WAITS = 8
 
 @dataclass
 class Idle:
-    """What is to be known of the last batches.
+    """Counts of batches in which nothing happened.
 
     Attributes:
         batches: In which nothing happened, in a row.

@@ -23,7 +23,7 @@ LEAST_WAIT = 0.001
 
 
 class Rests:
-    """What is to be known of the last batches."""
+    """Decides how long to rest before the next batch."""
 
     def __init__(self, idle: Idle, skipping: StageSkipping) -> None:
         self._idle, self._skipping = idle, skipping

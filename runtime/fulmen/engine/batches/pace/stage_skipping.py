@@ -27,7 +27,7 @@ it saves: see docs/measurements.md."""
 
 @dataclass
 class StageSkipping:
-    """What is to be known of the last batches.
+    """Decides which stages the next batch leaves out.
 
     Attributes:
         bases: Stage -> the tag that its tasks carry, of stages that the last batch left out.

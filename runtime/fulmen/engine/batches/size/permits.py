@@ -55,7 +55,7 @@ class RecentBatches:
         return self._took[-1][1] - max(fixed, min(seconds for _, seconds in self._took))
 
     def beyond_smaller(self, fixed: float) -> float | None:
-        """The same beyond the quickest with at most half of its tuples. None: there is none."""
+        """Seconds beyond the quickest with at most half of its tuples. None: there is none."""
         tuples, seconds = self._took[-1]
         smaller = [other for n, other in self._took if 2 * n <= tuples]
         return seconds - max(fixed, min(smaller)) if smaller else None

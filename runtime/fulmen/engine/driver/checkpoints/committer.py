@@ -26,7 +26,7 @@ OUTAGE_SECONDS = 1800.0
 
 
 def last_batch(manifest: Manifest) -> LastBatch:
-    """What the last commit has left for the batch after it: what `CommitWriter.commit` wrote."""
+    """Read what `CommitWriter.commit` wrote for the batch after it."""
     return LastBatch(
         manifest.number,
         manifest.tag,

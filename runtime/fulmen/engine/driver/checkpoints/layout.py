@@ -1,4 +1,4 @@
-"""What a checkpoint belongs to: which tasks, numbers and origins there were."""
+"""The shape of a checkpoint: its tasks, numbers and origins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KeptComponent(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """What a checkpoint belongs to.
+    """The shape of a checkpoint: its tasks, numbers and origins.
 
     Attributes:
         tasks: The number of tasks of each component; fixed for the topology's life.
@@ -52,19 +52,19 @@ class Layout:
         return {**self.origins, **self.results}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Turn it into plain values."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> Layout:
-        """What `to_json` gave."""
+        """Read what `to_json` gave."""
         kept = {name: KeptComponent(*one) for name, one in content["kept"].items()}
         return Layout(**{**content, "kept": kept})
 
 
 @dataclass(frozen=True)
 class CheckpointChange:
-    """What a commit must do to the checkpoint.
+    """A change that a commit must make to the checkpoint.
 
     Attributes:
         layout: Of the checkpoint from then on.
@@ -83,6 +83,6 @@ class CheckpointChange:
 
 
 def layout_of(manifest: Manifest) -> Layout | None:
-    """What a checkpoint belongs to; None: nothing was ever committed."""
+    """The layout of a checkpoint; None: nothing was ever committed."""
     known = read_layout(manifest)
     return Layout.from_json(known) if known else None

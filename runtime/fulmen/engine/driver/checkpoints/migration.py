@@ -54,7 +54,7 @@ class Migration:
     dropped: range = range(0)
 
     def ended_after(self, owed: Mapping[int, Deliveries]) -> dict[int, Deliveries]:
-        """What spout tasks are to be told of trees that end by it, after what they are owed."""
+        """Add the trees that end by it to what spout tasks are owed."""
         return {
             origin: owed[origin].plus(ended) if origin in owed else ended
             for origin, ended in self.deliveries.items()
@@ -71,7 +71,7 @@ def migrate(
     partitioned: Collection[str] = (),
     identity: str = "",
 ) -> Migration:
-    """What the checkpoint needs for this topology.
+    """Plan the changes that the checkpoint needs for this topology.
 
     Args:
         known: What the checkpoint belongs to.
@@ -107,7 +107,7 @@ def migrate(
 
 
 def _layout(before: Layout, plan: Plan, topology: Topology, partitioned: Collection[str]) -> Layout:
-    """What the checkpoint is to belong to."""
+    """The layout for the new topology."""
     next_origin, spouts = before.next_origin, sorted(s.name for s in topology.spec.spouts)
     origins, next_origin = _given(before.origins, keys_of(plan, spouts), next_origin)
     bolts = sorted(_bolts_with_results(topology) | {_component(key) for key in before.results})
@@ -165,7 +165,7 @@ def _bolts_with_results(topology: Topology) -> set[str]:
 def _reshaped(
     known: Layout | None, layout: Layout, plan: Plan, manifest: Manifest, store: Store
 ) -> Migration:
-    """What becomes of tasks that are gone, and of pending trees."""
+    """Plan what happens to tasks that are gone, and to pending trees."""
     if known == layout:
         return Migration(layout)
     if known is None:
@@ -222,7 +222,7 @@ def _check_written(removed: Sequence[str], manifest: Manifest, where: str) -> No
 
 
 def _check_sources(before: Layout, layout: Layout, topology: Topology, where: str) -> None:
-    """What a source has kept can't be read by one of another kind, which would begin anew."""
+    """Refuse a source of another kind: it can't read what is kept, and would begin anew."""
     was = {name: "a spout" if kept.is_spout else "a bolt" for name, kept in before.kept.items()}
     was |= {_component(key): "a spout" for key in before.origins}
     was |= {name: _kind_of_transactional(has) for name, has in before.emitters.items()}

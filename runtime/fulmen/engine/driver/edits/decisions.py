@@ -1,4 +1,4 @@
-"""What a person may decide about a checkpoint: to go on with a store that does not fit, to forget.
+"""A person's decisions about a checkpoint: go on with a store that does not fit, or forget.
 
 What a store has is not known here. So the checkpoint forgets what it takes the store to have, and
 what is missing stays missing.

@@ -8,7 +8,7 @@ from fulmen.engine.driver.checkpoints.layout import CheckpointChange
 
 
 class Edit:
-    """What it changes. Nothing is changed before `commit`.
+    """One change of a checkpoint. Nothing is changed before `commit`.
 
     Attributes:
         manifest: The last commit, which this one follows.

@@ -70,7 +70,7 @@ class Removed(NamedTuple):
 
 
 def find_unreadable(store: Store, component: str) -> list[Removed]:
-    """What a component keeps that can't be read with the classes of this process.
+    """Find what a component keeps that can't be read with the classes of this process.
 
     Raises:
         CheckpointError: The checkpoint is damaged.
@@ -122,7 +122,7 @@ def _remove(store: Store, driver: str, look: Callable[[Manifest], _Found]) -> li
 
 
 class _Found(NamedTuple):
-    """What can't be read of a component, and what is left.
+    """The unreadable part of a component, and the rest.
 
     Attributes:
         removed: What can't.
@@ -223,7 +223,7 @@ class _Left:
         return self._noted(where, unreadable.left_of(items))
 
     def newest(self, keeps: Keeps) -> Keeps:
-        """The same for what comes earlier with each call: what is gone is not what it was before.
+        """Wrap `keeps` for calls from new to old: a key that one call takes out stays out.
 
         Otherwise an older value would take the place of one that was taken out.
         """

@@ -1,4 +1,4 @@
-"""What follows an attempt that came to nothing: it is told, waited for, planned for, tried again.
+"""What follows a failed attempt: tell it, wait, plan again, try again.
 
 Or the topology can't go on. How much of the batch the next attempt has, the coordinator decides.
 """
@@ -135,7 +135,7 @@ class Recovery:
         raise CheckpointError(reason)
 
     def _unavailable(self, report: ErrorReport) -> VoidAttempt:
-        """What a component's `open` or `prepare` needs is away: try again, for ever."""
+        """A service that `open` or `prepare` needs is away: the batch is tried again, for ever."""
         self.away = report
         with self.totals.lock:
             self.totals.waits.is_away(report, self.clocks.wall(), self.totals.steady())
@@ -147,7 +147,7 @@ class Recovery:
         return VoidAttempt(f"{reason} {self.committer.is_away(reason)}", fault=Fault.OUTAGE)
 
     def source_said(self, away: ErrorReport | None) -> None:
-        """What the source of transactions connects to is away. None: it is not."""
+        """Note that a service of the source of transactions is away. None: it is back."""
         with self.totals.lock:
             waits, steady = self.totals.waits, self.totals.steady()
             if away is None:

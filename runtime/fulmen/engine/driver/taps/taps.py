@@ -103,7 +103,7 @@ class Taps:
             self._open.pop(number, None)
 
     def requests(self) -> tuple[TapRequest, ...]:
-        """What the tasks are asked in the next batch."""
+        """The requests to tasks for the next batch."""
         if not self._open:
             return ()
         with self._lock:
@@ -122,7 +122,7 @@ class Taps:
 
 
 class OpenTap:
-    """What one person looks at. Close it: it is a context."""
+    """One person's tap. Close it: it is a context."""
 
     def __init__(self, taps: Taps, number: int, wanted: WantedTap, root: int | None) -> None:
         self._taps = taps
@@ -139,7 +139,7 @@ class OpenTap:
     # The driver's thread
 
     def request(self, mask: tuple[str, ...]) -> TapRequest:
-        """What tasks are asked in the next batch."""
+        """The request to tasks for the next batch."""
         wanted = self._wanted
         asks = not self._roots and wanted.tree == NEXT
         most = MOST_OF_A_TREE if wanted.tree else MOST_TUPLES

@@ -1,4 +1,4 @@
-"""What somebody may want to see of the tuples of a topology, and why it can't be shown."""
+"""A person's wishes for a tap, and why they can't be met."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TapRefused(FulmenError):
 
 @dataclass(frozen=True)
 class WantedTap:
-    """What somebody wants to see.
+    """The tuples that somebody wants to see.
 
     Attributes:
         component: Whose tuples; "": those of all components, which takes a tree.

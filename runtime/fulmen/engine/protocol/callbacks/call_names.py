@@ -40,7 +40,7 @@ def _digest(key: Any) -> str:
 
 
 def method_of(name: str) -> str:
-    """What is called."""
+    """The method in a call's name."""
     return name.partition(_BETWEEN)[0]
 
 

@@ -47,7 +47,7 @@ _NOTHING: Noted = (_NOBODY, 0.0, "")
 
 
 class _Slot:
-    """What one thread calls."""
+    """The current call of one thread."""
 
     def __init__(self, number: int | None, free: list[int]) -> None:
         self.noted = _NOTHING
@@ -87,7 +87,7 @@ class Calls:
         return before
 
     def again(self, now: float) -> None:
-        """The same call begins anew. `now` is in seconds of `time.monotonic()`."""
+        """Note that the same call begins anew. `now` is in seconds of `time.monotonic()`."""
         slot = self._thread.slot
         task, _, callback = slot.noted
         self._note(slot, (task, now, callback))

@@ -76,7 +76,7 @@ class CallTeller:
 
 
 class ToldCalls:
-    """What workers have told, for the driver. One thread asks.
+    """Calls that workers have told, for the driver. One thread asks.
 
     Args:
         store: The checkpoint's.

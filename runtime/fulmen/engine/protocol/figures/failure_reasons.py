@@ -77,7 +77,7 @@ class FailureReasons:
         return bool(self._counts)
 
     def __reduce__(self) -> Any:
-        """As what it has counted: nobody adds to it elsewhere."""
+        """Pickle as a list of the counts: nobody adds to it elsewhere."""
         return list, (list(self),)
 
     def __iter__(self) -> Iterator[FailureCount]:

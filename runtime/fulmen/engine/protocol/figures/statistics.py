@@ -43,7 +43,7 @@ class FigureKind(Enum):
 
 
 class Of(Enum):
-    """What has a figure. Parts are told apart where it has a label besides."""
+    """The owners of a figure. Parts are told apart where it has a label besides."""
 
     STREAM = auto()
     """Each stream that a component emits on: a part."""
@@ -85,7 +85,7 @@ _TABLES = Shown.JSON | Shown.RATE | Shown.PAGE | Shown.TOP | Shown.RUN
 
 
 class Figure(str):
-    """What is counted or measured. It is its own name, so that it can be in keys.
+    """A counted or measured figure. It is its own name, so that it can be in keys.
 
     Attributes:
         of: What has it.
@@ -137,7 +137,7 @@ class Figure(str):
         return self.of not in (Of.TOPOLOGY, Of.ACKER_TASK)
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """As a text, which is the same key."""
+        """Pickle as a text, which is the same key."""
         return str, (str(self),)
 
 
@@ -298,7 +298,7 @@ def of_topology(where: Shown) -> list[Figure]:
 
 
 def by_task(levels: Mapping[LevelKey, int], figure: Figure) -> dict[int, int]:
-    """What tasks have said of a figure."""
+    """The last values of a figure, by task."""
     return {task: n for (what, task), n in levels.items() if what == figure}
 
 

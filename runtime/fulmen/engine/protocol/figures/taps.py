@@ -1,4 +1,4 @@
-"""What the driver asks of tasks so that people can look at tuples, and what it gets."""
+"""Requests to tasks so that people can look at tuples, and the answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class TapRequest(NamedTuple):
-    """What one open tap wants of a batch.
+    """The request of one open tap in a batch.
 
     Attributes:
         number: The tap's. Its tuples come back with it.
@@ -51,7 +51,7 @@ class TappedTuple(NamedTuple):
 
 @dataclass
 class Tapped:
-    """What a stage has for taps.
+    """The answer of a stage to taps.
 
     Attributes:
         tuples: Some of those that were emitted.

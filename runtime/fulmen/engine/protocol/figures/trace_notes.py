@@ -1,4 +1,4 @@
-"""What the tasks of one stage in one worker note of traced trees in one batch."""
+"""Notes about traced trees by the tasks of one stage in one worker in one batch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Begun(NamedTuple):
 
 @dataclass
 class Ran:
-    """What one component did with the tuples of one tree.
+    """The work of one component with the tuples of one tree.
 
     Attributes:
         began: When it began with the first of the chunks that they were in, seconds of time.time().

@@ -98,7 +98,7 @@ class Functions:
         )
 
     def _for(self, first: Any, environment: Any) -> Any:
-        """The same function for another slot."""
+        """Copy the function for another slot."""
         jvm: Any = self._session.sc._jvm
         return jvm.SimplePythonFunction(
             first.command(),
@@ -167,5 +167,5 @@ class Ring:
 
 
 def environment_of(session: RunningSpark, slot: int) -> dict[str, str]:
-    """What tells a slot's Python processes from those of the others in its JVM."""
+    """The environment that tells a slot's Python processes from those of the others in its JVM."""
     return {SLOT: str(slot)} if session.workers.slots > 1 else {}

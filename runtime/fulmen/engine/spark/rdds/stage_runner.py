@@ -1,4 +1,4 @@
-"""What Spark calls in a worker's Python process for one partition of one stage.
+"""Spark's entry into a worker's Python process, for one partition of one stage.
 
 What the stage does is not here: that is a function which knows nothing of Spark. Here it is called
 so that Spark keeps the process: nothing is raised, and the input is read to its end.
@@ -48,7 +48,7 @@ def run_stage(
     split: int,
     rows: Iterator[bytes],
 ) -> Iterator[bytes]:
-    """What Spark calls for one partition of one stage.
+    """Run one partition of one stage. Spark calls it.
 
     Args:
         function: What the stage does.
@@ -94,7 +94,7 @@ def _outputs(
     rows: Iterator[bytes],
     destinations: range | None,
 ) -> Iterator[tuple[int, bytes]]:
-    """What the stage's function yields; if it raises, what it yields for a void batch."""
+    """Yield the outputs of the stage's function; if it raises, those for a void batch."""
     try:
         for output in call(void, rows):
             if destinations is not None and output[0] not in destinations:

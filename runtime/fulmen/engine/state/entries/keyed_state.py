@@ -134,14 +134,14 @@ class KeyedState(dict[Any, Any]):
         return self
 
     def twin(self) -> KeyedState:
-        """The same once more, which changes and is committed in place of this one."""
+        """Copy it: the copy changes and is committed in place of this one."""
         return KeyedState(self, name=self._name, segments=copy.deepcopy(self._segments))
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
 
     def updates(self, number: int, calls: int = 0) -> dict[str, tuple[bytes | None, int]]:
-        """What commit `number` has to write; empty if nothing changed.
+        """The records for commit `number`; empty if nothing changed.
 
         Args:
             number: The number of the commit.
@@ -247,7 +247,7 @@ def _refuse_lost(key: Any) -> None:
 
 
 class _Compared(KeyedState):
-    """The same while changes are found by comparing: its operators are a dict's own, in C."""
+    """`KeyedState` while changes are found by comparing: its operators are a dict's own, in C."""
 
     __slots__ = ()
     __setitem__ = dict.__setitem__  # type: ignore[assignment]

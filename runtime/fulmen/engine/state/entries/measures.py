@@ -33,7 +33,7 @@ _TABLE = np.array(
 
 
 def sizes_of(values: Sequence[Any]) -> Numbers:
-    """What `quick_size` says of each."""
+    """The `quick_size` of each value."""
     if len(values) > FEW and (found := _sizes(values)) is not None:
         return found
     return np.fromiter(map(quick_size, values), np.int64, len(values))
@@ -55,7 +55,7 @@ class KeyMeasures:
         self._hashes: Numbers = _NONE
 
     def sizes_of(self, keys: Sequence[Any]) -> Numbers:
-        """What `sizes_of` says of them."""
+        """The sizes of these keys; those of known ones are not measured again."""
         known = len(self._keys)
         if len(keys) <= FEW:
             if known:
@@ -69,7 +69,7 @@ class KeyMeasures:
         return self._sizes.copy()
 
     def hashes_of(self, keys: Sequence[Any]) -> Numbers:
-        """What `hashes_of` says of the keys that `sizes_of` was asked for last."""
+        """The hashes of the keys that `sizes_of` was asked for last."""
         if len(keys) <= FEW:
             return hashes_of(keys)
         known = len(self._hashes)
@@ -166,7 +166,7 @@ def _size_of_set(elements: set[Any]) -> int:
 
 
 def hashes_of(keys: Sequence[Any]) -> Numbers:
-    """What `stable_hash` says of each; `NO_HASH` where it says None."""
+    """The `stable_hash` of each key; `NO_HASH` where it is None."""
     if len(keys) > FEW and (found := _hashes(keys)) is not None:
         return found
     hashes = (NO_HASH if (number := stable_hash(key)) is None else number for key in keys)

@@ -79,7 +79,7 @@ class Block(NamedTuple):
 
 
 class BlockContent(NamedTuple):
-    """What a block holds: groups of keys with values and their weight, and deleted keys."""
+    """A block: groups of keys with values and their weight, and deleted keys."""
 
     groups: list[tuple[float, dict[Any, Any]]]
     deleted: list[Any]
@@ -307,7 +307,7 @@ def head_bytes(head: bytes) -> int:
 
 
 def content(where: str, block: Block, data: bytes | memoryview) -> BlockContent:
-    """What a block holds. Arguments and errors as for `decode`."""
+    """Read a block. Arguments and errors as for `decode`."""
     if not block.length:
         return BlockContent([], [])
     _check(where, block, data)

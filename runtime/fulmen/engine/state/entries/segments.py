@@ -41,7 +41,7 @@ _MISSING = object()
 
 @dataclass(eq=False, slots=True)
 class Segment:
-    """What one journal of the checkpoint holds.
+    """One journal of the checkpoint.
 
     Attributes:
         journal: Its name.
@@ -82,7 +82,7 @@ class SegmentPart:
 
 
 class SegmentUpdate(NamedTuple):
-    """What a commit has to write.
+    """The part of keyed state that a commit has to write.
 
     Attributes:
         values: Keys and values.
@@ -146,7 +146,7 @@ class Segments:
         self._stale.update(compress(keys, before))
 
     def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> SegmentUpdate:
-        """What the next commit writes.
+        """Take the changes for the next commit.
 
         Args:
             changed: Keys that were assigned or deleted since the last one.

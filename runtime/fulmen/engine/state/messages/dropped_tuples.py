@@ -1,4 +1,4 @@
-"""What is kept of tuples that were dropped because they kill their workers. Pure.
+"""Records of tuples that were dropped because they kill their workers. Pure.
 
 They were harmful once, maybe when they were pickled or printed. So no code of an author's is
 called (but by `sendable`): objects of classes are kept by the names of their classes only.
@@ -54,7 +54,7 @@ def note(
 
 
 def message(values: Sequence[Any], cause: str) -> str:
-    """What is reported of a tuple, given its plain values."""
+    """The report of a dropped tuple, given its plain values."""
     why = f" ({cause})" if cause else ""
     return (
         f"dropped a tuple: its batch failed with it alone, twice{why}, and succeeded without it:"
@@ -63,7 +63,7 @@ def message(values: Sequence[Any], cause: str) -> str:
 
 
 def plain(value: Any, depth: int = DEPTH) -> Any:
-    """The same of builtin types only, and not endless; an object is named by its class."""
+    """Copy into builtin types, cut to a bounded size; an object is named by its class."""
     kind = type(value)
     if value is None or kind in (bool, int, float):
         return value

@@ -239,7 +239,7 @@ class FailedMessages:
                 self._rest(change)
 
     def updates(self, number: int) -> dict[str, Update]:
-        """What commit `number` has to write, by journal; empty if nothing changed."""
+        """The records for commit `number`, by journal; empty if nothing changed."""
         if not self._changes:
             return {}
         alive = len(self._resting) + len(self.tried)
@@ -264,7 +264,7 @@ class FailedMessages:
         journal: str = FAILED,
         most_tried: float = MOST_TRIED,
     ) -> FailedMessages:
-        """What the checkpoint has of a task. Arguments as for a new one."""
+        """Restore a task's from the checkpoint. Arguments as for a new one."""
         found = FailedMessages(ids, journal, most_tried)
         records = journals.get(journal, ())
         for data in records:

@@ -1,4 +1,4 @@
-"""What a bolt task has emitted by itself, such as at the end of a window. Durable.
+"""Results of a bolt task, which it has emitted by itself, such as at a window's end. Durable.
 
 No spout can emit it again. So it is kept until its tree is acked, and is a message of its own, as a
 spout's: it rests after a failure, is emitted again, and is counted. It is known by the sequence
@@ -99,7 +99,7 @@ class KeptResults:
         yield from ((number, found[number]) for number in numbers if number in found)
 
     def updates(self, number: int) -> dict[str, Update]:
-        """What commit `number` has to write, by journal; empty if nothing changed."""
+        """The records for commit `number`, by journal; empty if nothing changed."""
         found: dict[str, Update] = {}
         for journal, messages in ((RESULTS, self._results), (RESULTS_AGAIN, self._again)):
             if (update := messages.record(number)) is not None:
@@ -123,7 +123,7 @@ class KeptResults:
 
     @staticmethod
     def restore(journals: Journals) -> KeptResults:
-        """What the checkpoint has of a task."""
+        """Restore a task's from the checkpoint."""
         found = KeptResults()
         found._results = PendingMessages.restore(journals.get(RESULTS, ()))
         found._again = PendingMessages.restore(journals.get(RESULTS_AGAIN, ()))

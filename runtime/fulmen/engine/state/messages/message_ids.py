@@ -87,7 +87,7 @@ class MessageIds:
         return self._restored[token]
 
     def restored(self, pending: Iterable[Any], failed: Iterable[Any]) -> None:
-        """What is pending, and what has failed, is restored. The fields come next."""
+        """Count the restored pending and failed messages. The fields come next."""
         known = {id(msg_id): token for token, msg_id in self._restored.items()}
         for msg_id in pending:
             if id(msg_id) in known:

@@ -115,7 +115,7 @@ class PendingMessages:
         return self._take(ranges, apart)
 
     def end_singly(self, sequences: Sequence[int]) -> list[tuple[int, Any]]:
-        """The same for single sequence numbers, ascending: gives each with its message id."""
+        """End single sequence numbers, ascending: gives each with its message id."""
         return self.end(_NO_RANGES, sequences)[1]
 
     def find(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
@@ -190,7 +190,7 @@ class PendingMessages:
     def _parts(
         self, spans: Iterable[tuple[int, int, int, int]], starts: Sequence[int]
     ) -> dict[int, list[tuple[int, int]]]:
-        """The same, of ranges with the places in `starts` that they reach from and to."""
+        """The parts of ranges with the places in `starts` that they reach from and to."""
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for first, end, at, until in spans:
             for start in starts[at:until]:
@@ -244,7 +244,7 @@ class PendingMessages:
         return runs
 
     def record(self, number: int) -> tuple[bytes, int] | None:
-        """What commit `number` has to write; None if nothing changed.
+        """The record for commit `number`; None if nothing changed.
 
         Returns:
             The record, and from which commit on records are still needed.
@@ -293,7 +293,7 @@ class PendingMessages:
 
     @staticmethod
     def restore(records: Sequence[bytes], ids: MessageIds | None = None) -> PendingMessages:
-        """What these records, in their order, say was pending."""
+        """Restore from these records, in their order."""
         pending = PendingMessages(ids)
         pending._policy = RewritePolicy(len(records))
         for data in records:

@@ -27,12 +27,12 @@ class ResultRows(Sequence[Any]):
 
     @property
     def parts(self) -> Parts:
-        """What is written in place of the list."""
+        """The columns that are written in place of the list."""
         return self._stream, self._rows.columns, self._rows.container, self._more
 
     @staticmethod
     def of(stream: str, columns: Sequence[Any], container: Container, more: Any) -> ResultRows:
-        """What has these parts."""
+        """Make it from its parts."""
         return ResultRows(stream, TupleRows.of_columns(columns, container), more)
 
     @override

@@ -28,7 +28,7 @@ def values_of(chunks: Sequence[Chunk]) -> Sequence[Any]:
 
 
 def with_streams(chunks: Sequence[Chunk]) -> Sequence[Any]:
-    """What `ANY_STREAM` says of all tuples."""
+    """The values of all tuples for `ANY_STREAM`."""
     return [
         [chunk.component, chunk.stream, dict(zip(chunk.fields, row, strict=True))]
         for chunk in chunks

@@ -1,4 +1,4 @@
-"""What a sink has to write of a commit, and what its store has before: as the checkpoint has it."""
+"""The rows of a commit that a sink has to write, and those before, as in the checkpoint."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Unwritten:
     refused: Sequence[tuple[Any, str]] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """As bytes, for the checkpoint."""
+        """Turn it into bytes, for the checkpoint."""
         previous = self.previous and tuple(self.previous)
         transaction = self.transaction and tuple(self.transaction)
         commit = (self.number, self.tag, self.fields, previous, transaction)
@@ -50,7 +50,7 @@ class Unwritten:
 
     @staticmethod
     def unpack(data: bytes) -> Unwritten:
-        """What `pack` gave."""
+        """Read what `pack` gave."""
         number, tag, fields, *points, refused, items = pickle.loads(data)
         previous, transaction = (point and Point(*point) for point in points)
         return Unwritten(number, tag, fields, previous, items, transaction, refused)
@@ -67,6 +67,6 @@ def packed_point(point: Point | None) -> bytes:
 
 
 def unpacked_point(data: bytes) -> Point | None:
-    """What `packed_point` was given."""
+    """Read what `packed_point` gave."""
     found = pickle.loads(data)
     return found and Point(*found)

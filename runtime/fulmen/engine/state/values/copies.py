@@ -40,7 +40,7 @@ class EqualCopies:
 
 
 def _shape(value: Any) -> _Shape | None:
-    """What decides whether a copy is equal; None: plain values alone."""
+    """The types that decide whether a copy is equal; None: plain values alone."""
     if not isinstance(value, tuple):
         return None if type(value) in BY_VALUE else type(value)
     shapes = tuple(map(_shape, value))

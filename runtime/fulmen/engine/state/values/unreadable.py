@@ -47,13 +47,13 @@ class Unreadable:
         pass
 
     def append(self, _value: Any) -> None:
-        """As one of a list of a class that is not there."""
+        """Take an item of a list of a class that is not there."""
 
     extend = update = add = append
 
 
 class _Reference:
-    """What the engine writes by its name, and is made by the process that restores."""
+    """A part of the engine that is written by its name, and made by the process that restores."""
 
     def __init__(self, made_by: Any, arguments: tuple[Any, ...]) -> None:
         self._reduced: tuple[Any, ...] = made_by, arguments
@@ -210,7 +210,7 @@ def hashable(value: Any) -> Any:
 
 
 class Left(NamedTuple):
-    """What a mapping has, without what can't be read.
+    """The readable part of a mapping.
 
     Attributes:
         items: What can be read, to be written again.
@@ -222,7 +222,7 @@ class Left(NamedTuple):
 
 
 def loads(data: bytes) -> Any:
-    """What was pickled, with an `Unreadable` where an object can't be made."""
+    """Unpickle, with an `Unreadable` where an object can't be made."""
     return _Unpickler(BytesIO(data)).load()
 
 

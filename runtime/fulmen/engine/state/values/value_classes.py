@@ -43,7 +43,7 @@ class ValueClasses:
         return self.known
 
     def moved(self) -> str | None:
-        """What stops a restore: fields that would get the values of others."""
+        """Say why a restore is refused: fields would get the values of others."""
         for name, before in self.known.items():
             cls, now = _found(name)
             if cls is None or now == before or not _is_by_place(cls):

@@ -1,4 +1,4 @@
-"""What is told of an exception that an author's code has raised: its text, its place, its service.
+"""The report of an exception from an author's code: its text, its place, its service.
 
 What is too long is cut, what is secret is masked, and frames of the engine are left out.
 """
@@ -33,7 +33,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def service_of(error: BaseException | str) -> str:
-    """What an error says is away, without secrets; "" if it does not say so."""
+    """The service that is away, without secrets; "" if the error does not name one."""
     return masked(text_of(error.service)) if isinstance(error, ServiceUnavailable) else ""
 
 
@@ -49,7 +49,7 @@ class ComponentFailed(FulmenError):
 
 
 class Unavailable(ComponentFailed):
-    """What an author's `open` or `prepare` connects to is away, and may be back later."""
+    """A service that an author's `open` or `prepare` connects to is away, and may be back later."""
 
 
 MISTAKES = (

@@ -61,5 +61,5 @@ def complete(work: Coroutine[Any, Any, T], process: int) -> T:
 
 
 def completed(result: Any, process: int) -> Any:
-    """What a method of an author's class returned, or what it returns in the end if it is async."""
+    """The result of a method of an author's class; of an async one, once it has ended."""
     return complete(result, process) if inspect.iscoroutine(result) else result

@@ -125,7 +125,7 @@ class AuthorInstance:
         self._guard("looking at self.state", look)
 
     def updates(self, number: int, calls: int = 0) -> dict[str, Update]:
-        """What commit `number` has to write, by journal; empty if nothing changed.
+        """The records for commit `number`, by journal; empty if nothing changed.
 
         Args:
             number: The number of the commit.
@@ -154,7 +154,7 @@ class AuthorInstance:
         return updates
 
     def take_warnings(self) -> list[str]:
-        """What there is to say of its fields; each warning is given once."""
+        """Take the warnings about its fields; each warning is given once."""
         warnings, self.fields.warnings = self.fields.warnings, []
         return warnings
 

@@ -76,7 +76,7 @@ class AnchoringBoltTask(BoltTask):
     def send_own(
         self, results: Results, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox
     ) -> None:
-        """The same; but what is anchored to tuples that have trees is part of these.
+        """Send results; but emits that are anchored to tuples with trees are part of these trees.
 
         In `execute`, which gets ticks, an emit without an anchor is not tracked, as in Storm.
         """

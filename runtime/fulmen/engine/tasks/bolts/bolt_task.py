@@ -41,7 +41,7 @@ NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
 
 
 class BoltTask(Task):
-    """What all kinds of bolt have in common.
+    """The base of all kinds of bolts.
 
     Attributes:
         executor: The first task of its executor.
@@ -301,7 +301,7 @@ class BoltTask(Task):
         return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, TupleRows([[period]]))
 
     def end_batch(self) -> Chunk | None:
-        """What stands for the end of the batch; None: the author makes no use of it."""
+        """The chunk for the end of the batch; None: the author makes no use of it."""
         if not self.calls and not self.context.signals.hold.reason:
             return None
         if not overrides(self.instance, "end_batch"):
@@ -309,7 +309,7 @@ class BoltTask(Task):
         return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, TupleRows([[]]))
 
     def drain(self) -> Chunk | None:
-        """What stands for its last turn; None: the author makes no use of it."""
+        """The chunk for its last turn; None: the author makes no use of it."""
         if not overrides(self.instance, "drain"):
             return None
         return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, TupleRows([[]]))

@@ -132,7 +132,7 @@ class SinkTask(BoltTask):
             self.collector.emit([row, reason[:LONGEST_REASON]], ERRORS_STREAM)
 
     def _away(self, error: BaseException) -> ComponentFailed:
-        """What follows an exception of `write` if the batch can't go on: it is tried again."""
+        """The error for an exception of `write` if the batch can't go on: it is tried again."""
         if self.errors.crashes:
             return ComponentFailed(self.report(error, fatal=True, what="write"))
         return Unavailable(self.report(error, what="write"))
@@ -212,7 +212,7 @@ class SinkTask(BoltTask):
         return found
 
     def unwritten_of(self, rows: Rows, items: Sequence[Any]) -> Unwritten:
-        """What is to be written of rows once they are committed."""
+        """The record of rows that are to be written once they are committed."""
         batch = self.context.batch
         return Unwritten(batch.number, batch.attempt, rows.fields, self.committed.point, items)
 

@@ -1,4 +1,4 @@
-"""What bolt tasks note of tuples whose trees are traced."""
+"""Notes of bolt tasks about tuples whose trees are traced."""
 
 from __future__ import annotations
 

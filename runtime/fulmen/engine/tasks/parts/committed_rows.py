@@ -105,7 +105,7 @@ class CommittedRows(TaskPart):
         self._writing = self._thread.submit(call)
 
     def written(self) -> tuple[Unwritten, Rows]:
-        """What is written now, when it is. Raises what writing it does."""
+        """Wait for the rows that are being written. Raises what writing them raises."""
         assert self._writing is not None
         writing, self._writing = self._writing, None
         rows = writing.result()

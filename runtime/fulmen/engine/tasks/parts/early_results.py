@@ -1,4 +1,4 @@
-"""What a sink's store has of early results: those that a batch has written that looked ahead."""
+"""Early results in a sink's store: those that a batch has written that looked ahead."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class EarlyResults(TaskPart):
         return [*write([*back, *new], 0), *((chunk, {}) for chunk in known)]
 
     def _table(self, key: tuple[str, ...]) -> EarlyTable | None:
-        """What the store has, if it has keys and no other task writes them."""
+        """The table of the store, if it has keys and no other task writes them."""
         task = self._task
         ways = {
             (of.grouping.type, tuple(of.grouping.fields))

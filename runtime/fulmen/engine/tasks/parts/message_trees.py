@@ -1,4 +1,4 @@
-"""What a task emits as messages of its own: trees begin at it, and some end too early.
+"""Messages of a task: trees begin at them, and some end too early.
 
 Spouts have messages, and so have bolts whose results are kept.
 """
@@ -37,7 +37,7 @@ WAS_GONE = "its component was not in the topology"
 
 
 class DroppedTuples(Journaled):
-    """What was dropped because it kills workers.
+    """Tuples that were dropped because they kill workers.
 
     Attributes:
         entries: By number.
@@ -152,7 +152,7 @@ class MessageTrees(TaskPart):
         return [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
 
     def came_with(self, ids: Sequence[Any]) -> Mapping[int, Came]:  # noqa: ARG002 (for spouts)
-        """What messages came with, by their numbers among these ids; only if trees are traced."""
+        """The context that messages came with, by place in `ids`; only if trees are traced."""
         return {}
 
     def begin_traces(

@@ -40,7 +40,7 @@ _NAMES = {**CALLBACKS, TICK_STREAM: TICK}
 
 
 class NamedCalls(TaskPart, WindowCalls):
-    """What a task of a bolt is called for besides tuples.
+    """Calls of a task of a bolt besides those for tuples.
 
     Attributes:
         dropped: The calls that were left out, since they kill workers.
@@ -93,7 +93,7 @@ class NamedCalls(TaskPart, WindowCalls):
         return name
 
     def apart(self, chunk: Chunk | None, outbox: Outbox) -> Iterator[Chunk]:
-        """The same without calls that are left out; each by itself, where one is looked for."""
+        """Yield the calls that are not left out; each by itself, where one is looked for."""
         if chunk is None:
             return
         if chunk.stream != TIMER_STREAM:

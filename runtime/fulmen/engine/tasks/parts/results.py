@@ -1,4 +1,4 @@
-"""What a bolt emits by itself, at a tick, by a timer, or at the end of a batch: its results.
+"""Results of a bolt: its emits at a tick, by a timer, or at the end of a batch.
 
 No spout can emit them again. So the bolt's task is for its results what a spout's is for messages:
 their trees begin at it, it keeps them until these are acked, and emits them again after a pause.
@@ -200,7 +200,7 @@ class Results(MessageTrees):
 
 
 def _kind(result: Result) -> tuple[str, Any]:
-    """What is emitted again together: results of one stream, and of one schema if it is Arrow."""
+    """Results of one kind are emitted again together: one stream, and one schema if it is Arrow."""
     stream, _, more = result
     return stream, more if isinstance(more, pa.Schema) else None
 

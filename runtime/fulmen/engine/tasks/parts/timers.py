@@ -111,7 +111,7 @@ class AuthorTimers(TaskPart):
         return self.waiting.is_due(self._watermark(header), header.clock)
 
     def due(self, header: Header) -> Chunk | None:
-        """What stands for the timers that are due; None: none is, or the class has no `on_timer`.
+        """The chunk of the timers that are due; None: none is, or the class has no `on_timer`.
 
         AuthorTimers of a class that has lost its `on_timer` stay until it is back.
         """

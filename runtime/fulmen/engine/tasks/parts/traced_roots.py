@@ -20,7 +20,7 @@ MOST_REMEMBERED = 1_000
 
 
 class Came(NamedTuple):
-    """What a message came with.
+    """The context that a message came with.
 
     Attributes:
         parent: A place in a trace that goes on with it; None: none.
@@ -101,7 +101,7 @@ class TracedMessages:
         failed: FailedMessages,
         traceparents: Mapping[int, str],
     ) -> Iterator[tuple[int, Came]]:
-        """What messages came with, by their places.
+        """Yield the context that messages came with, by their places.
 
         Args:
             ids: Of all of them.

@@ -36,7 +36,7 @@ _CHECK_SECONDS = 0.005
 
 
 class Heard(NamedTuple):
-    """What a spout was told of trees that have ended.
+    """The ended trees that a spout was told of.
 
     Attributes:
         ended: How many there are.

@@ -171,7 +171,7 @@ class BatchBoltTask(BoltTask):
         self.context.batch.commits = self._commit_phase(work)
 
     def _commit_phase(self, work: TransactionWork) -> CommitPhase:
-        """What stores may be written for, and what they are to have."""
+        """The commit phase: what stores may be written for, and what they are to have."""
         if work.phase is None or self.component not in self.placed.commit_phase:
             return CommitPhase()
         source, known = self.placed.emitters[0], frozenset(self._maps.names)

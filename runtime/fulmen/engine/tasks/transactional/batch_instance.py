@@ -121,7 +121,7 @@ class InstanceCollectors:
 
     @property
     def runs(self) -> Iterator[Buffer]:
-        """What was emitted, as it is to be sent."""
+        """The emits, as they are to be sent."""
         return (buffer for collector in self._called for buffer in collector.runs)
 
     def release(self) -> None:

@@ -50,7 +50,6 @@ _NO_PART = object()
 
 
 def _emit_of(partition: int) -> str:
-    """What messages say of a call for a partition."""
     return f"emit of partition {partition}"
 
 
@@ -131,7 +130,7 @@ class EmitterTask(Task):
             return _NO_PART
 
     def _parts(self, opened: Opened, metadata: Any) -> Iterator[tuple[str, Callable[[], None]]]:
-        """What the emitter is called for, and the calls, one for each partition."""
+        """Yield the name and the call of the emitter for each partition."""
         attempt = opened.attempt
         if metadata is _NO_PART:
             return
@@ -202,7 +201,7 @@ class EmitterTask(Task):
         return end
 
     def _forget_since(self, partition: int, before: Ends) -> None:
-        """What attempts that failed have noted of a partition does not hold."""
+        """Forget what failed attempts have noted of a partition."""
         if before != self.ends.get(partition, ()):
             self.ends[partition] = before
 

@@ -1,4 +1,4 @@
-"""What kind a transactional spout is of, and what its coordinators and emitters must be."""
+"""The kinds of transactional spouts, and the classes of their coordinators and emitters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fulmen.topology.resource.spec import ComponentSpec, TransactionalSpoutSpec
 
 
 def part_of(source: TransactionalSource[Any, Any], name: str) -> type:
-    """What the coordinators or the emitters of a transactional spout must be derived from."""
+    """The base class of the coordinators or the emitters of a transactional spout."""
     kinds = (
         TransactionalSpout,
         PartitionedTransactionalSpout,
@@ -29,7 +29,7 @@ def part_of(source: TransactionalSource[Any, Any], name: str) -> type:
 
 
 def wrong_part(made: Any, wanted: type) -> TypeError:
-    """What is wrong about a coordinator or an emitter that is none."""
+    """The error about a coordinator or an emitter of another class."""
     return TypeError(
         f"it returned {repr_of(made)[:80]}, but must return an object of a class derived from"
         f" fulmen.{wanted.__qualname__}"
