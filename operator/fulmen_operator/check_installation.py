@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fulmen.kube import contract
 from fulmen_operator.cluster.api import KINDS, NOT_FOUND, ApiServer, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
+from fulmen_operator.model import condition_of, status_of
 
 TOPOLOGY_ENV = "FULMEN_TEST_TOPOLOGY"
 TIMEOUT_ENV = "FULMEN_TEST_TIMEOUT_SECONDS"
@@ -77,9 +78,8 @@ class Check:
         """The name of the driver's pod, which is ready."""
         while True:
             found = await self._api.call("GET", self._path())
-            status = found.get("status", {})
-            conditions = {c["type"]: c for c in status.get("conditions", ())}
-            ready, stalled = conditions.get("Ready", {}), conditions.get("Stalled", {})
+            status = status_of(found)
+            ready, stalled = condition_of(found, "Ready"), condition_of(found, "Stalled")
             if stalled.get("status") == "True":
                 raise CheckFailed(f"{stalled['reason']}: {stalled.get('message', '')}")
             if ready.get("status") == "True" and status.get("driverPod"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen_operator.reasons import Reason
 
 Manifest = dict[str, Any]
@@ -140,6 +140,20 @@ class Observed:
         """An annotation of the topology's; empty if there is none."""
         return annotation(self.topology, name)
 
+    def pods_of(self, *components: str, attempt: int | None = None) -> list[Object]:
+        """Its pods of these components, of one attempt or of all."""
+        return [
+            pod
+            for pod in self.pods
+            if component_of(pod) in components and attempt in (None, attempt_of(pod))
+        ]
+
+    def driver(self, attempt: int) -> Object | None:
+        """The driver's pod of an attempt; none if an operator died while it made it."""
+        name = names.driver_pod(self.name, attempt)
+        drivers = self.pods_of(contract.DRIVER)
+        return next((p for p in drivers if name_of(p) == name and not is_gated(p)), None)
+
 
 # ---- what is to be done, in this order
 
@@ -167,6 +181,11 @@ class Delete:
     kind: Literal["Pod", "ConfigMap", "NetworkPolicy"]
     name: str
     uid: str
+
+    @classmethod
+    def pod(cls, pod: Object) -> "Delete":
+        """The deletion of a pod."""
+        return cls("Pod", name_of(pod), uid_of(pod))
 
 
 @dataclass(frozen=True)
@@ -256,6 +275,32 @@ def name_of(thing: Object) -> str:
 def uid_of(thing: Object) -> str:
     """An object's uid."""
     return str(thing["metadata"].get("uid", ""))
+
+
+def owners_of(thing: Object) -> Sequence[Object]:
+    """The references to an object's owners."""
+    return thing["metadata"].get("ownerReferences") or ()
+
+
+def is_terminating(thing: Object) -> bool:
+    """Whether an object was told to end."""
+    return thing["metadata"].get("deletionTimestamp") is not None
+
+
+def status_of(thing: Object) -> Object:
+    """An object's status; empty if nobody has written one."""
+    return thing.get("status") or {}
+
+
+def phase_of(pod: Object) -> str:
+    """A pod's phase: whatever nobody has looked at yet is pending."""
+    return str(status_of(pod).get("phase", "Pending"))
+
+
+def condition_of(thing: Object, kind: str) -> Object:
+    """A condition of an object's status; empty if it has none of that type."""
+    conditions = status_of(thing).get("conditions") or ()
+    return next((c for c in conditions if c.get("type") == kind), {})
 
 
 def attempt_of(pod: Object) -> int:

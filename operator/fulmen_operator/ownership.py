@@ -22,8 +22,10 @@ from fulmen_operator.model import (
     Object,
     Observed,
     annotation,
+    is_terminating,
     label,
     name_of,
+    owners_of,
     uid_of,
 )
 from fulmen_operator.reasons import Reason
@@ -66,8 +68,7 @@ def belongs(thing: Object, topology: Object, kind: str = "") -> bool:
         topology: The topology.
         kind: The object's kind, if it may be a claim.
     """
-    owners = thing["metadata"].get("ownerReferences") or ()
-    if owners:
+    if owners := owners_of(thing):
         return any(owner.get("uid") == uid_of(topology) for owner in owners)
     adopts = annotation(topology, contract.ADOPT_ANNOTATION) == "true"
     return (kind == CLAIM or adopts) and is_left_by(thing, name_of(topology))
@@ -103,7 +104,7 @@ def own_pods(pods: Iterable[Object], topology: Object) -> list[Object]:
         if _made_as(pod, topology)[contract.COMPONENT_LABEL] == contract.WORKER
         and (
             annotation(pod, UID_ANNOTATION) == uid_of(topology)
-            or any(o.get("uid") in drivers for o in pod["metadata"].get("ownerReferences") or ())
+            or any(owner.get("uid") in drivers for owner in owners_of(pod))
         )
     ]
     own = [*owned, *(pod for pod in workers if pod not in owned)]
@@ -119,11 +120,6 @@ def changed_labels(pods: Iterable[Object], topology: Object) -> list[Mend]:
         and not (pod["metadata"].get("labels") or {}).items()
         >= (made := _made_as(pod, topology)).items()
     ]
-
-
-def is_terminating(thing: Object) -> bool:
-    """Whether an object was told to end."""
-    return thing["metadata"].get("deletionTimestamp") is not None
 
 
 def _made_as(pod: Object, topology: Object) -> dict[str, str]:
@@ -185,7 +181,7 @@ def obstacle(kind: str, name: str, found: Object | None, topology: Object) -> In
         found: The object; None if it may not be read.
         topology: The topology that needs the name.
     """
-    owners = (found["metadata"].get("ownerReferences") or ()) if found else ()
+    owners = owners_of(found) if found else ()
     earlier = any(o.get("kind") == KIND and o.get("name") == name_of(topology) for o in owners)
     owner = next((f"{o.get('kind')} {o.get('name')!r}" for o in owners), "")
     is_left = found is not None and not owners and is_left_by(found, name_of(topology))

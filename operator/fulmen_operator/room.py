@@ -7,7 +7,7 @@ keeps its driver, and younger ones give theirs back until it has its workers.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from fulmen_operator.model import Object, name_of, uid_of
+from fulmen_operator.model import Object, condition_of, name_of, uid_of
 from fulmen_operator.reasons import Reason
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -16,8 +16,7 @@ UNSCHEDULABLE: Final = "Unschedulable"
 
 def reason_of(topology: Object) -> str:
     """The reason of its condition Ready; empty if it has none."""
-    conditions = (topology.get("status") or {}).get("conditions") or ()
-    return next((str(c.get("reason")) for c in conditions if c.get("type") == "Ready"), "")
+    return str(condition_of(topology, "Ready").get("reason", ""))
 
 
 def waits(topology: Object) -> bool:

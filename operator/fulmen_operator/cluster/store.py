@@ -9,7 +9,17 @@ from typing import Any, Final
 
 from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import KIND
-from fulmen_operator.model import Key, Object, label, name_of, uid_of
+from fulmen_operator.model import (
+    Key,
+    Object,
+    component_of,
+    is_terminating,
+    label,
+    name_of,
+    owners_of,
+    phase_of,
+    uid_of,
+)
 
 DROPPED: Final = "managedFields"
 """Of metadata: large, and never looked at."""
@@ -165,9 +175,8 @@ def version_of(thing: Object) -> int:
 
 def _has_failed(pod: Object) -> bool:
     """Whether it is a worker's that has failed by itself: nobody has told it to end."""
-    is_worker = label(pod, contract.COMPONENT_LABEL) == contract.WORKER
-    is_going = "deletionTimestamp" in pod["metadata"]
-    return is_worker and not is_going and (pod.get("status") or {}).get("phase") == "Failed"
+    is_worker = component_of(pod) == contract.WORKER
+    return is_worker and not is_terminating(pod) and phase_of(pod) == "Failed"
 
 
 def _is_revision(config_map: Object) -> bool:
@@ -176,7 +185,6 @@ def _is_revision(config_map: Object) -> bool:
 
 def key_of(kind: str, thing: Object) -> Key:
     """The topology that an object is of: by its owner, or by its label, which may be changed."""
-    meta = thing["metadata"]
-    owners = [o["name"] for o in meta.get("ownerReferences") or () if o.get("kind") == KIND]
+    owners = [owner["name"] for owner in owners_of(thing) if owner.get("kind") == KIND]
     name = name_of(thing) if kind == KIND else [*owners, label(thing, contract.TOPOLOGY_LABEL)][0]
-    return Key(str(meta["namespace"]), name)
+    return Key(str(thing["metadata"]["namespace"]), name)

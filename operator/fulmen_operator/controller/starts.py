@@ -11,8 +11,16 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from fulmen.kube import contract
-from fulmen_operator.model import Key, Object, component_of, label, seconds_since
-from fulmen_operator.ownership import is_terminating
+from fulmen_operator.model import (
+    Key,
+    Object,
+    component_of,
+    condition_of,
+    is_terminating,
+    label,
+    seconds_since,
+    status_of,
+)
 from fulmen_operator.reasons import Reason
 from fulmen_operator.reconcile.pod_states import ending_of, is_ready, waiting_for
 
@@ -36,7 +44,7 @@ class _Place(NamedTuple):
 
 def group_of(topology: Object) -> int:
     """0: it ran, and its driver was lost. 1: it is new. 2: its last driver has failed."""
-    status = topology.get("status") or {}
+    status = status_of(topology)
     if (status.get("restarts") or {}).get("failures"):
         return 2
     return 0 if status.get("lastBatch") else 1
@@ -109,7 +117,6 @@ def _is_starting(pod: Object, now: datetime) -> bool:
     trouble = waiting_for(pod, now)
     if trouble is not None and trouble[0] != Reason.VOLUMES_NOT_MOUNTED:  # a full node is slow
         return False
-    conditions = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or ()}
-    placed = conditions.get("PodScheduled", {}).get("lastTransitionTime")
+    placed = condition_of(pod, "PodScheduled").get("lastTransitionTime")
     since = str(placed or pod["metadata"]["creationTimestamp"])
     return seconds_since(since, now) < LONGEST_START

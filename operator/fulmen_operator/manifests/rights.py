@@ -7,7 +7,7 @@ from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
-from fulmen_operator.model import Manifest, Observed, component_of
+from fulmen_operator.model import Manifest, Observed, phase_of
 
 OF_WORKERS: Final = ("list", "watch", "create", "delete", "deletecollection")
 """What Spark does with the pods of workers, if they have pods."""
@@ -64,9 +64,8 @@ def _drivers(seen: Observed, accepted: Accepted) -> list[str]:
     wanted = service_account(seen.name, contract.DRIVER, accepted.topology.spec.driver)
     running = {
         str(pod["spec"]["serviceAccountName"])
-        for pod in seen.pods
-        if component_of(pod) == contract.DRIVER
-        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+        for pod in seen.pods_of(contract.DRIVER)
+        if phase_of(pod) not in ("Succeeded", "Failed")
     }
     return sorted(running | {wanted})
 
@@ -82,8 +81,7 @@ def _account(seen: Observed, role: str) -> Manifest:
 
 def _role(seen: Observed, accepted: Accepted) -> Manifest:
     """What the driver to come needs, and one that still has workers' pods to end."""
-    has_workers = any(component_of(pod) == contract.WORKER for pod in seen.pods)
-    with_workers = has_workers or not accepted.topology.spec.is_single_pod
+    with_workers = seen.pods_of(contract.WORKER) or not accepted.topology.spec.is_single_pod
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",

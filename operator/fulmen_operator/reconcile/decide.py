@@ -36,14 +36,15 @@ from fulmen_operator.model import (
     StartDriver,
     Trial,
     annotation,
-    attempt_of,
-    component_of,
+    is_terminating,
+    owners_of,
+    phase_of,
     uid_of,
 )
 from fulmen_operator.ownership import CLAIM, endangered
 from fulmen_operator.reasons import News, Reason, news_of
 from fulmen_operator.reconcile.garbage import leftovers
-from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
+from fulmen_operator.reconcile.next_step import Situation, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
 from fulmen_operator.reconcile.rollout import Verdict, consider
 from fulmen_operator.reconcile.scaling.autoscaling import (
@@ -70,7 +71,7 @@ LOOK_AGAIN: Final = 10
 
 def decide(seen: Observed, settings: Settings) -> Decision:
     """What to do about a topology."""
-    if seen.topology["metadata"].get("deletionTimestamp"):
+    if is_terminating(seen.topology):
         return Decision()  # the garbage collector ends everything, and nothing may be made anew
     if (danger := endangered(seen)) is not None:
         seen = replace(seen, refusal=danger)
@@ -128,7 +129,9 @@ def _with_revision(
     accepted = accepted_in(revision)
     status = new_status(seen, before, verdict, step, accepted.topology)
     status = status.model_copy(update={"autoscale": scaling})
-    driver: list[Action] = _stopped(seen, step)
+    driver: list[Action] = []
+    if isinstance(step.does, StopDriver) and (last := seen.driver(step.attempt)) is not None:
+        driver = [Delete.pod(last)]
     if isinstance(step.does, Start):
         revision, pod = for_attempt(seen, accepted, revision, step.attempt, settings)
         revision = begun(revision, seen, status.last_batch)
@@ -178,17 +181,12 @@ def _has_unwatched(seen: Observed) -> bool:
 
 def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int) -> Trial | None:
     """What to ask the API server if workers are missing: whether it would take another one."""
-    driver = driver_of(seen, step.attempt)
-    if driver is None or driver.get("status", {}).get("phase") != "Running":
+    driver = seen.driver(step.attempt)
+    if driver is None or phase_of(driver) != "Running":
         return None
     if isinstance(step.does, Start) or step.state not in WITH_WORKERS:
         return None
-    workers = [
-        pod
-        for pod in seen.pods
-        if component_of(pod) == contract.WORKER and attempt_of(pod) == step.attempt
-    ]
-    if len(workers) >= desired:
+    if len(seen.pods_of(contract.WORKER, attempt=step.attempt)) >= desired:
         return None
     meta = {**revision.worker_pod["metadata"], "name": names.worker_probe(seen.name)}
     return Trial(f"workers-{step.attempt}", ({**revision.worker_pod, "metadata": meta},))
@@ -224,7 +222,7 @@ def _adopted_code(seen: Observed) -> list[Action]:
         for (kind, name), thing in seen.children.items()
         if kind == "ConfigMap"
         and names.code_digest(seen.name, name) is not None
-        and not thing["metadata"].get("ownerReferences")
+        and not owners_of(thing)
     ]
 
 
@@ -275,14 +273,6 @@ def _revision(seen: Observed, revision: contract.Revision) -> list[Action]:
     manifest = marked(revision_map(seen, revision))
     same = seen.revision is not None and is_as_wanted(seen.revision, manifest)
     return [] if same else [Apply(manifest)]
-
-
-def _stopped(seen: Observed, step: Step) -> list[Action]:
-    if not isinstance(step.does, StopDriver):
-        return []
-    name = names.driver_pod(seen.name, step.attempt)
-    found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
-    return [Delete("Pod", name, uid_of(found))]
 
 
 # ---- telling

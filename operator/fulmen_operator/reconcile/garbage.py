@@ -11,11 +11,11 @@ from fulmen_operator.model import (
     Observed,
     annotation,
     attempt_of,
-    component_of,
+    is_terminating,
     name_of,
+    phase_of,
     uid_of,
 )
-from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reconcile.pod_states import ending_of
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Clear, Step
@@ -30,20 +30,16 @@ def leftovers(
     The driver that failed last is kept for its log.
     """
     return [
-        *(_pod(pod) for pod in _drivers(seen, step)),
-        *(_pod(pod) for pod in _workers(seen, step)),
-        *(_pod(pod) for pod in _preflights(seen, verdict)),
+        *(Delete.pod(pod) for pod in _drivers(seen, step)),
+        *(Delete.pod(pod) for pod in _workers(seen, step)),
+        *(Delete.pod(pod) for pod in _preflights(seen, verdict)),
         *_config_maps(seen, verdict, accepted),
         *_policies(seen, accepted, settings),
     ]
 
 
-def _pod(pod: Object) -> Action:
-    return Delete("Pod", name_of(pod), uid_of(pod))
-
-
 def _of(seen: Observed, component: str) -> list[Object]:
-    return [pod for pod in seen.pods if component_of(pod) == component and not is_terminating(pod)]
+    return [pod for pod in seen.pods_of(component) if not is_terminating(pod)]
 
 
 def _has_ended(seen: Observed, pod: Object) -> bool:
@@ -55,22 +51,14 @@ def _drivers(seen: Observed, step: Step) -> list[Object]:
     drivers = _of(seen, contract.DRIVER)
     if isinstance(step.does, Clear):
         return drivers
-    failed = [
-        pod
-        for pod in drivers
-        if pod.get("status", {}).get("phase") == "Failed" and _has_ended(seen, pod)
-    ]
+    failed = [pod for pod in drivers if phase_of(pod) == "Failed" and _has_ended(seen, pod)]
     last = max(map(attempt_of, failed), default=0)
     return [pod for pod in drivers if attempt_of(pod) < step.attempt and attempt_of(pod) != last]
 
 
 def _workers(seen: Observed, step: Step) -> list[Object]:
     """Workers whose driver is not the present one, or has ended."""
-    alive = {
-        attempt_of(pod)
-        for pod in seen.pods
-        if component_of(pod) == contract.DRIVER and not _has_ended(seen, pod)
-    }
+    alive = {attempt_of(pod) for pod in seen.pods_of(contract.DRIVER) if not _has_ended(seen, pod)}
     return [
         pod
         for pod in _of(seen, contract.WORKER)

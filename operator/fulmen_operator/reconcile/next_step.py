@@ -17,15 +17,15 @@ from fulmen_operator.model import (
     Object,
     Observed,
     annotation,
-    attempt_of,
-    component_of,
-    is_gated,
+    is_terminating,
     name_of,
+    owners_of,
+    phase_of,
     seconds_since,
     text_of,
     time_of,
 )
-from fulmen_operator.ownership import is_claim_going, is_terminating
+from fulmen_operator.ownership import is_claim_going
 from fulmen_operator.reasons import AnyReason, Foreign, Reason
 from fulmen_operator.reconcile.pod_states import (
     Ending,
@@ -97,7 +97,7 @@ class Situation:
     @property
     def driver(self) -> Object | None:
         """The driver's pod of the present attempt."""
-        return driver_of(self.seen, self.status.attempt)
+        return self.seen.driver(self.status.attempt)
 
     @property
     def had_to_go(self) -> bool:
@@ -114,17 +114,6 @@ class Situation:
         """What a driver is to do, unless it has to go."""
         inactive = self.wanted == "Inactive"
         return contract.Directive.INACTIVE if inactive else contract.Directive.RUN
-
-
-def driver_of(seen: Observed, attempt: int) -> Object | None:
-    """The driver's pod of an attempt; none if an operator died while it made it."""
-    name = names.driver_pod(seen.name, attempt)
-    found = (
-        pod
-        for pod in seen.pods
-        if name_of(pod) == name and component_of(pod) == contract.DRIVER and not is_gated(pod)
-    )
-    return next(found, None)
 
 
 def next_step(now: Situation) -> Step:
@@ -161,7 +150,7 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
         return _without_driver(now)
     if ending is not None:
         return _after(now, driver, ending)
-    is_adopted = not driver["metadata"].get("ownerReferences")  # it would outlive the topology
+    is_adopted = not owners_of(driver)  # it would outlive the topology
     is_other = is_adopted or annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash
     if is_other and not is_claim_going(now.seen):
         message = f"{name_of(driver)} drains, to be replaced"
@@ -178,7 +167,7 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
 def _suspend(now: Situation, alive: Object | None) -> Step:
     if alive is not None:
         return _drain(now, alive, Reason.SUSPENDING, f"{name_of(alive)} drains, to be suspended")
-    if any(component_of(pod) in (contract.DRIVER, contract.WORKER) for pod in now.seen.pods):
+    if now.seen.pods_of(contract.DRIVER, contract.WORKER):
         step = _stay(now, "Draining", Reason.SUSPENDING, "drained; the pods are removed")
     else:
         step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
@@ -211,8 +200,7 @@ def _without_driver(now: Situation) -> Step:
     name = names.driver_pod(now.seen.name, attempt)
     if attempt == 0 or now.had_to_go:
         return _start(now, attempt + 1)
-    workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
-    if now.status.driver_pod == name or any(attempt_of(p) == attempt for p in workers):
+    if now.status.driver_pod == name or now.seen.pods_of(contract.WORKER, attempt=attempt):
         gone = Ending(Next.AT_ONCE, Reason.DRIVER_GONE, f"pod {name} was deleted")
         return _start(now, attempt + 1, gone, now.status.restarts.failures)
     return _start(now, attempt, failures=now.status.restarts.failures)  # raised, but not made
@@ -302,7 +290,7 @@ def _stay(
         now.directive,
         now.status.attempt,
         failures=now.status.restarts.failures,
-        report=report_of(driver) if driver else None,
+        report=report_of(driver),
         again_in=60 if driver and is_terminating(driver) else None,
     )
 
@@ -370,7 +358,7 @@ def _hosts_anything(report: contract.Report | None) -> bool:
 
 
 def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, str]:
-    if driver.get("status", {}).get("phase", "Pending") == "Pending":
+    if phase_of(driver) == "Pending":
         return "Pending", f"{name_of(driver)} is about to be started"
     if report is None:
         return "Starting", f"{name_of(driver)} starts"
@@ -391,11 +379,7 @@ def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason
     since = scheduled_at(driver) or str(driver["metadata"]["creationTimestamp"])
     if trouble := driver_waits_for(driver, now.seen.pods, now.seen.now):
         return trouble, since
-    workers = [
-        pod
-        for pod in now.seen.pods
-        if component_of(pod) == contract.WORKER and attempt_of(pod) == now.status.attempt
-    ]
+    workers = now.seen.pods_of(contract.WORKER, attempt=now.status.attempt)
     troubles = [waiting_for(pod, now.seen.now) for pod in workers]
     if workers and all(troubles):  # one worker that runs is enough to start
         return troubles[0], since

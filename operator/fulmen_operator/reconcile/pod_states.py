@@ -18,13 +18,17 @@ from fulmen_operator.model import (
     Observed,
     annotation,
     attempt_of,
+    condition_of,
+    is_terminating,
     name_of,
+    phase_of,
     seconds_since,
+    status_of,
     time_of,
     uid_of,
 )
-from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reasons import AnyReason, Foreign, Reason
+from fulmen_operator.room import UNSCHEDULABLE
 
 GONE_AFTER: Final = 30
 """Seconds beyond its grace period after which a pod that should end is on a dead node."""
@@ -135,10 +139,9 @@ def _of_exit(pod: Object, terminated: Object, at: datetime | None) -> Ending:
 
 
 def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
-    status = pod.get("status", {})
-    phase = status.get("phase")
+    status = status_of(pod)
     lost = _is_lost(pod, now)
-    if phase not in ("Failed", "Succeeded") and not lost:
+    if phase_of(pod) not in ("Failed", "Succeeded") and not lost:
         return None
     trouble = _disruption(pod)
     given = status.get("reason")
@@ -151,19 +154,17 @@ def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
 
 def death_of(pod: Object) -> str:
     """Why a pod has failed: who ended it, or which container, and its last words."""
-    status = pod.get("status", {})
-    trouble = _disruption(pod)
+    status, trouble = status_of(pod), _disruption(pod)
     given = trouble[1] or trouble[0] if trouble else status.get("message") or status.get("reason")
     return f"{name_of(pod)}: {given}" if given else _failed_container(pod)
 
 
 def _failed_container(pod: Object) -> str:
     """The container that failed first, and its last words; empty: none."""
-    status = pod.get("status", {})
     for kind, field in (("init container", "initContainerStatuses"), ("container", CONTAINERS)):
         failed = [
             (str(terminated.get("finishedAt", "")), found["name"], terminated)
-            for found in _all(status, field)
+            for found in _all(pod, field)
             if (terminated := (found.get("state") or {}).get("terminated") or {}).get("exitCode")
         ]
         if failed:
@@ -184,7 +185,7 @@ def _is_lost(pod: Object, now: datetime) -> bool:
     """Whether a pod is to end, but on a node that does not answer."""
     deletion = pod["metadata"].get("deletionTimestamp")
     if deletion is None:
-        return bool(pod.get("status", {}).get("reason") == "NodeLost")
+        return bool(status_of(pod).get("reason") == "NodeLost")
     trouble = _disruption(pod)
     by_node = trouble is not None and trouble[0] in NODE_TROUBLE
     return by_node or seconds_since(deletion, now) > GONE_AFTER
@@ -192,11 +193,10 @@ def _is_lost(pod: Object, now: datetime) -> bool:
 
 def _disruption(pod: Object) -> tuple[AnyReason, str] | None:
     """By whom a pod was ended for reasons that are not its own, and in which words."""
-    status = pod.get("status", {})
-    for condition in status.get("conditions") or ():
-        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
-            reason = Foreign(str(condition.get("reason", "Evicted")))
-            return reason, str(condition.get("message", ""))
+    condition, status = condition_of(pod, "DisruptionTarget"), status_of(pod)
+    if condition.get("status") == "True":
+        reason = Foreign(str(condition.get("reason", "Evicted")))
+        return reason, str(condition.get("message", ""))
     if status.get("reason") in POD_TROUBLE:
         return Foreign(str(status["reason"])), str(status.get("message", ""))
     return None
@@ -207,7 +207,7 @@ def _by_our_clock(pod: Object, at: datetime, now: datetime) -> datetime:
 
     Both have noted when the pod came to the node: one with its condition, the other as `startTime`.
     """
-    scheduled, begun = scheduled_at(pod), pod.get("status", {}).get("startTime")
+    scheduled, begun = scheduled_at(pod), status_of(pod).get("startTime")
     if scheduled and begun:
         at += time_of(scheduled) - time_of(begun)
     return min(at, now)
@@ -217,7 +217,7 @@ def last_seen(pod: Object, now: datetime) -> datetime | None:
     """When anything of a pod has changed last; None if it says no time."""
     times = [
         condition["lastTransitionTime"]
-        for condition in pod.get("status", {}).get("conditions") or ()
+        for condition in status_of(pod).get("conditions") or ()
         if condition.get("lastTransitionTime")
     ]
     return _by_our_clock(pod, time_of(max(times)), now) if times else None
@@ -236,8 +236,7 @@ def preflight_ending_of(pod: Object, now: datetime) -> Ending | None:
 
 
 def _container_state(pod: Object, container: str) -> Object:
-    status = pod.get("status", {})
-    for found in (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses")):
+    for found in _containers(pod):
         if found["name"] == container:
             state: Object = found.get("state") or {}
             return state
@@ -263,34 +262,28 @@ def _last_words(terminated: Object) -> str:
 
 def is_ready(pod: Object) -> bool:
     """Whether the kubelet finds a pod ready."""
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in pod.get("status", {}).get("conditions") or ()
-    )
+    return bool(condition_of(pod, "Ready").get("status") == "True")
 
 
 def scheduled_at(pod: Object) -> str:
     """When a pod was given a node, by the control plane's clock; empty: it has none."""
-    for condition in pod.get("status", {}).get("conditions") or ():
-        if condition["type"] == "PodScheduled" and condition["status"] == "True":
-            return str(condition.get("lastTransitionTime") or "")
-    return ""
+    placed = condition_of(pod, "PodScheduled")
+    is_placed = placed.get("status") == "True"
+    return str(placed.get("lastTransitionTime") or "") if is_placed else ""
 
 
 def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
     """What keeps a pod from starting, in Kubernetes' own words; None if it runs or just begins."""
-    status = pod.get("status", {})
-    if status.get("phase") != "Pending":
+    if phase_of(pod) != "Pending":
         return None
-    for condition in status.get("conditions") or ():
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            reason = condition.get("reason", "Unschedulable")
-            if reason == GATED:
-                return None
-            where = ONE_NODE if _is_bound(pod) else ""
-            return Foreign(str(reason)), f"{name_of(pod)}: {condition.get('message', '')}{where}"
-    containers = (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses"))
-    for container in containers:
+    placed = condition_of(pod, "PodScheduled")
+    if placed.get("status") == "False":
+        reason = placed.get("reason", UNSCHEDULABLE)
+        if reason == GATED:
+            return None
+        where = ONE_NODE if _is_bound(pod) else ""
+        return Foreign(str(reason)), f"{name_of(pod)}: {placed.get('message', '')}{where}"
+    for container in _containers(pod):
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             reason, words = waiting["reason"], str(waiting.get("message") or waiting["reason"])
@@ -308,6 +301,14 @@ def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
         f" they need: {needed}. Is all of it there? `kubectl describe pod {name_of(pod)}` shows"
         " why, as the events of the kubelet say it"
     )
+
+
+def waiting_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
+    """What keeps the first of the workers that wait from starting."""
+    troubles = (
+        waiting_for(pod, seen.now) for pod in seen.pods_of(contract.WORKER, attempt=attempt)
+    )
+    return next(filter(None, troubles), None)
 
 
 def missing_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
@@ -338,10 +339,9 @@ def mounting_for(pod: Object, now: datetime) -> float | None:
 
     It says only when they are, and the sandbox is made. Images are pulled after that.
     """
-    status, since = pod.get("status", {}), scheduled_at(pod)
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    ready = conditions.get("PodReadyToStartContainers", {}).get("status")
-    if status.get("phase") != "Pending" or ready != "False" or not since:
+    since = scheduled_at(pod)
+    ready = condition_of(pod, "PodReadyToStartContainers").get("status")
+    if phase_of(pod) != "Pending" or ready != "False" or not since:
         return None
     return MOUNT_SECONDS - seconds_since(since, now)
 
@@ -379,20 +379,24 @@ def _volumes(pod: Object) -> list[str]:
     return sorted(set(found) - {"ConfigMap 'kube-root-ca.crt'"})  # Kubernetes' own
 
 
-def _all(status: Object, field: str) -> list[Object]:
-    return status.get(field) or []
+def _all(pod: Object, field: str) -> list[Object]:
+    return status_of(pod).get(field) or []
 
 
-def report_of(pod: Object) -> contract.Report | None:
-    """What a driver says about itself; None if it has not yet."""
-    text = (pod["metadata"].get("annotations") or {}).get(contract.REPORT_ANNOTATION)
+def _containers(pod: Object) -> list[Object]:
+    return [*_all(pod, "initContainerStatuses"), *_all(pod, CONTAINERS)]
+
+
+def report_of(driver: Object | None) -> contract.Report | None:
+    """What a driver says about itself; None if it has not yet, or there is none."""
+    text = annotation(driver, contract.REPORT_ANNOTATION) if driver is not None else ""
     try:
         return contract.Report.from_json(text) if text else None
     except ValidationError:
         return None
 
 
-def has_committed(driver: Object) -> bool:
+def has_committed(driver: Object | None) -> bool:
     """Whether a driver has run a batch to its end."""
     report = report_of(driver)
     return report is not None and report.committed

@@ -30,7 +30,6 @@ from fulmen_operator.model import (
     Trial,
     name_of,
     seconds_since,
-    uid_of,
 )
 from fulmen_operator.ownership import is_claim_going
 from fulmen_operator.reasons import AnyReason, Reason
@@ -243,7 +242,7 @@ def _after_preflight(
     if ending is None:
         return _during_preflight(seen, judged, pod, verdict)
     if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
-        return replace(verdict, actions=(Delete("Pod", name, uid_of(pod)),), message=ending.message)
+        return replace(verdict, actions=(Delete.pod(pod),), message=ending.message)
     texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
     numbered = texts
     if len(texts) > 1:  # its message says how many: there may be more than it had room for

@@ -26,15 +26,18 @@ from fulmen_operator.model import (
     Observed,
     attempt_of,
     clipped,
-    component_of,
+    is_terminating,
     name_of,
     text_of,
 )
-from fulmen_operator.ownership import is_terminating
 from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.conditions import Facts, conditions
-from fulmen_operator.reconcile.next_step import driver_of
-from fulmen_operator.reconcile.pod_states import is_ready, missing_worker, report_of, waiting_for
+from fulmen_operator.reconcile.pod_states import (
+    is_ready,
+    missing_worker,
+    report_of,
+    waiting_worker,
+)
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import WITH_WORKERS, StartEmpty, Step
 
@@ -63,8 +66,7 @@ def recovered(
         seen: Everything.
         held: The revision that holds.
     """
-    bears = (contract.DRIVER, contract.WORKER)
-    attempts = [attempt_of(pod) for pod in seen.pods if component_of(pod) in bears]
+    attempts = [attempt_of(pod) for pod in seen.pods_of(contract.DRIVER, contract.WORKER)]
     if held is not None:
         attempts.append(attempt_of(held.worker_pod) if held.worker_pod else 0)
     reports = [report for pod in seen.pods if (report := report_of(pod)) is not None]
@@ -163,7 +165,8 @@ def _facts(
     seen: Observed, verdict: Verdict, step: Step, topology: Topology, rows: Sequence[Placement]
 ) -> Facts:
     single = topology.spec.is_single_pod
-    ready_pods = _ready_pods(seen, step.attempt, contract.DRIVER if single else contract.WORKER)
+    pods = seen.pods_of(contract.DRIVER if single else contract.WORKER, attempt=step.attempt)
+    ready_pods = sum(is_ready(pod) and not is_terminating(pod) for pod in pods)
     return Facts(
         generation=seen.generation,
         verdict=verdict,
@@ -250,31 +253,16 @@ def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> froz
     return frozenset(name.rpartition("[")[0] for name in on_driver) & known
 
 
-def _ready_pods(seen: Observed, attempt: int, component: str) -> int:
-    return sum(
-        component_of(pod) == component
-        and attempt_of(pod) == attempt
-        and is_ready(pod)
-        and not is_terminating(pod)
-        for pod in seen.pods
-    )
-
-
 def _waiting_worker(seen: Observed, step: Step) -> tuple[AnyReason, str] | None:
     """What keeps workers from starting: of the pods that there are, else of those there are not."""
-    workers = (
-        pod
-        for pod in seen.pods
-        if component_of(pod) == contract.WORKER and attempt_of(pod) == step.attempt
-    )
-    found = next((words for pod in workers if (words := waiting_for(pod, seen.now))), None)
+    found = waiting_worker(seen, step.attempt)
     if found is None and step.state in WITH_WORKERS:
         return missing_worker(seen, step.attempt)
     return found
 
 
 def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:
-    driver = driver_of(seen, step.attempt)
+    driver = seen.driver(step.attempt)
     if driver is not None:
         return name_of(driver)
     return before.driver_pod if before.attempt == step.attempt else ""
@@ -313,8 +301,7 @@ def _restarts(seen: Observed, before: TopologyStatus, step: Step) -> Restarts:
 
 def _errors(seen: Observed, before: TopologyStatus, step: Step) -> tuple[ComponentError, ...]:
     """The last errors: of a driver that has ended as well, until a batch of the next counts."""
-    driver = driver_of(seen, before.attempt)
-    report = step.report or (report_of(driver) if driver is not None else None)
+    report = step.report or report_of(seen.driver(before.attempt))
     if report is None or not (report.errors or report.committed):
         return before.errors
     return tuple(

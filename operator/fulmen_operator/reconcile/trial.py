@@ -13,13 +13,11 @@ from fulmen_operator.model import (
     Object,
     Observed,
     annotation,
-    attempt_of,
-    component_of,
     name_of,
     seconds_since,
     text_of,
 )
-from fulmen_operator.reconcile.next_step import MOST_FAILURES, driver_of, failures_after
+from fulmen_operator.reconcile.next_step import MOST_FAILURES, failures_after
 from fulmen_operator.reconcile.pod_states import (
     Ending,
     Next,
@@ -27,6 +25,7 @@ from fulmen_operator.reconcile.pod_states import (
     has_committed,
     report_of,
     waiting_for,
+    waiting_worker,
 )
 
 OF_THE_STORE: Final = "CheckpointUnreachable"
@@ -40,10 +39,10 @@ def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> co
         seen: Everything.
         before: The status that was written last.
     """
-    driver = driver_of(seen, before.attempt)
+    driver = seen.driver(before.attempt)
     if driver is not None and annotation(driver, INPUT_ANNOTATION) != held.input_hash:
         return held  # it is still the old one, which drains
-    if driver is not None and has_committed(driver):
+    if has_committed(driver):
         return held.model_copy(update={"worked": True, "previous": None, "tried_since": ""})
     if held.previous is None:
         return held
@@ -116,14 +115,9 @@ def _words(seen: Observed, before: TopologyStatus, driver: Object | None) -> str
     """What is known of what it waits for."""
     if driver is not None and (trouble := waiting_for(driver, seen.now)):
         return trouble[1]
-    workers = (
-        pod
-        for pod in seen.pods
-        if component_of(pod) == contract.WORKER and attempt_of(pod) == before.attempt
-    )
-    if trouble := next((words for pod in workers if (words := waiting_for(pod, seen.now))), None):
+    if trouble := waiting_worker(seen, before.attempt):
         return trouble[1]
-    report = report_of(driver) if driver is not None else None
+    report = report_of(driver)
     if report is not None and report.errors:
         return report.errors[0].message
     if report is not None and report.message:
