@@ -1,4 +1,4 @@
-"""What an author of a topology subclasses or calls.
+"""The classes and functions for authors of topologies.
 
 Spouts, bolts, tuples, collectors, groupings and the context, without anything behind them. Uses
 only `errors`; used by authors through `fulmen`, by `topology`, and by the engine, which calls it.

@@ -1,4 +1,4 @@
-"""What a component emits, acks and fails with: the promises, which the engine implements.
+"""Collectors, with which a component emits, acks and fails: the promises, which the engine keeps.
 
 A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole
 chunk of tuples afterwards. It may be used in the callbacks of its own task only, on the thread that
@@ -20,7 +20,7 @@ MessageId = Hashable
 
 
 class ErrorCollector(ABC):
-    """What all collectors have in common."""
+    """The base of all collectors."""
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:

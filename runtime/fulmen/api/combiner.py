@@ -1,4 +1,4 @@
-"""What makes few rows of the tuples that leave a worker: see `BasicBolt.combiner_for`."""
+"""Combines the tuples that leave a worker into few rows: see `BasicBolt.combiner_for`."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _may_override(cls: type, method: str) -> tuple[bool, bool]:
 
 
 class Component(ABC):
-    """What spouts and bolts have in common.
+    """The base of spouts and bolts.
 
     A method that Fulmen calls may also be set on the instance, in `__init__`, `open` or `prepare`,
     as in `self.ack = self.ack_fast`.
@@ -100,7 +100,7 @@ class Component(ABC):
         options: Any,  # noqa: ARG002
         stream: Stream,  # noqa: ARG002
     ) -> Iterable[str | Warning]:
-        """What is wrong about a stream that the component subscribes to. Default: nothing.
+        """Find mistakes in a stream that the component subscribes to. Default: none.
 
         Called before the topology runs, by `fulmen validate` too, and for each input.
 
@@ -119,7 +119,7 @@ class Component(ABC):
         options: Any,  # noqa: ARG002
         inputs: Mapping[tuple[str, str], Stream],  # noqa: ARG002
     ) -> Iterable[str | Warning]:
-        """What is wrong about the streams that the component subscribes to, taken together.
+        """Find mistakes in the streams that the component subscribes to, taken together.
 
         Called as `check_input`, which is for one of them, if all of them are known.
 
@@ -265,7 +265,7 @@ class Spout(Component):
         self,
         msg_ids: Sequence[MessageId],  # noqa: ARG002 (for those below)
     ) -> Mapping[int, str]:
-        """What messages say of traces that they are part of, as the W3C header `traceparent`.
+        """The traces that messages are part of, as the W3C header `traceparent`.
 
         It is asked before messages are sent, only if messages are traced (`context.is_traced`), and
         perhaps more than once for the same ones.
@@ -313,7 +313,7 @@ class Spout(Component):
 
 
 class AnyBolt(Component):
-    """What `Bolt`, `BasicBolt` and `ArrowBolt` have in common."""
+    """The base of `Bolt`, `BasicBolt` and `ArrowBolt`."""
 
     state_ttl: ClassVar[str | None] = None
     """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
@@ -426,7 +426,7 @@ class BasicBolt(AnyBolt):
         stream: Stream,  # noqa: ARG003
         grouped_by: Sequence[str],  # noqa: ARG003
     ) -> Combiner | None:
-        """What makes few rows of its input before this leaves a worker. Default: nothing.
+        """The combiner of its input's tuples before they leave a worker. Default: none.
 
         For bolts of Fulmen itself. A row stands for the trees of all that it was made of, so what
         `execute` emits for it must be a result: see `emits_results`.

@@ -1,4 +1,4 @@
-"""What a task is told about itself and its topology, and what it tells the engine."""
+"""The context of a task: what it knows of its topology, and what it tells the engine."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TopologyContext:
 
     @property
     def inputs(self) -> Mapping[tuple[str, str], Stream]:
-        """What this component receives, by (component, stream). See `ANY_STREAM` of sinks."""
+        """The streams that this component gets, by (component, stream). See `ANY_STREAM`."""
         if getattr(self.options, "any_stream", False):
             return dict.fromkeys(self.sources, ANY_STREAM)
         return {(source, name): self.streams[source][name] for source, name in self.sources}
@@ -107,7 +107,7 @@ class TopologyContext:
         raise KeyError(task_id)
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """What all tasks and instances of this topology in this process have in common.
+        """Share an object among all tasks and instances of this topology in this process.
 
         A connection pool, a model or a cache: made when it is first asked for, kept as long as the
         process, and never written to the checkpoint. Several threads may use it.

@@ -19,7 +19,7 @@ DEAD_LETTER_FIELDS = ("stream", "values", "msg_id", "failures", "reason")
 
 @dataclass(frozen=True)
 class StreamTime:
-    """What the topology says of the event time of a stream: `eventTime` of its component.
+    """The event time of a stream: `eventTime` of its component in the topology.
 
     Attributes:
         field: The field with the time.

@@ -20,7 +20,7 @@ WHATEVER: str = "*"
 
 
 class Point(NamedTuple):
-    """What was written last.
+    """The last write.
 
     Attributes:
         number: Of the commit or the transaction. Rises.
@@ -104,7 +104,7 @@ class StoreMismatch(FulmenError):
 
 @dataclass(frozen=True)
 class CommitPhase:
-    """What stores of committers are to have while a transaction is committed.
+    """The transaction that is being committed, and those before it, for stores of committers.
 
     Attributes:
         transaction: That one, whose earlier attempts may be there already. None: no transaction is

@@ -1,4 +1,4 @@
-"""What a method of an author's class returned, where nobody takes it: an error if work is lost."""
+"""Checks of the values that methods of authors' classes return: lost work is an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refuse_result(returned: object) -> None:
 
 
 def answer_of(returned: object) -> bool:
-    """What `next_tuple` has answered: whether it did something.
+    """Read the answer of `next_tuple`: whether it did something.
 
     Args:
         returned: What it returned, and is not None.

@@ -20,7 +20,7 @@ ERRORS_STREAM = "errors"
 
 
 class ServiceUnavailable(Exception):
-    """What a component connects to is away for now: the batch is tried again until it is back.
+    """A service that a component needs is away for now: the batch is tried again until it is back.
 
     Raise it in `open`, `prepare`, in `execute` of a bolt, in the methods of a sink, or in those
     of a BatchBolt or of an emitter of transactions. While it lasts, no tuple is lost, none
@@ -87,7 +87,7 @@ class Mark:
 
 
 class Rows(Sequence[Any]):
-    """What one task of a sink is to write of one batch, in the order in which it arrived.
+    """The rows of one batch that one task of a sink is to write, in the order of arrival.
 
     Each item is one row: the values of a tuple in `encode`, and what `encode` made of it in
     `write`.
@@ -177,7 +177,7 @@ class Sink(Component):
         """Called as `Bolt.prepare`, without a collector. Connect here."""
 
     def encode(self, rows: Rows) -> Sequence[Any]:
-        """What is to be written for each row: anything that can be pickled. Default: the values.
+        """Encode each row for `write`: anything that can be pickled. Default: the values.
 
         Called at the end of a batch, before anything is written or committed. Call `rows.fail` for
         rows that can never be written; what is returned for those is not used.
@@ -237,7 +237,7 @@ class Sink(Component):
         raise TypeError(f"{name} has key_fields, but no deletion(item): add that method")
 
     def describe(self, item: Any) -> Any:
-        """What the stream `errors` has as `row` of a row that `write` refused. Default: the item.
+        """Describe a row that `write` refused, for `row` of the stream `errors`. Default: the item.
 
         Args:
             item: What `encode` returned for it.

@@ -36,7 +36,7 @@ class TimerKeeper(ABC):
 
     @abstractmethod
     def get(self, key: Hashable) -> int | float | None:
-        """What a timer is set for; None: there is none."""
+        """The time that a timer is set for; None: there is none."""
 
 
 class Timers:
@@ -107,7 +107,7 @@ class Timers:
         self._keeper(key).cancel(key)
 
     def get(self, key: Hashable) -> int | float | None:
-        """What the key's timer is set for: milliseconds since 1970, or seconds of the batch clock.
+        """The time of the key's timer: milliseconds since 1970, or seconds of the batch clock.
 
         An int is an event time, a float is of the clock. None: the key has no timer.
         """

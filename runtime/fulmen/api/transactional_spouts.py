@@ -28,7 +28,7 @@ Metadata = Any
 
 
 class TransactionCoordinator(ABC):
-    """What the coordinators of all transactional spouts have in common.
+    """The base of the coordinators of all transactional spouts.
 
     FailedException in any method means: not now. Other exceptions are reported, and the method is
     called again some time later; with `onError: crash` they stop the topology.
@@ -51,7 +51,7 @@ class TransactionCoordinator(ABC):
 
 
 class TransactionEmitter(ABC):
-    """What the emitters of all transactional spouts have in common."""
+    """The base of the emitters of all transactional spouts."""
 
     def close(self) -> None:
         """Called before the emitter is dropped, if there is time."""
@@ -62,7 +62,7 @@ E = TypeVar("E", bound=TransactionEmitter)
 
 
 class TransactionalSource(Component, Generic[C, E]):
-    """What the three kinds of transactional spouts have in common.
+    """The base of the three kinds of transactional spouts.
 
     An object of it makes coordinators and emitters, and keeps no state.
     """
@@ -131,7 +131,7 @@ class PartitionCoordinator(TransactionCoordinator):
 
 
 class PartitionEmitter(TransactionEmitter):
-    """What emitters of partitions have in common."""
+    """The base of emitters of partitions."""
 
     def is_exhausted(self) -> bool:
         """Whether this task's partitions will never have more than was emitted.

@@ -23,7 +23,7 @@ TIMER_STREAM = "__timer"
 
 
 class Origin(Protocol):
-    """What a tuple asks about where it came from: answered by a chunk or by `Held`."""
+    """The source of a tuple: a chunk or `Held`."""
 
     component: str
     stream: str

@@ -7,4 +7,4 @@ BAD_INPUT = 2
 
 
 class BadInput(FulmenError):
-    """What the user has given can't be used: ends the command with `BAD_INPUT`."""
+    """The user's input can't be used: ends the command with `BAD_INPUT`."""

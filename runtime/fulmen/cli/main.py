@@ -72,7 +72,7 @@ class _Group(click.Group):
         return sorted({*MODULES, *super().list_commands(ctx)})
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What may come next. No subcommand is loaded for it: that would take too long."""
+        """Complete a word. No subcommand is loaded for it: that would take too long."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [CompletionItem(n) for n in self.list_commands(ctx) if n.startswith(incomplete)]
@@ -150,12 +150,12 @@ def main() -> None:
 
 
 def plugin() -> None:
-    """The same command as a plugin of kubectl: the program `kubectl-fulmen`."""
+    """Run the command as a plugin of kubectl: the program `kubectl-fulmen`."""
     main(prog_name=PLUGIN)
 
 
 def complete_plugin() -> None:
-    """What may come next after `kubectl fulmen`: the program `kubectl_complete-fulmen`.
+    """Complete a word after `kubectl fulmen`: the program `kubectl_complete-fulmen`.
 
     kubectl's own completion calls it with all words, the last of which is not whole yet. It takes
     a line for each word that may come, and then a number: 4 is to name no files.

@@ -1,4 +1,4 @@
-"""What of a project goes along to a cluster: its own files, and packages of others."""
+"""The part of a project that goes along to a cluster: its own files, and packages of others."""
 
 import importlib
 import shlex

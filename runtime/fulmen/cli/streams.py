@@ -46,7 +46,7 @@ def echo(text: object) -> None:
 
 
 def tell(text: object) -> None:
-    """The same on standard error."""
+    """Print on standard error, as a terminal may show it."""
     click.echo(visible_lines(str(text)), err=True)
 
 

@@ -62,7 +62,7 @@ def requirements_in(folders: Sequence[Path]) -> Path | None:
 
 
 def requirements_of(folders: Sequence[Path]) -> Path:
-    """The same. Raises BadInput if there is none."""
+    """Find the requirements. Raises BadInput if there is none."""
     found = requirements_in(folders)
     if found is None:
         places = " or ".join(dict.fromkeys(f"'{folder.resolve()}'" for folder in folders))
@@ -241,7 +241,7 @@ def _without_image(requirements: Path, lines: Iterable[str]) -> Iterator[str]:
 
 
 def dependencies_in(project: Path) -> list[str] | None:
-    """What a pyproject.toml asks for; None: it has no list of that, as one for tools only."""
+    """The dependencies in a pyproject.toml; None: it has no list of them, as one for tools only."""
     try:
         content = tomllib.loads(_text_of(project))
     except tomllib.TOMLDecodeError as error:
@@ -289,7 +289,7 @@ def _merge(folder: Path, into: Path) -> None:
 
 
 def _made_for(wheels: Iterable[Path], target: Target) -> MadeFor:
-    """What the names of wheels say: NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl."""
+    """Read the names of wheels: NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl."""
     parts = [wheel.stem.split("-") for wheel in wheels]
     return MadeFor(
         python=target.python if any(part[-2] not in ("none", "abi3") for part in parts) else "",

@@ -1,4 +1,4 @@
-"""What the configurations of all connectors have in common."""
+"""The base of the configurations of all connectors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Options(BaseModel):
 
 
 class SinkOptions(Options):
-    """What every sink has."""
+    """Options of every sink."""
 
     guarantee: Guarantee = "at-least-once"
     """What a sink promises when something is lost: `at-least-once` writes a batch again that is run

@@ -1,4 +1,4 @@
-"""What a task's code tells the engine by its context, besides tuples: metrics, lag, backpressure.
+"""Signals of a task's code to the engine, besides tuples: metrics, lag, backpressure.
 
 All of it is part of the batch in which it is told. A batch that comes to nothing takes it along:
 its tasks are made anew, and count again. Uses only `errors`; used by the context, which authors

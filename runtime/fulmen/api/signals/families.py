@@ -1,4 +1,4 @@
-"""What metrics of authors are called, and what all series of one have in common."""
+"""Names of authors' metrics, and what all series of one have in common."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_BUCKETS = 50
 
 @dataclass(frozen=True)
 class Family:
-    """What all series of one metric have in common.
+    """A metric, with what all its series have in common.
 
     Attributes:
         kind: How it is counted.

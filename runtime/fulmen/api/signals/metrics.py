@@ -19,7 +19,7 @@ Value = float | tuple[tuple[int, ...], float]
 
 
 class Sample(NamedTuple):
-    """What one task adds to one series.
+    """The change of one series by one task.
 
     Attributes:
         family: Its metric.
@@ -45,7 +45,7 @@ class Metric(ABC):
 
     @property
     def series(self) -> tuple[Family, tuple[str, ...]]:
-        """What it is: its metric, and the values of its labels."""
+        """Its metric, and the values of its labels."""
         return self._family, self._labels
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class Metric(ABC):
 
     @abstractmethod
     def take(self) -> Value | None:
-        """What is new since the last call; None: nothing."""
+        """Take what is new since the last call; None: nothing."""
 
 
 class Counter(Metric):

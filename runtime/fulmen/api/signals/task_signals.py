@@ -36,7 +36,7 @@ class Hold:
 
 
 class Signals:
-    """What one task's code has told, for the engine to take at the end of each batch.
+    """Signals of one task's code, which the engine takes at the end of each batch.
 
     Attributes:
         hold: Whether it holds the spouts. Several may have the same.
@@ -76,7 +76,7 @@ class Signals:
         return found
 
     def again(self, family: Family, labels: tuple[str, ...]) -> Metric:
-        """The same series as one of a process before. Raises what `metric` does."""
+        """Find or make a series that an earlier process had. Raises what `metric` does."""
         return self.metric(KINDS[family.kind], family, labels)
 
     def say_lag(self, lag: Lag) -> None:
@@ -85,13 +85,13 @@ class Signals:
             self._lag = lag
 
     def take_lag(self) -> Lag | None:
-        """What was said since the last call; None: nothing."""
+        """Take the lag since the last call; None: it was not said."""
         with self._lock:
             lag, self._lag = self._lag, None
         return lag
 
     def take_samples(self) -> list[Sample]:
-        """What was counted and measured since the last call."""
+        """Take what was counted and measured since the last call."""
         with self._lock:
             series = list(self._series.values())
         taken = ((*one.series, one.take()) for one in series)

@@ -1,4 +1,4 @@
-"""What a driver on a cluster, or a run's server at a URL, says of its topology, over HTTP."""
+"""Reads figures of a topology over HTTP, of a driver on a cluster or of a run's server at a URL."""
 
 import os
 import urllib.error
@@ -28,7 +28,7 @@ def checked_url(url: str) -> str:
 
 
 def read_pod(kubectl: Kubectl, topology: Json) -> str:
-    """What the driver of a topology says, whose status has its pod. FulmenError if nothing.
+    """Read the figures from the driver's pod in the status. FulmenError if there are none.
 
     The API server's proxy passes on no token. Whoever has one gets there by a port-forward.
     """
@@ -40,7 +40,7 @@ def read_pod(kubectl: Kubectl, topology: Json) -> str:
 
 
 def read_url(url: str) -> str:
-    """What a metrics server answers. BadInput if it is no URL of one."""
+    """Read the figures from a metrics server. BadInput if it is no URL of one."""
     return _read(checked_url(url))
 
 
@@ -68,7 +68,7 @@ def opened(url: str, path: str, seconds: float) -> Iterator[HTTPResponse]:
 
 
 def said(error: urllib.error.HTTPError) -> str:
-    """What a server says of why it refuses."""
+    """The server's reason for a refusal."""
     with error:
         return error.read().decode(errors="replace").strip() or str(error.reason)
 

@@ -62,7 +62,7 @@ _OR_TOKEN = (
 
 
 def _read(text: str) -> Any:
-    """What kubectl prints. Objects of anybody may be among it."""
+    """Parse kubectl's output. Objects of anybody may be among it."""
     allow_deep_objects()
     return json.loads(text)
 
@@ -136,7 +136,7 @@ class Kubectl:
         return self.items_of("get", _RESOURCE, *where)
 
     def of(self, topology: Json) -> "Kubectl":
-        """The same in the namespace of a topology."""
+        """Copy for the namespace of a topology."""
         return Kubectl(topology["metadata"]["namespace"], self.context)
 
     def pods(self, topology: Json) -> Sequence[Json]:
@@ -173,7 +173,7 @@ class Kubectl:
             raise _another(name) from error
 
     def read_pod(self, namespace: str, pod: str, port: int, path: str) -> str:
-        """What a pod answers over HTTP, through the API server's proxy, which shows no token."""
+        """Read from a pod over HTTP, through the API server's proxy, which shows no token."""
         where = f"/api/v1/namespaces/{quote(namespace, '')}/pods/{quote(pod, '')}:{port}/proxy"
         try:
             return self._run("get", "--raw", f"{where}/{path}")
@@ -183,7 +183,7 @@ class Kubectl:
             raise
 
     def logs(self, pod: str, container: str, *options: str) -> str:
-        """What a container has logged, with the time in front of each line."""
+        """The logs of a container, with the time in front of each line."""
         where = [pod, "--container", container, "--timestamps"]
         return self._run("logs", *where, *options)
 
@@ -258,7 +258,7 @@ def _no_kubectl(error: OSError) -> BadInput:
 
 
 def _another(name: str) -> Replaced:
-    """What to say if a topology was deleted and made again while it was looked after."""
+    """The error if a topology was deleted and made again while the command watched it."""
     return Replaced(
         f"topology {name!r} was deleted meanwhile. Another one of that name was made since: it is"
         " left as it is."
@@ -266,7 +266,7 @@ def _another(name: str) -> Replaced:
 
 
 def error_of(stderr: str) -> FulmenError:
-    """What the words of a kubectl mean that has failed."""
+    """Turn the output of a kubectl that failed into an error."""
     lines = [line.strip() for line in stderr.splitlines() if not _NOISE.match(line)]
     text = " ".join(line for line in lines if line) or "it ended without a message"
     text = text if text.endswith((".", "?")) else f"{text}."

@@ -8,7 +8,7 @@ from fulmen.kube.contract import PAUSED_ANNOTATION
 
 
 def state_of(topology: Json) -> str:
-    """What the operator says that it does."""
+    """The topology's state in its status."""
     return str(topology.get("status", {}).get("state", "Pending"))
 
 
@@ -59,7 +59,7 @@ def outcome_of(topology: Json) -> Rollout:
 
 
 def _with_state(state: str, found: Json) -> str:
-    """What a condition says, and the state if that is not its reason."""
+    """The condition's message, and the state if that is not its reason."""
     said = _said(found)
     if not said:
         return state
@@ -73,7 +73,7 @@ def _said(found: Json) -> str:
 
 
 def progress(kubectl: Kubectl, topology: Json, asked: str) -> str:
-    """What was asked of a topology, and how to see what becomes of it."""
+    """Say what was asked of a topology, and how to see its progress."""
     name = topology["metadata"]["name"]
     flags = "".join(f" {flag}" for flag in kubectl.flags)
     return (

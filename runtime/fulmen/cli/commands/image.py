@@ -87,7 +87,7 @@ def _code_folder(file: TopologyFile) -> Path:
 
 
 def _steps(context: Path, folder: Path, requirements: Path | None) -> Iterator[str]:
-    """What is done after FROM. Only root may install packages; only the pods' user may run."""
+    """Yield the steps after FROM. Only root may install packages; only the pods' user may run."""
     sources, taken_in = [folder], []
     install = ""
     if requirements is not None and requirements.name == REQUIREMENTS:

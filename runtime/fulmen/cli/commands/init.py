@@ -23,7 +23,7 @@ PART = re.compile(r"^@@ (\w+\.\w+)\n", re.MULTILINE)
 
 
 def _systems() -> dict[str, dict[str, str]]:
-    """What there is in a topology of each system: its name -> a part's name -> text."""
+    """The templates of each system: its name -> a part's name -> text."""
     found = {}
     for file in sorted((TEMPLATES / "systems").iterdir(), key=lambda file: file.name):
         _, *parts = PART.split(file.read_text(encoding="utf-8"))

@@ -59,7 +59,7 @@ class CodeSource:
 
     @property
     def contents(self) -> list[dict[str, Any]]:
-        """What ConfigMaps have of it: one has all of it, if it has room."""
+        """The contents of ConfigMaps: one has all of it, if it has room."""
         if not self.archive:
             return [{"data": dict(self.files)}]
         starts = range(0, len(self.archive), MAX_CODE_BYTES)

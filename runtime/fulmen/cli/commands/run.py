@@ -36,7 +36,7 @@ STARTS = {Where.IN_PROCESS: RunPhase.STARTING, Where.SPARK: RunPhase.STARTING_SP
 
 
 class _FiniteRange(click.FloatRange):
-    """As the base class, but without nan and inf."""
+    """A `click.FloatRange` without nan and inf."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -171,7 +171,7 @@ def run(
 
 
 def make_jobs(prepared: Prepared, log_file: Path, where: Where) -> Jobs:
-    """What runs the batches."""
+    """Choose how batches run."""
     if where is Where.IN_PROCESS:
         return InProcessJobs(losses=(Killed, KeyboardInterrupt))  # Ctrl-C raises neither here
     spec = prepared.runnable.topology.spec

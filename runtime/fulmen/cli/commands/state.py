@@ -56,7 +56,7 @@ from fulmen.visible import visible
 
 
 class ShownKind(StrEnum):
-    """What of a component is shown, or taken out."""
+    """The parts of a component's state to show, or to take out."""
 
     STATE = "state"
     FIELDS = "fields"
@@ -212,7 +212,7 @@ def _print(output: str, contents: Iterable[Mapping[str, Any]], lines: Iterable[s
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a checkpoint has of a component."""
+    """The state of a component in a checkpoint."""
 
     checkpoint: str
     component: str

@@ -67,7 +67,7 @@ def _unused_state(topology: Topology, checkpoint: str | None) -> Sequence[Proble
 
 
 def summary(topology: Topology) -> str:
-    """What a topology consists of, in a line."""
+    """Summarize a topology in a line."""
     spec = topology.spec
     tasks = sum(component.tasks for component in spec.components) + spec.acker_tasks
     sources = {"spout": spec.spouts, "transactional spout": spec.transactional}

@@ -85,7 +85,7 @@ def known_of(kubectl: Kubectl, topology: Json, now: float) -> Known:
 
 
 def _or_unknown(read: Callable[[], T], what: str, unknown: list[str]) -> T | None:
-    """What is read; None, and a sentence in `unknown`, if it can't be."""
+    """Read; None, and a sentence in `unknown`, if it can't be read."""
     try:
         return read()
     except FulmenError as error:

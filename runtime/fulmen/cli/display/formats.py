@@ -45,7 +45,7 @@ def age(seconds: float) -> str:
 
 
 def whole_age(seconds: float) -> str:
-    """The same for what is known to the second only."""
+    """Format an age that is known to the second only."""
     return f"{int(seconds)} s" if seconds < 120 else age(int(seconds))
 
 

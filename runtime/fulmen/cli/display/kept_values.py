@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of a component, as text: values, windows, timers. Pure."""
+"""State of a component in a checkpoint, as text: values, windows, timers. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def _due(at: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold; other objects, and keys that are no text, as their `repr()`."""
+    """Turn a value into JSON's types; other objects, and keys that are no text, become `repr()`."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, list | tuple):

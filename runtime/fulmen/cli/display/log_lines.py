@@ -34,7 +34,7 @@ class Container:
 
     @property
     def title(self) -> str:
-        """What its lines begin with."""
+        """The beginning of its lines."""
         return self.pod if self.is_only else f"{self.pod}/{self.name}"
 
 
@@ -87,7 +87,7 @@ def _split(log: str) -> list[str]:
 def containers(
     topology: Json, pods: Sequence[Json], component: str | None = None, role: str | None = None
 ) -> list[Container]:
-    """Whose logs to read, by pod and in the order in which a pod's containers start.
+    """The containers whose logs to read, by pod and in the order in which a pod's containers start.
 
     Args:
         topology: Whose pods they are.

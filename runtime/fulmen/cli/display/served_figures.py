@@ -1,4 +1,4 @@
-"""What a driver serves of its topology as JSON, as far as it is shown to people. Pure."""
+"""Figures that a driver serves as JSON, as far as people see them. Pure."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ class FailureView(BaseModel):
 
 
 class HeldByView(BaseModel):
-    """What a watermark waits for."""
+    """The part of a source that a watermark waits for."""
 
     component: str
     part: str | None
@@ -68,7 +68,7 @@ class TimeView(BaseModel):
 
 
 class InputView(BaseModel):
-    """What a bolt got from one stream of one component."""
+    """Counts of a bolt's input from one stream of one component."""
 
     source: str = Field(alias="from")
     executed: int
@@ -158,7 +158,7 @@ class BatchesView(CountsView):
 
 
 class TopologyView(BaseModel):
-    """What is shown of a driver's /api/topology; it has more, and newer ones may have more yet."""
+    """The shown part of a driver's /api/topology; it has more, and newer ones may have more yet."""
 
     name: str
     state: str

@@ -1,4 +1,4 @@
-"""What `fulmen top` shows, as tables. Pure."""
+"""The tables of `fulmen top`. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -51,7 +51,7 @@ def topology_picture(view: TopologyView, state: str, scaling: str = "") -> Group
 
 
 def _times(components: Sequence[ComponentView]) -> Iterator[Text]:
-    """What windows and timers of event time wait for."""
+    """Say what windows and timers of event time wait for."""
     told = [c.time for c in components if c.time is not None and c.time.why is not None]
     if told:
         yield Text("")
@@ -83,7 +83,7 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
 
 
 def _waits(view: TopologyView) -> Iterator[Text]:
-    """What the topology waits for; what timers of event time wait for is below the table."""
+    """Say what the topology waits for; waits of event time's timers are below the table."""
     for wait in view.waits:
         if wait.kind is not WaitKind.TIME:
             yield sentence(wait.sentence, "red")

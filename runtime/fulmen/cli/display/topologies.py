@@ -27,7 +27,7 @@ class _Transactions(BaseModel):
 
 
 class Speed(BaseModel):
-    """What is shown of a driver's /api/topology: how much it does, and how fast."""
+    """The speed in a driver's /api/topology."""
 
     acked_per_second: float
     complete_latency_ms: _Latency
@@ -110,7 +110,7 @@ def _age(made: str | None, now: float) -> str:
 
 
 def scaling_sentence(topology: Json) -> str:
-    """What the operator decided last, and what it thinks of that now; "" without `autoscale`."""
+    """The operator's last decision, and its opinion now; "" without `autoscale`."""
     found = topology.get("status", {}).get("autoscale")
     if not found:
         return ""

@@ -24,7 +24,7 @@ class Where(Enum):
 
 @dataclass(frozen=True)
 class Environment:
-    """What `spec.env`, `spec.driver.env` and `spec.worker.env` amount to here.
+    """The variables of `spec.env`, `spec.driver.env` and `spec.worker.env` on this machine.
 
     Attributes:
         driver: Variables of this process. Workers inherit them.

@@ -121,12 +121,12 @@ class LocalRun:
 
     @property
     def totals(self) -> Totals:
-        """What was counted; also after a failure, as far as it got."""
+        """The counts so far; also after a failure."""
         return self._running.totals if self._running else self._driver.unstarted_totals()
 
     @property
     def driver_totals(self) -> Totals | None:
-        """What the driver counts, for other threads; None as long as it has not started."""
+        """The driver's totals, for other threads; None as long as it has not started."""
         return self._running.totals if self._running else None
 
     def run(self) -> None:

@@ -40,7 +40,7 @@ class Prepared:
     worker_env: Mapping[str, str] = field(default_factory=dict)
 
     def with_large_batches(self) -> "Prepared":
-        """The same with more throughput and more latency, unless the topology says which it has."""
+        """Copy with more throughput and more latency, unless the topology says which it has."""
         topology = self.runnable.topology
         if "batch_target_millis" in topology.spec.model_fields_set:
             return self
@@ -115,7 +115,7 @@ def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:
 
 
 def _checked(document: Any, file: TopologyFile, uri: str | None) -> tuple[KnownCheckpoint, Checked]:
-    """What the checkpoint knows, and all mistakes; those of the topology come first."""
+    """Check the document with its checkpoint; mistakes of the topology come first."""
     try:
         known = look_at(uri, document) if uri is not None else KnownCheckpoint()
     except (BadInput, CheckpointError):

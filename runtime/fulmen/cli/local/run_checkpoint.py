@@ -15,7 +15,7 @@ from fulmen.topology.resource.spec import ACKER, Topology
 
 @dataclass(frozen=True)
 class KnownCheckpoint:
-    """What a checkpoint holds: the number of its newest commit, and of each component's tasks."""
+    """A checkpoint's content: the number of its newest commit, and of each component's tasks."""
 
     number: int = 0
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ def wanted_uri(option: str | None, document: Any) -> str | None:
 
 
 def look_at(uri: str, document: Any) -> KnownCheckpoint:
-    """What the checkpoint holds for the topology of this document. Writes nothing.
+    """Read the checkpoint for the topology of this document. Writes nothing.
 
     Raises:
         BadInput: It is another topology's, or can't be understood.
@@ -98,7 +98,7 @@ def place(uri: str | None, known: KnownCheckpoint, topology: Topology) -> Iterat
 
 
 def _at(document: Any, *path: str) -> Any:
-    """What is at this place of a document that may have any shape; None if nothing."""
+    """The value at this place of a document that may have any shape; None: there is none."""
     for key in path:
         if not isinstance(document, Mapping):
             return None

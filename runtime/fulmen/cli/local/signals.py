@@ -1,4 +1,4 @@
-"""What SIGINT (Ctrl-C) and SIGTERM do to a topology: the first drains it, the second ends it.
+"""Handlers of SIGINT (Ctrl-C) and SIGTERM: the first signal drains a topology, the second ends it.
 
 Handlers do next to nothing, since they may interrupt any line of the main thread: they set a flag
 that the driver reads between batches, or raise.

@@ -1,4 +1,4 @@
-"""What connectors of all systems have in common.
+"""The base of the connectors of all systems.
 
 A source derives from `source`, one of a transactional topology from `parts`; a sink of messages
 from `sink`, and one that writes rows of several commits at once from `gathering`. `bisection` finds

@@ -71,7 +71,7 @@ class PartSource(TransactionalSource[Any, Any]):
 
     @abstractmethod
     def stream(self, options: Any) -> Stream:
-        """What a message becomes, without the attempt."""
+        """The stream that messages are emitted on, without the attempt."""
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
@@ -83,7 +83,7 @@ class PartSource(TransactionalSource[Any, Any]):
 
     @abstractmethod
     def parts(self, context: TopologyContext) -> TransactionParts:
-        """What a task emits."""
+        """The transactions' parts for a task."""
 
     @override
     def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> Any:

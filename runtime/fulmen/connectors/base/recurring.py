@@ -1,4 +1,4 @@
-"""What is done every so many seconds."""
+"""Things to do every so many seconds."""
 
 from __future__ import annotations
 

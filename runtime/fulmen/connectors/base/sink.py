@@ -26,7 +26,7 @@ class MessageSink(Sink):
 
     @abstractmethod
     def encoder(self, fields: tuple[str, ...]) -> Encode:
-        """What makes something of rows with these fields.
+        """The function that encodes rows with these fields.
 
         Raises:
             Malformed: A field that the options name is not among them.

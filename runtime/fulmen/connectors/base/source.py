@@ -27,7 +27,7 @@ from fulmen.connectors.formats import ERRORS, Format, unread
 
 
 class Source(Spout):
-    """What all sources have.
+    """The base of all sources.
 
     Attributes:
         options: Its validated config.
@@ -53,7 +53,7 @@ class Source(Spout):
         return made
 
     def outputs_for(self, options: Any) -> Outputs:
-        """What is read, and what can't be."""
+        """The streams for messages, and for those that can't be read."""
         return {DEFAULT_STREAM: self.stream(options), ERRORS_STREAM: ERRORS}
 
     def open(

@@ -146,7 +146,7 @@ AnyField = Annotated[
 
 
 class GeneratorOptions(Options):
-    """What rows are like, and how many there are."""
+    """The rows, and how many there are."""
 
     fields: Annotated[dict[Annotated[str, Field(min_length=1)], AnyField], Field(min_length=1)]
     """The fields and what their values are: `{type: sequence}`, `integer` or `number` (with `min`
@@ -233,7 +233,7 @@ class GeneratorSpout(MessageSource):
 
 
 def value(field: AnyField, number: int, random_by: str) -> Any:
-    """What a field is in a row.
+    """The value of a field in a row.
 
     Args:
         field: Its options.

@@ -24,7 +24,7 @@ from fulmen.visible import visible
 
 
 class PrintedOptions(SinkOptions):
-    """What is printed can't be taken back."""
+    """Options of a sink that prints: a printed row can't be taken back."""
 
     guarantee: Literal["at-least-once"] = "at-least-once"
     """What the sink promises. There is only one guarantee: a batch that is run again is printed
@@ -32,7 +32,7 @@ class PrintedOptions(SinkOptions):
 
 
 class StdoutOptions(PrintedOptions):
-    """What a line is."""
+    """The form of a line."""
 
     format: LineFormatOptions = JsonOptions(type="json")
     """What each line is: `json`, `csv`, `text` or `bytes`."""
@@ -78,7 +78,7 @@ class StdoutSink(Sink):
 
 
 class TableOptions(PrintedOptions):
-    """What a table shows."""
+    """The form of a table."""
 
     key: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """The fields that identify a row of the table: a later row with the same key replaces it.

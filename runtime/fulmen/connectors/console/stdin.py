@@ -18,7 +18,7 @@ _AHEAD = 1000
 
 
 class StdinOptions(Options):
-    """What a line is."""
+    """The form of a line."""
 
     format: LineFormatOptions = TextOptions()
     """What each line is: `text`, `bytes`, `json` or `csv`."""

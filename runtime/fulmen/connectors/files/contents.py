@@ -1,4 +1,4 @@
-"""What files are made of: rows as lines in a format, or as Parquet.
+"""The contents of files: rows as lines in a format, or as Parquet.
 
 A row becomes an item, items become a chunk of bytes, and chunks become a file. The same chunks
 become the same bytes.
@@ -70,7 +70,7 @@ class FileContent(ABC):
 
 
 def mistaken_columns(options: FileSinkOptions, stream: Stream) -> Iterator[str]:
-    """What is wrong about a stream whose rows are to be written."""
+    """Yield the mistakes of a stream whose rows are to be written."""
     yield from refused(lambda: content_of(options).encoder(stream.fields))
     if isinstance(options.format, ParquetOptions):
         columns = options.format.columns

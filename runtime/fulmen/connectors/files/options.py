@@ -39,7 +39,7 @@ ColumnType = Annotated[str, AfterValidator(_type_of_column)]
 
 
 class SourceOptions(Options):
-    """What all spouts of files have."""
+    """Options of all spouts of files."""
 
     path: Path | Annotated[tuple[Path, ...], Field(min_length=1)]
     """Which files: a path or URI (`s3://`, `gs://`, `az://`), or a list of them. In the last of
@@ -89,7 +89,7 @@ class FileSpoutOptions(SourceOptions):
 
 
 class TransactionalFileSpoutOptions(FileSpoutOptions):
-    """What a `TransactionalFileSpout` and an `OpaqueTransactionalFileSpout` are told."""
+    """Options of a `TransactionalFileSpout` and an `OpaqueTransactionalFileSpout`."""
 
     max_messages: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     """How many lines of its files each task has in a transaction at most. It has no more, either,

@@ -99,14 +99,14 @@ class Position:
         return not (self.version or self.head[0] or self.size)
 
     def lost(self, reason: str, unit: str) -> str:
-        """What is lost with its content, for people."""
+        """Say, for people, what is lost with its content."""
         text = f"{reason}. It was read up to {unit} {self.offset}"
         if self.has_rest:
             text += ", and the rest is lost"
         return text + (f". Messages not acked yet: {self.in_flight}" if self.in_flight else "")
 
     def summary(self) -> tuple[Any, ...]:
-        """What is kept of it when nobody reads it."""
+        """The values that are kept when nobody reads it."""
         path = self.path if self.has_rest else ""
         return (self.offset, *self.head, *self.tail, self.size, self.stamp, self.is_done, path)
 
@@ -167,7 +167,7 @@ def place_of(msg_id: int) -> tuple[int, int]:
 
 
 class Positions:
-    """What a task knows of its files.
+    """The files that a task knows, and how far each is read.
 
     Attributes:
         current: The number of the file that is being read; it is not forgotten meanwhile.

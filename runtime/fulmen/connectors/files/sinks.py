@@ -107,7 +107,7 @@ class FileSink(Sink):
 
 
 def _known_by(mark: Mark) -> str:
-    """What all files of the task in this checkpoint have in their names, and no others."""
+    """The part of the names that all files of the task in this checkpoint have, and no others."""
     return mark.sink[:8]
 
 

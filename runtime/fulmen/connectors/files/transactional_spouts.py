@@ -36,7 +36,7 @@ class _OpaqueParts(FileParts):
 
 
 class _FileSource(PartSource):
-    """What both spouts have in common."""
+    """The base of both spouts."""
 
     config_model = TransactionalFileSpoutOptions
 

@@ -1,4 +1,4 @@
-"""What a format does."""
+"""The base of formats."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Format(ABC):
 
 
 def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
-    """What `encode` makes of each row. A row that it can't write down fails, with the reason.
+    """Encode each row. A row that can't be encoded fails, with the reason.
 
     Args:
         rows: What a sink is to write.
@@ -157,7 +157,7 @@ def is_deletion(name: str, value: Any) -> bool:
 def refuse_field(
     names: Sequence[str], values: Sequence[Any], write: Callable[[Any], Any], error: Malformed
 ) -> Malformed:
-    """The same error with the name of the field that it is about.
+    """Add to an error the name of the field that it is about.
 
     Args:
         names: Of the fields that were to be written.

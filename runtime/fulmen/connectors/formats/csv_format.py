@@ -95,7 +95,7 @@ class CsvFormat(Format):
         self._value = re.compile(rf'(?:\A|{opened})(?:("(?:[^"]|"")*")|[^{opened}]*)')
 
     def of_columns(self, names: Sequence[str]) -> CsvFormat:
-        """The same for records whose values have these names; the fields are picked of them.
+        """Use it for records whose values have these names; the fields are picked of them.
 
         Raises:
             Malformed: A field is not among them.
@@ -204,7 +204,7 @@ class CsvFormat(Format):
 
 
 class _One:
-    """What `csv` reads a text of. One reader for all of them costs a quarter of one for each."""
+    """The input of a `csv` reader. One reader for all texts costs a quarter of one for each."""
 
     text: str | None = None
 
@@ -219,7 +219,7 @@ class _One:
 
 
 class _Lines:
-    """What `csv` writes lines to."""
+    """The output of a `csv` writer."""
 
     def __init__(self, lines: list[str]) -> None:
         self.write = lines.append

@@ -60,7 +60,7 @@ def mark_of(data: bytes, encoding: str = UTF_8) -> bytes:
 
 
 def without_mark(data: bytes, encoding: str = UTF_8) -> bytes:
-    """The same without its byte order mark."""
+    """Drop the byte order mark."""
     return data[len(mark_of(data, encoding)) :]
 
 

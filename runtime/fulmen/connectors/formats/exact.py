@@ -111,7 +111,7 @@ def has_large(value: Any) -> bool:
 
 
 def again(data: bytes, *, decimals: bool = False) -> Any:
-    """What orjson has read already, with all digits of its whole numbers.
+    """Read a message again that orjson has read, with all digits of its whole numbers.
 
     Args:
         data: The message.

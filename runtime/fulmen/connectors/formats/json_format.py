@@ -160,7 +160,7 @@ class JsonFormat(Format):
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """What an encoding lacks, as JSON writes it in ASCII."""
+    """Escape the characters that an encoding lacks, as JSON does in ASCII."""
     assert isinstance(error, UnicodeEncodeError)
     units = error.object[error.start : error.end].encode("utf-16-be")
     pairs = (units[i : i + 2].hex() for i in range(0, len(units), 2))

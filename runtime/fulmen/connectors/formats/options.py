@@ -26,18 +26,18 @@ Types = Annotated[dict[Name, Type], Field(max_length=1000)]
 
 
 class OneFormat(Options):
-    """What all formats have."""
+    """The base of all formats' options."""
 
     @abstractmethod
     def make(self) -> Format:
         """The format."""
 
     def mistakes(self, stream: Stream) -> Iterable[str]:
-        """What is wrong about a stream that is to be written: a field is missing, or of no use."""
+        """Yield the mistakes of a stream to be written: a field is missing, or of no use."""
         return refused(lambda: self.make().encoder(stream.fields))
 
     def for_topic(self, topic: str | None, part: str = "value") -> Self:  # noqa: ARG002
-        """The same for one part of a topic's messages; it matters to formats with schemas."""
+        """Copy for one part of a topic's messages; it matters to formats with schemas."""
         return self
 
 
@@ -141,7 +141,7 @@ def types_of(fields: Sequence[str] | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def of_lines(chosen: OneFormat) -> OneFormat:
-    """The same format, if its messages can be lines of a file."""
+    """Refuse a format whose messages can't be lines of a file."""
     encoding = getattr(chosen, "encoding", UTF_8)
     if cuts_lines(encoding):
         return chosen

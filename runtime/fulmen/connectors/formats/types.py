@@ -70,7 +70,7 @@ def converter(kind: str) -> Convert:
 
 
 def _cure(value: Any, kind: str) -> str:
-    """What else may be meant by what people's files have in the place of such a value."""
+    """Say what such a value of people's files may be meant as."""
     if not isinstance(value, str | float):
         return ""
     if kind in ("int32", "int64", "integer") and re.fullmatch(r"\s*[-+]?\d+\.\d*\s*", str(value)):
@@ -204,7 +204,7 @@ def _refusal(write: Callable[[Any], Any], samples: Iterable[Any]) -> Malformed |
 def misfits(
     types: Mapping[str, str], writers: Iterable[tuple[str, Callable[[Any], Any]]]
 ) -> Iterator[str]:
-    """What is wrong about fields whose types are known, of those that are written.
+    """Yield the mistakes of fields that are written and whose types are known.
 
     Args:
         types: Those that are known.

@@ -1,4 +1,4 @@
-"""What each kind of value becomes in JSON and as text: one rule each, for all formats and sinks.
+"""The forms of values in JSON and as text: one rule for each kind, for all formats and sinks.
 
 The rules are in docs/connectors/values.md. A value either becomes something that it can be told
 from, or is refused: nothing becomes null or loses digits without a word.
@@ -93,7 +93,7 @@ class ValueWriter:
         return self._dumped(found).decode()
 
     def plain(self, value: Any) -> Any:
-        """The same value of types that orjson writes as they are.
+        """Turn a value into types that orjson writes as they are.
 
         Raises:
             Malformed: It has no form in JSON.
@@ -169,7 +169,7 @@ def _float(_writer: ValueWriter, value: float) -> Any:
 
 
 def unfinite(value: float | Decimal) -> str:
-    """What NaN and the infinities are called."""
+    """The name of NaN or of an infinity."""
     if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
@@ -238,7 +238,7 @@ def natural(value: Any) -> Any:
 
 
 def checked_text(value: str) -> str:
-    """The same text, if it is one.
+    """Refuse a text that is no Unicode.
 
     Raises:
         Malformed: It has half a pair of UTF-16.

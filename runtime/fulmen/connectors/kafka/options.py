@@ -99,12 +99,12 @@ class ClientOptions(Options):
         return Brokers(self.bootstrap_servers, {**self.properties, **found}, self.rights())
 
     def rights(self) -> dict[int, str]:
-        """What refusals mean, by their codes. Brokers don't say which right is missing."""
+        """The meanings of refusals, by their codes. Brokers don't say which right is missing."""
         return {}
 
 
 class KafkaSpoutOptions(ClientOptions):
-    """What a `KafkaSpout` is told."""
+    """Options of a `KafkaSpout`."""
 
     topic: TopicName
     """The topic to read. Each task reads some of its partitions."""
@@ -180,7 +180,7 @@ class KafkaSpoutOptions(ClientOptions):
 
 
 class TransactionalKafkaSpoutOptions(KafkaSpoutOptions):
-    """What a `TransactionalKafkaSpout` and an `OpaqueTransactionalKafkaSpout` are told."""
+    """Options of a `TransactionalKafkaSpout` and an `OpaqueTransactionalKafkaSpout`."""
 
     max_messages: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
     """How many messages of each partition a transaction has at most."""
@@ -192,7 +192,7 @@ class TransactionalKafkaSpoutOptions(KafkaSpoutOptions):
 
 
 class KafkaSinkOptions(ClientOptions, SinkOptions):
-    """What a `KafkaSink` is told."""
+    """Options of a `KafkaSink`."""
 
     topic: TopicName
     """The topic to write to. It must exist. With `guarantee: exactly-once`, marks are kept as

@@ -26,7 +26,7 @@ from fulmen.connectors.kafka.reading.topic import Topic
 
 
 class _KafkaSource(PartSource):
-    """What both spouts have in common."""
+    """The base of both spouts."""
 
     config_model = TransactionalKafkaSpoutOptions
 

@@ -93,7 +93,7 @@ class PostgresDatabase(SqlDatabase[Postgres, psycopg.Connection[Any]]):
         return self.service.unusable(f"{self.service.said(error)}. It is so for {doubt} {end}")
 
     def meant(self, error: psycopg.Error) -> Exception:
-        """What an error means in `opening`."""
+        """The error to raise in `opening`."""
         text = self.service.said(error)
         for kind, cure in self._cures:
             if isinstance(error, kind):

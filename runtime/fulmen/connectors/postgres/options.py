@@ -1,4 +1,4 @@
-"""What a topology's file may say about PostgreSQL."""
+"""Options for PostgreSQL."""
 
 from __future__ import annotations
 

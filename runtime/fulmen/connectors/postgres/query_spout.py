@@ -80,13 +80,13 @@ class PostgresQuerySpout(GrowingSpout):
 
     @override
     def check(self, values: list[Any]) -> list[Any]:
-        """The same: the types of columns were compared at the start."""
+        """Check the times alone: the types of columns were compared at the start."""
         self._times.check(values)
         return values
 
 
 def _cures(options: PostgresQueryOptions) -> dict[type[psycopg.Error], str]:
-    """What to do about mistakes of the names in the options, or of the query."""
+    """The cures of mistakes in the options' names, or in the query."""
     names = "Correct the name in column or fields"
     if options.table:
         return {errors.UndefinedColumn: f"{names}, or add the column to the table."}

@@ -97,7 +97,7 @@ class PostgresQueueSpout(SqlSource):
         return f"{self.options.table}.{self.options.key}={place}"
 
     def check(self, values: list[Any]) -> list[Any]:
-        """The same: the types of columns were compared at the start."""
+        """Check the times alone: the types of columns were compared at the start."""
         self._times.check(values)
         return values
 

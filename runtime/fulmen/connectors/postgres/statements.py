@@ -17,7 +17,7 @@ AFTER_INSERT_MASK, AFTER_INSERT = 1 | 2 | 4 | 64, 1 | 4
 
 
 class TableStatements:
-    """What is executed. Rows are given as an array of text for each column.
+    """The statements of a sink. Rows are given as an array of text for each column.
 
     Attributes:
         insert: Adds or replaces rows.

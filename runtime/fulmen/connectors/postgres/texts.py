@@ -31,7 +31,7 @@ Text = str | None
 
 
 class Rules(NamedTuple):
-    """What the sink's options say of values that would lose something.
+    """The sink's options about values that would lose something.
 
     Attributes:
         zone: The time zone of times that have none, and of columns that have none.

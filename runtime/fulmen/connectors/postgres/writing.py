@@ -62,7 +62,7 @@ ENDS_CONNECTION = "the connection to the server ends when this row is written: {
 
 @dataclass
 class Contention:
-    """What was in the way of a task's batches. Outlives the task's instance.
+    """The obstacles to a task's batches. Outlives the task's instance.
 
     Attributes:
         tries: How often in a row others were.

@@ -1,4 +1,4 @@
-"""What a topology's file may say about RabbitMQ."""
+"""Options for RabbitMQ."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ is longer than a frame may be."""
 
 
 class PublishedMessage(NamedTuple):
-    """What is sent for one row. Its properties, pika's, have a message id."""
+    """The message of one row. Its properties, pika's, have a message id."""
 
     exchange: str
     routing_key: str

@@ -178,7 +178,7 @@ class RabbitSink(MessageSink):
 
 
 class _Refusals:
-    """What refused messages tell of others: which routing keys are forbidden, which size is."""
+    """The limits that refused messages show: which routing keys are forbidden, which size is."""
 
     def __init__(self) -> None:
         self._routing_keys: dict[str, str] = {}
@@ -224,7 +224,7 @@ def _encoder(
 def _fillers(
     options: RabbitSinkOptions, fields: Sequence[str]
 ) -> list[tuple[str, Callable[[Sequence[Any]], str]]]:
-    """What makes the texts of a message, beside its body, each with its name."""
+    """The functions that make a message's texts, beside its body, each with its name."""
     return [
         (name, filler(template, fields))
         for name, template in (
@@ -236,7 +236,7 @@ def _fillers(
 
 
 def _header(name: str, value: Any) -> Any:
-    """What the client has a type for as it is, and all else as text, also a float."""
+    """Pass on values that the client has a type for; all others, also floats, become text."""
     if type(value) in (str, bytes, bool) or (type(value) is int and -LONG <= value < LONG):
         return value
     try:

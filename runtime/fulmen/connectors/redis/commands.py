@@ -1,4 +1,4 @@
-"""What is written to Redis for a row: the key, the command, and what follows the key in it."""
+"""The writes to Redis for a row: the key, the command, and its arguments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def commands(
 
 
 def deletion(options: RedisSinkOptions, fields: Sequence[str], command: Command) -> Command:
-    """What deletes what a row's command has written to a string or hash.
+    """The command that deletes what a row's command has written to a string or hash.
 
     Args:
         options: What the topology's file says.

@@ -1,4 +1,4 @@
-"""What a topology's file may say about Redis."""
+"""Options for Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Redis runs for sources and sinks: each script is run whole, and nothing comes between."""
+"""Scripts for sources and sinks: Redis runs each whole, and nothing comes between."""
 
 TAKE = """
 -- Move elements of a list into a hash, under `task:id`. Ids rise, also if the hash was lost: an id

@@ -160,7 +160,7 @@ class RedisSink(MessageSink):
                 raise answer
 
     def _taken(self, rows: Rows, part: Sequence[int], answer: Any) -> list[Sequence[int]]:
-        """What is still to be written of a part, after its script has answered."""
+        """The rows of a part that are still to be written, after its script has answered."""
         if isinstance(answer, ClusterCrossSlotError):
             return _by_slot(rows, part)
         if isinstance(answer, NoPermissionError):

@@ -1,4 +1,4 @@
-"""What the sources of streams and lists have in common.
+"""The base of the sources of streams and lists.
 
 Redis keeps a message for a task from the moment it is read until Fulmen has acked it: a stream in
 the group's list of pending entries, a list in a hash. What the checkpoint has are ids: of messages

@@ -1,4 +1,4 @@
-"""What the connectors of SQL databases have in common.
+"""The base of the connectors of SQL databases.
 
 `options` has the options of tables, `tables` what a table has to be like, `database` how its errors
 are told. `sink` writes rows and marks in one transaction. `source` is what all sources of rows

@@ -37,7 +37,7 @@ class SqlDatabase(ABC, Generic[S, Db]):
 
     @contextmanager
     def opening(self) -> Iterator[Db]:
-        """The same for `open` and `prepare`, where a mistake ends the topology.
+        """Begin a transaction for `open` or `prepare`, where a mistake ends the topology.
 
         Raises:
             ServiceUnavailable: It is away, or locked or full.
@@ -52,4 +52,4 @@ class SqlDatabase(ABC, Generic[S, Db]):
 
     @abstractmethod
     def meant(self, error: Any) -> Exception:
-        """What an error of the client means in `opening`."""
+        """The error to raise in `opening`."""

@@ -162,7 +162,7 @@ class GrowingSpout(SqlSource):
         self.emit_row(self.state[msg_id], msg_id)
 
     def _next_rows(self) -> tuple[list[Any], Any]:
-        """As many rows as there is room for, and all with the value of the last one."""
+        """Take as many rows as there is room for, and all with the value of the last one."""
         left, room = self._rows, self.collector.room
         rows: list[Any] = []
         number, value = left[0][0], None

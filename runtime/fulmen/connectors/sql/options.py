@@ -27,7 +27,7 @@ _NOT_NULL = re.compile(r"not\s+null", re.IGNORECASE)
 
 
 class TableSinkOptions(SinkOptions):
-    """What every sink of a SQL database has."""
+    """Options of every sink of a SQL database."""
 
     table: Name
     """The table, as the database spells it."""
@@ -97,7 +97,7 @@ class TableSinkOptions(SinkOptions):
         return dict(columns)
 
     def mistakes(self, stream: Stream) -> Iterator[str | Warning]:
-        """What is wrong about a stream that is to be written."""
+        """Yield the mistakes of a stream that is to be written."""
         try:
             written = self.columns_of(stream.fields).values()
         except Malformed as error:
@@ -127,7 +127,7 @@ def _listed(options: TableSinkOptions) -> str:
 
 
 class GrowingOptions(Options):
-    """What every source of a growing table has."""
+    """Options of every source of a growing table."""
 
     table: Name | None = None
     """The table, as the database spells it. Give this or `query`."""

@@ -46,7 +46,7 @@ class SqlSink(Sink):
         self.has_table = False
 
     def check_input(self, options: Any, stream: Stream) -> Iterable[str | Warning]:
-        """What is wrong about the fields, by what the options say of the table."""
+        """The mistakes of the fields, by the options of the table."""
         mistakes: Iterable[str | Warning] = options.mistakes(stream)
         return mistakes
 
@@ -93,7 +93,7 @@ class SqlSink(Sink):
         return next((row[column] for row in rows if not self._tried(row).failed), samples[0])
 
     def _tried(self, row: list[Any]) -> Rows:
-        """What becomes of a row: it is not written."""
+        """Encode a row, to see whether it is refused. It is not written."""
         rows = Rows(self._fields, [row])
         self._table.encode([[value] for value in row], rows)
         return rows
@@ -125,7 +125,7 @@ class SqlSink(Sink):
         return self._table.encode(columns, rows)
 
     def _encode_deletions(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Any]:
-        """The same where some rows are deleted, as a field says."""
+        """Encode rows of which some are deletions, as a field says."""
         assert self._deleted is not None
         at, gone = rows.fields.index(self._deleted), set[int]()
         for i, row in enumerate(rows):
@@ -220,5 +220,5 @@ def pack_refused(refused: Mapping[int, str]) -> str:
 
 
 def unpack_refused(text: str) -> dict[int, str]:
-    """What `pack_refused` was given."""
+    """Read what `pack_refused` made."""
     return dict(json.loads(text))

@@ -1,4 +1,4 @@
-"""What the sources of rows have in common: which rows are kept, what can't be read, and the lag."""
+"""The base of sources of rows: which rows are kept, which can't be read, and the lag."""
 
 from __future__ import annotations
 

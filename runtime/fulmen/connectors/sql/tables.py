@@ -122,7 +122,7 @@ class SqlTable(ABC):
         """
 
     def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Any]]:
-        """What is written of each row, given the values of each of `names`."""
+        """Encode rows, given the values of each of `names`."""
         encoded = [self.encode_column(i, values, rows.fail) for i, values in enumerate(columns)]
         return list(zip(*encoded, strict=True))
 
@@ -176,7 +176,7 @@ class SqlTable(ABC):
 
 
 def cure_of_absence(first: str, create: Mapping[str, str] | None) -> str:
-    """What to do about a table that is not there.
+    """Say what to do about a table that is not there.
 
     Args:
         first: What else may be done.
@@ -222,7 +222,7 @@ def each_value(
     made: Callable[[Any], Any],
     refuse: Callable[[int, str], None],
 ) -> list[Any]:
-    """What is made of the values of a column, one by one; None where a row is refused."""
+    """Make a column's values, one by one; None where a row is refused."""
     found: list[Any] = []
     for i, value in enumerate(values):
         try:

@@ -33,7 +33,7 @@ class SqliteDatabase(SqlDatabase[Sqlite, sqlite3.Connection]):
             yield db
 
     def meant(self, error: sqlite3.Error) -> Exception:
-        """What an error means in `opening`."""
+        """The error to raise in `opening`."""
         found = self.service.refused(self.where, error)
         may_pass = isinstance(found, StoreUnavailable)
         return self.service.unavailable(error) if may_pass else found

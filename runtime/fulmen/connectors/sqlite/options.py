@@ -1,4 +1,4 @@
-"""What a topology's file may say about SQLite."""
+"""Options for SQLite."""
 
 from __future__ import annotations
 

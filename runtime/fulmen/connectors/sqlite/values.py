@@ -23,7 +23,7 @@ AS_THEY_ARE: frozenset[type] = frozenset({str, float, bytes, type(None)})
 
 
 def affinity_of(declared: str) -> Affinity:
-    """What a column makes of numbers, by its declared type, as SQLite's documentation says."""
+    """The affinity of a column, by its declared type, as SQLite's documentation has it."""
     kind = declared.upper()
     if "INT" in kind:
         return "numeric"

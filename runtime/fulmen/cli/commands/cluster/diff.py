@@ -33,7 +33,7 @@ _STDIN = Path("-")
 
 @dataclass(frozen=True)
 class Difference:
-    """What a change does to a topology on a cluster.
+    """The effect of a change on a topology on a cluster.
 
     Attributes:
         does: An effect; `Create` if there is no such topology, `Refused` if the operator would not
@@ -50,7 +50,7 @@ class Difference:
 
 
 def difference(before: Json | None, after: Json) -> Difference:
-    """What a change does, by the table by which the operator decides. Pure."""
+    """The effect of a change, by the table by which the operator decides. Pure."""
     status, _ = repair(TopologyStatus, _known((before or {}).get("status") or {}))
     problems = validate(
         _document(after),
@@ -141,7 +141,7 @@ diff.params = [*manifest.params, *diff.params]
 
 
 def _printed(context: click.Context, given: dict[str, Any]) -> str:
-    """What `fulmen manifest` prints for these options."""
+    """The output of `fulmen manifest` for these options."""
     with redirect_stdout(io.StringIO()) as printed:
         context.invoke(manifest, **given)
     return printed.getvalue()

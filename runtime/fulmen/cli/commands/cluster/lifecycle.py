@@ -73,7 +73,7 @@ def is_suspended(topology: Json) -> bool:
 
 
 def epitaph(before: Json, after: Json, seconds: int) -> str:
-    """What has become of a topology that was deleted after so many seconds, and of its trees."""
+    """Say how a topology that was deleted after so many seconds ended, and its trees."""
     name = before["metadata"]["name"]
     keeps = _keeps_checkpoint(before["spec"].get("checkpoint") or {})
     again = "a topology made again with that checkpoint continues"

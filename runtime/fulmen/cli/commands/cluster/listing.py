@@ -48,7 +48,7 @@ def _speeds(kubectl: Kubectl, topologies: Sequence[Json]) -> dict[str, Speed]:
 
 
 def _speed(kubectl: Kubectl, topology: Json) -> Speed | None:
-    """What its driver says; None, and a line on stderr, if it says nothing."""
+    """Ask its driver; None, and a line on stderr, if there is no answer."""
     name = topology["metadata"]["name"]
     try:
         return Speed.model_validate_json(read_pod(kubectl, topology))

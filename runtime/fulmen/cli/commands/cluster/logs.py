@@ -139,7 +139,7 @@ class _Shown:
                 follower.stop()
 
     def _new(self, topology: Json) -> Sequence[Container]:
-        """Whose logs to follow; none if the cluster does not answer just now."""
+        """The new containers to follow; none if the cluster does not answer just now."""
         try:
             return self._wanted(topology, self._kubectl.pods(topology))
         except BadInput:

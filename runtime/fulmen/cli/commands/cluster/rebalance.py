@@ -24,7 +24,7 @@ class WantedNumbers:
 
 @dataclass(frozen=True)
 class Rebalance:
-    """What a rebalance does to a topology: one JSON patch, and what there is to say of it."""
+    """The effect of a rebalance on a topology: one JSON patch, and what there is to say of it."""
 
     patch: list[Json] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)

@@ -98,7 +98,7 @@ def _server(kubectl: Kubectl, name: str | None, url: str | None) -> Iterator[str
 
 
 def _lines(server: str, path: str) -> Iterator[Json]:
-    """What the server says, until it says that it has come to its end."""
+    """Yield the server's lines, up to the one that says that it has come to its end."""
     try:
         with opened(server, path, _SILENT_SECONDS) as answer:
             while line := answer.readline():

@@ -106,7 +106,7 @@ def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
 
 
 def read_driver(kubectl: Kubectl, topology: Json) -> TopologyView:
-    """What the driver of a topology says, whose status has its pod. FulmenError if nothing."""
+    """Read the figures from the driver's pod in the status. FulmenError if there are none."""
     return read_view(read_pod(kubectl, topology), f"pod {topology['status']['driverPod']!r}")
 
 
@@ -116,7 +116,7 @@ def _of_url(url: str) -> RenderableType:
 
 
 def read_view(text: str, source: str) -> TopologyView:
-    """What a driver says. FulmenError if it is nothing that a driver of ours says."""
+    """Parse a driver's figures. FulmenError if they are none of ours."""
     try:
         return TopologyView.model_validate_json(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What a person may do about what a run shows: from its figures to advice. Pure."""
+"""Advice on what a run shows, from its figures. Pure."""
 
 from collections.abc import Iterator
 
@@ -125,7 +125,7 @@ def not_anchored_sentence(bolt: str, failed: int) -> str:
 
 
 def _tuples(totals: Totals, bolt: BoltSpec, what: str) -> int:
-    """What the bolt did with tuples, ticks left out."""
+    """Count the bolt's tuples, ticks left out."""
     return sum(
         n
         for (name, kind, source), n in totals.counts.items()

@@ -160,14 +160,14 @@ def _counts(
 
 
 def count_cell(figure: Figure, number: float, has_it: bool) -> str | Text:
-    """What a table says of a figure; a dash if a component can't have it."""
+    """The cell of a figure in a table; a dash if a component can't have it."""
     if not has_it:
         return "-"
     return Text(count(number), "red" if number else "") if figure.is_bad else count(number)
 
 
 def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]:
-    """What a run amounted to, above its table of components.
+    """The summary of a run, above its table of components.
 
     Args:
         totals: The totals of the run.
@@ -240,14 +240,14 @@ def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:
 
 
 def unread_lines(totals: Totals) -> Iterator[str]:
-    """What went to a stream `errors` that no bolt subscribes to."""
+    """Say how much went to a stream `errors` that no bolt subscribes to."""
     with totals.lock:
         for name, number in totals.unread_errors().items():
             yield unread_sentence(name, number)
 
 
 def time_lines(totals: Totals) -> Iterator[str]:
-    """What had no usable event time, and what windows and timers still wait for."""
+    """Say what had no usable event time, and what windows and timers still wait for."""
     with totals.lock:
         for name in totals.placed.event_times:
             counts = [totals.counts[name, UNTIMED, reason] for reason in (UNUSABLE, AHEAD)]

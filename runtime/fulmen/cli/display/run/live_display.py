@@ -34,7 +34,7 @@ _LINES_BESIDE_TABLE = 7
 
 
 class RunPhase(Enum):
-    """What a run is doing."""
+    """The phase of a run."""
 
     STARTING = "starting"
     STARTING_SPARK = "starting Spark"
@@ -47,7 +47,7 @@ _DRAINING = "draining: active transactions are committed (Ctrl-C again stops at 
 
 
 def phase_text(phase: RunPhase, figures: Figures) -> str:
-    """What a run is doing, in its topology's words."""
+    """Name the phase in the topology's words."""
     is_transactional = figures.transactions is not None
     return _DRAINING if is_transactional and phase is RunPhase.DRAINING else phase.value
 

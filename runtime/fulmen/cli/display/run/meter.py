@@ -1,4 +1,4 @@
-"""What a running topology does at the moment, from what the driver counts. Nothing is shown here.
+"""Figures of a running topology at the moment, from the driver's counts. Nothing is shown here.
 
 Rates and latencies are of the last seconds, sums since the start.
 """

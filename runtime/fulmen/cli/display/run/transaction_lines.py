@@ -1,4 +1,4 @@
-"""What the command says of transactions, where other topologies have trees. Pure."""
+"""Lines about transactions, where other topologies have trees. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ def transactions_line(figures: TransactionFigures) -> Text:
 
 
 def plain_parts(figures: TransactionFigures) -> Iterator[str]:
-    """The same for a line in a log."""
+    """Format the figures for a line in a log."""
     yield f"{count(figures.committed_per_second)} commits/s"
     yield from (f"{label} {count(number)}" for label, number in _ends(figures))
     if figures.lag is not None:

@@ -1,4 +1,4 @@
-"""What the command says of lag, of services that are away, and of spouts that rest. Pure."""
+"""Lines about lag, services that are away, and spouts that rest. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from fulmen.engine.totals.waits import lag_of
 
 @dataclass(frozen=True)
 class WaitFigures:
-    """What a topology waits for at one moment.
+    """The waits of a topology at one moment.
 
     Attributes:
         lag: How far its spouts are behind together; None: none of them says it.
@@ -44,7 +44,7 @@ def assumed_end_sentence(end: AssumedEnd, asked: float) -> str:
 
 
 def still_open_sentence(totals: Totals) -> str | None:
-    """What event time has not ended, after a run that others may follow; None: nothing."""
+    """Say what event time has not ended, after a run that others may follow; None: nothing."""
     with totals.lock:
         plan = totals.placed.plan
         timers: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What a topology's status, and events, say of how it is. Pure."""
+"""Findings from a topology's status and events. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ _TROUBLE = {
 
 
 def condition_findings(topology: Json, now: float) -> Iterator[Finding]:
-    """What its conditions say, and how its drivers ended."""
+    """Findings from its conditions, and from how its drivers ended."""
     status = topology.get("status", {})
     if is_paused(topology):
         text = f"the annotation {PAUSED_ANNOTATION} is set: the operator changes nothing of it"

@@ -1,4 +1,4 @@
-"""What each reason of a condition means, and what to do about it: the table in `reasons.md`.
+"""The meaning and the cure of each reason of a condition: the table in `reasons.md`.
 
 scripts/reason_table.py puts it into docs/conditions.md. Texts are Markdown, with links as in that
 page; `plain` makes them fit for a terminal.
@@ -15,7 +15,7 @@ _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 
 
 class Explanation(NamedTuple):
-    """What some reasons, of some conditions, mean; without a cure if nothing is to be done."""
+    """The meaning of some reasons, of some conditions; without a cure if nothing is to be done."""
 
     reasons: Sequence[str]
     of: Sequence[str]
@@ -32,7 +32,7 @@ EXPLANATIONS: Final = tuple(_read(row) for row in TABLE.splitlines()[2:])
 
 
 def explanation_of(reason: str) -> Explanation | None:
-    """What a reason means; None: it is not in the table, such as another one of Kubernetes'."""
+    """The row of a reason; None: it is not in the table, such as another one of Kubernetes'."""
     return next((row for row in EXPLANATIONS if reason in row.reasons), None)
 
 

@@ -1,4 +1,4 @@
-"""What is found about a topology, and what to do about it. Pure."""
+"""A finding about a topology, and its cure. Pure."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Finding:
 
 
 def cure_of(reason: str) -> str:
-    """What to do about a reason of a condition or an event; empty if that is not known."""
+    """The cure for a reason of a condition or an event; empty if none is known."""
     found = explanation_of(reason)
     return sentence(plain(found.cure)) if found is not None and found.cure else ""
 

@@ -51,7 +51,7 @@ class Section:
 
 
 def why(known: Known) -> list[Section]:
-    """What is found, by question; questions without an answer are left out."""
+    """The findings, by question; questions without an answer are left out."""
     topology, view, report = known.topology, known.view, known.report
     state: list[Finding] = []
     waits: list[Finding] = []

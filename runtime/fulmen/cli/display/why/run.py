@@ -1,4 +1,4 @@
-"""What a driver's figures, or a run's report, say of what fails and of what is slow. Pure."""
+"""Findings from a driver's figures, or a run's report: what fails, and what is slow. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -80,7 +80,7 @@ CURES: Mapping[str, str] = {
 
 
 def wait_findings(view: TopologyView) -> Iterator[Finding]:
-    """What holds up its batches or its spouts."""
+    """Findings about all that holds up its batches or its spouts."""
     told = {wait.sentence: wait for wait in view.waits}
     for wait in told.values():
         yield Finding(wait.sentence, CURES_OF_WAITS[wait.kind])
@@ -141,7 +141,7 @@ class _ReportedTransactions(BaseModel):
 
 
 class RunReport(BaseModel):
-    """What is told of the report that `fulmen run --report` writes; it has more."""
+    """The used part of the report that `fulmen run --report` writes; it has more."""
 
     topology: str
     batches: int
@@ -170,7 +170,7 @@ def failures_of_view(view: TopologyView) -> Iterator[Finding]:
 
 
 def failures_of_report(report: RunReport) -> Iterator[Finding]:
-    """The same by the report of a run."""
+    """Findings about failures, from the report of a run."""
     failures = [
         FailureView(component=name, count=kind.count, example=kind.reason)
         for name, component in report.components.items()

@@ -342,7 +342,7 @@ def source_of(
     is_whole: Callable[[str], bool],
     now: Callable[[], float],
 ) -> LocalFiles | BucketFiles:
-    """What finds the files that a spout reads.
+    """Make the finder of the files that a spout reads.
 
     Raises:
         BadPlace: Paths are of both kinds, or one can't be used.

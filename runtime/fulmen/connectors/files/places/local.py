@@ -257,7 +257,7 @@ class LocalFiles:
                             found[key] = self._found(key, path, status, whose, is_rotated=True)
 
     def _whose(self, path: str) -> Whose:
-        """Whose a file is that no pattern matches."""
+        """Say to whom a file belongs that no pattern matches."""
         name = family(path)
         return "rotated" if name != path and self._owns(name) else "nobodys"
 

@@ -25,7 +25,7 @@ def is_packed(path: str) -> bool:
 
 
 def unpacked(path: str, content: io.BufferedIOBase | BinaryIO) -> Any:
-    """What is in a file."""
+    """Open the unpacked content of a file."""
     suffix = _suffix(path)
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=content)
@@ -38,7 +38,7 @@ def is_corrupt(error: BaseException) -> bool:
 
 
 def reason_of(path: str, error: BaseException) -> str:
-    """What is wrong with a file that can't be unpacked."""
+    """Say why a file can't be unpacked."""
     return f"it is not {_NAMES.get(_suffix(path), 'readable')}: {error}"
 
 

@@ -39,7 +39,7 @@ def _ignore(error: OSError) -> None:
 
 
 def _matching(folder: str, parts: list[str], told: Callable[[OSError], None]) -> Iterator[str]:
-    """What is below a folder and matches the parts of a pattern."""
+    """Yield the paths below a folder that match the parts of a pattern."""
     part, *rest = parts
     if part == "**":
         for each in _folders_below(folder, told):

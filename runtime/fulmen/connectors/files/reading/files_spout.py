@@ -1,4 +1,4 @@
-"""What all spouts of files have in common: which file is read next, and what became of messages.
+"""The base of all spouts of files: which file is read next, and how messages end.
 
 Each task looks for its files every `pollSeconds`, and reads those that have more, the oldest first,
 each up to where it ended then. So a file that was renamed comes before the one that took its name,

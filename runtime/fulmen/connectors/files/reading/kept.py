@@ -1,4 +1,4 @@
-"""What was read of files lately, in memory, for messages that fail. Pure.
+"""Recently read parts of files, in memory, for messages that fail. Pure.
 
 A message that fails again and again is read again once, and not each time.
 """
@@ -26,7 +26,7 @@ class RecentlyUsed(Generic[T]):
         return len(self._values)
 
     def get(self, key: int) -> T | None:
-        """What is kept under this key."""
+        """The value that is kept under this key; None: there is none."""
         found = self._values.get(key)
         if found is None:
             return None

@@ -34,7 +34,7 @@ _SPACES = b" \t\r\f\v"
 
 
 def _spaces_of(options: FileSpoutOptions) -> bytes | None:
-    """What lines may be made of that are no records; None: all lines are."""
+    """The bytes of lines that are blank and no records; None: all lines are records."""
     chosen = options.format
     if isinstance(chosen, CsvOptions) and (len(chosen.fields) > 1 or options.header):
         return _SPACES.replace(chosen.delimiter.encode(chosen.encoding), b"")
@@ -105,7 +105,7 @@ class FileSpout(FilesSpout):
         return bool(some)
 
     def _next_records(self, number: int) -> list[Record]:
-        """As many as there is room for, or as are enough; none: there are no more for now.
+        """Read as many as there is room for, or as are enough; none: there are no more for now.
 
         Raises:
             EOFError, zlib.error, OSError: The next one can't be read or unpacked.

@@ -1,4 +1,4 @@
-"""What transactions have of the files of one task of a transactional spout.
+"""The parts of transactions in the files of one task of a transactional spout.
 
 Each task has files of its own, as a task of a `FileSpout` has: it reads them as that does, and
 knows them again by what is in them, whatever they are renamed to. What a transaction has of them is
@@ -55,7 +55,7 @@ class _Run(NamedTuple):
 
 @dataclass
 class _Part:
-    """What a transaction has of a task's files.
+    """The part of a transaction in a task's files.
 
     Attributes:
         runs: Its records, in their order.
@@ -68,7 +68,7 @@ class _Part:
 
 @dataclass
 class _Read:
-    """What a task keeps besides the files that it does not read now. Durable.
+    """The durable state of a task, besides the files that it does not read now.
 
     Attributes:
         progress: How far files are read.
@@ -82,7 +82,7 @@ class _Read:
 
 
 class _Out:
-    """What a `FileSpout` emits with: it adds the attempt.
+    """The collector of the `FileSpout` inside: it adds the attempt.
 
     Attributes:
         room: How many more records the transaction takes.

@@ -1,4 +1,4 @@
-"""What turns the records of one file into values: its format, and its header if it has one."""
+"""Readers of the records of one file: its format, and its header if it has one."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class RowGroups:
 
 
 class PageHeader:
-    """What is before a page, as Thrift's compact protocol writes it.
+    """The header of a page, as Thrift's compact protocol writes it.
 
     Attributes:
         unpacked: How many bytes the page has for Arrow.

@@ -20,7 +20,7 @@ class _Trouble:
 
 
 class Troubles:
-    """What can't be read now. It is in memory: a new process tries at once, and tells it again."""
+    """Files that can't be read now. In memory: a new process tries at once and tells again."""
 
     def __init__(self, first_pause: float) -> None:
         self._first = first_pause

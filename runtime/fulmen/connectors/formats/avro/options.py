@@ -1,4 +1,4 @@
-"""What a topology's file says of Avro and of the schema registry.
+"""Options for Avro and for the schema registry.
 
 Options of Confluent's clients have their names and, but where it is said, their defaults.
 """
@@ -57,7 +57,7 @@ def _checked(text: str) -> str:
 
 
 def _text_of(file: str) -> str:
-    """What a file has: one with this path, or one beside the author's modules."""
+    """Read a file: one with this path, or one beside the author's modules."""
     for folder in ("", *sys.path):
         path = Path(folder, file)
         if path.is_file():
@@ -136,7 +136,7 @@ class AvroKeyOptions(OneFormat):
         return _text_of(self.schema_file) if self.schema_file else self.schema_text
 
     def for_topic(self, topic: str | None, part: str = "value") -> Self:
-        """The same with the subject that a topic's messages have.
+        """Copy with the subject of a topic's messages.
 
         Args:
             topic: Its name; None: messages have no topic, or several.

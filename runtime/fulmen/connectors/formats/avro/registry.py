@@ -246,7 +246,7 @@ def _parsed(client: SchemaRegistryClient, found: Registered, what: str) -> Schem
 
 
 def _references(client: SchemaRegistryClient, found: Registered) -> Iterator[tuple[str, str]]:
-    """What a schema refers to, and what that refers to, before it."""
+    """Yield the schemas that a schema refers to; those that they refer to come before them."""
     for reference in found.references or ():
         version = client.get_version(reference.subject or "", reference.version or 0)
         yield from _references(client, version.schema)
@@ -264,7 +264,7 @@ def _is_answer(error: SchemaRegistryError) -> bool:
 
 
 def said_by(error: SchemaRegistryError) -> str:
-    """What the registry says, in one line."""
+    """The registry's answer, in one line."""
     return " ".join(str(error.error_message).split())[:200]
 
 

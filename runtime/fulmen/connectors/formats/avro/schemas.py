@@ -136,7 +136,7 @@ def refuse_cut(value: Any, schema: Schema) -> None:
 
 
 def _inside(value: Any, schema: Schema) -> list[tuple[str, Any, Schema]]:
-    """What a value consists of, each with the name of its field, if it has one, and its schema."""
+    """The parts of a value, each with the name of its field, if it has one, and its schema."""
     if isinstance(schema, list):
         others = any(fits(value, one) and not is_date(one) for one in schema)
         return [] if others else [("", value, one) for one in schema]
@@ -197,7 +197,7 @@ def fits(value: Any, schema: Schema) -> bool:
 
 
 def _told(error: ValidationError) -> str:
-    """What does not fit where. Each type of a union has an error of its own."""
+    """Say which value does not fit where. Each type of a union has an error of its own."""
     first = error.errors[0]
     wanted = [name_of(one.schema) for one in error.errors if one.field == first.field]
     found = "null" if first.datum is None else f"{type(first.datum).__name__} {first.datum!r:.50}"
@@ -220,5 +220,5 @@ def misfit(value: Any, schema: Schema, error: BaseException) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What an exception says, in one line."""
+    """The text of an exception, in one line."""
     return " ".join(str(error).split()) or type(error).__name__

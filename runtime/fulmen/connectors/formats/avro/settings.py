@@ -1,4 +1,4 @@
-"""What coding and the registry's client read of a format's options, which make them."""
+"""Settings that coding and the registry's client read of a format's options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer group is told of positions, for tools that watch lag. Nothing is read from it."""
+"""Commits positions to a consumer group, for tools that watch lag. Nothing is read from it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ConsumerGroup:
             consumer.commit(offsets=offsets, asynchronous=True)
 
     def answered(self, error: KafkaError | None, _offsets: list[TopicPartition]) -> None:
-        """What has become of a commit."""
+        """Take the outcome of a commit."""
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             self._told = {}
             self.refused(error)

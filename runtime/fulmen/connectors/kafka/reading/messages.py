@@ -185,7 +185,7 @@ def _headers(message: Message) -> list[Any]:
 
 
 def traceparents_of(messages: Sequence[Message]) -> Mapping[Any, str]:
-    """What messages say of traces that they are part of, by the ids of those that do."""
+    """The W3C header of each message that is part of a trace, by the message's id."""
     found = {}
     for message in messages:
         with IGNORED:  # it belongs to none, then

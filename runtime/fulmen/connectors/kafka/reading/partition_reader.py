@@ -26,7 +26,7 @@ AHEAD = 4
 
 @dataclass
 class FetchedMessages:
-    """What was fetched of a partition and not taken yet.
+    """The messages of a partition that were fetched and not taken yet.
 
     Attributes:
         start: Everything before that was taken, or sought over.
@@ -82,7 +82,7 @@ class PartitionReader:
         self._queues: dict[int, FetchedMessages] = {}
 
     def arrived(self, partition: int, start: int) -> tuple[list[Message], int]:
-        """What has arrived from an offset on, and the offset behind it. It never waits.
+        """Take what has arrived from an offset on, and the offset behind. It never waits.
 
         Raises:
             KafkaException: Nothing has arrived, and the brokers say why.

@@ -1,4 +1,4 @@
-"""What transactions have of the partitions of a topic, in one task of a transactional spout.
+"""The parts of transactions in the partitions of a topic, in one task of a transactional spout.
 
 What a transaction has of a partition is its metadata there, a `PartitionPart`: by it the same
 messages can be emitted again, and the next part begins where it ends. It counts its messages.
@@ -41,7 +41,7 @@ from fulmen.services.kafka import NO_TOPIC, SECONDS, error_of
 
 
 class GoneMessages(NamedTuple):
-    """What is said of messages that were gone before they were read.
+    """The report of messages that were gone before they were read.
 
     Attributes:
         reason: Which, and why.
@@ -53,7 +53,7 @@ class GoneMessages(NamedTuple):
 
 
 class PartitionPart(NamedTuple):
-    """What a transaction has of a partition.
+    """The part of a transaction in a partition.
 
     Attributes:
         topic_id: Which topic of that name it is.

@@ -1,4 +1,4 @@
-"""What is to be known of a topic: its id, its partitions, and where these begin and end."""
+"""A topic: its id, its partitions, and where these begin and end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Topic:
         return self._answer()
 
     def news(self) -> Description | None:
-        """What the brokers have answered since the last time, if anything.
+        """Take the brokers' answer since the last time, if there is one.
 
         Raises:
             KafkaException: As `describe`.

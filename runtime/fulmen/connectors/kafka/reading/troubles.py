@@ -55,7 +55,7 @@ class BrokerTroubles:
             self.tell(str(error.code()), self._unread(error, f", topic {topic!r},"))
 
     def news_of(self, topic: Topic) -> Description | None:
-        """What the brokers have answered about the topic since the last time, if anything."""
+        """Take the brokers' answer about the topic since the last time, if there is one."""
         try:
             news = topic.news()
         except KafkaException as error:

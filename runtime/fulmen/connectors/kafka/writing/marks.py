@@ -1,4 +1,4 @@
-"""What a mark in Kafka says: the metadata of offsets that consumer groups have committed."""
+"""The content of a mark in Kafka: the metadata of offsets that consumer groups have committed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOM = LONGEST_METADATA - 1000
 
 @dataclass(frozen=True)
 class Written:
-    """What a mark says.
+    """The content of a mark.
 
     Attributes:
         number: Of the commit; None: there is no mark.
@@ -30,7 +30,7 @@ class Written:
     refused: dict[int, int] = field(default_factory=dict)
 
     def pages(self, label: str) -> list[str]:
-        """What to commit with the offset, and what the offsets of further groups get, if any.
+        """The text to commit with the offset, and those for the offsets of further groups, if any.
 
         Args:
             label: Whose the mark is, for people.

@@ -67,7 +67,7 @@ class ProducedRow(NamedTuple):
 
 
 class RefusedRow(NamedTuple):
-    """What a row is refused with.
+    """The refusal of a row.
 
     Attributes:
         code: Of the client's error.
@@ -112,7 +112,7 @@ def reason_of_refusal(code: int, row: ProducedRow) -> str:
 
 
 class Limits:
-    """What a refused message tells of others: its size, its time, or that its topic wants keys."""
+    """The limits that a refused message shows: of size, of time, or that its topic wants keys."""
 
     def __init__(
         self, rows: Sequence[ProducedRow], *, compresses: bool, is_compacted: Callable[[str], bool]
@@ -139,7 +139,7 @@ class Limits:
                 self._learn_time(row.topic, row.timestamp)
 
     def _learn_time(self, topic: str, told: int) -> None:
-        """What is further from now than a time that was refused is refused, too."""
+        """Note that times further from now than a refused one are refused, too."""
         if told < self._now:
             self._earliest[topic] = max(told + 1, self._earliest.get(topic, 0))
         else:

@@ -92,7 +92,7 @@ class KafkaTransactions:
         return any(end > 0 for _, end in ends)
 
     def _reader(self, mark: Mark, page: int) -> Consumer:
-        """What reads and commits a page of the mark."""
+        """The consumer that reads and commits a page of the mark."""
         while len(self._readers) <= page:
             self._readers.append(self._brokers.consumer(_group(mark, len(self._readers))))
         return self._readers[page]
