@@ -159,6 +159,21 @@ class Component(ABC):
         """
         return None
 
+    def needs_event_time(self, options: Any) -> str | Warning | None:  # noqa: ARG002
+        """What never happens if nothing that it descends from declares `eventTime`. Default: None.
+
+        Called as `check_input`. If nothing does, this is told: as an error on Kubernetes, where a
+        topology has no end, and else as a warning.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+
+        Returns:
+            What does not happen while the topology runs, such as "no window ends". A `UserWarning`
+            with such a text, if the results come all the same: then it is never an error.
+        """
+        return None
+
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.
 

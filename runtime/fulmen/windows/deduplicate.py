@@ -80,6 +80,12 @@ class Deduplicate(ChunkBolt):
         return None if options.time is None else milliseconds(options.allowed_lateness)
 
     @override
+    def needs_event_time(self, options: DeduplicateOptions) -> str | Warning | None:
+        if options.time is None:
+            return None
+        return "nothing is passed on" if options.keep == "last" else Warning("no id is forgotten")
+
+    @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: DeduplicateOptions = context.options
         self._options, self._context, self._reader = options, context, options.reader()

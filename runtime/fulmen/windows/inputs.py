@@ -212,6 +212,10 @@ class LastMoments(TimeReader):
         return self.ends.read(value) - 1
 
 
+NO_WINDOW_ENDS = "no window ends"
+"""What is told of windows without a watermark."""
+
+
 def time_field(
     name: str | None, reader: TimeReader, stream: Stream
 ) -> tuple[str | None, TimeReader]:

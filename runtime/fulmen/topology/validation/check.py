@@ -13,7 +13,7 @@ from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.configuration.options import mistaken_in_topology
-from fulmen.topology.problems import MORE, Problem, bounded
+from fulmen.topology.problems import MORE, Problem, Severity, bounded
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import is_topology, read_fields
 from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
@@ -155,7 +155,8 @@ def check(
         return Checked(tuple(bounded(shape)), parsed, {}, ())
     parts = components_of(document)
     spec, wrong = rest_of(document)
-    classes = Classes(None, spec)
+    severity: Severity = "error" if for_kubernetes else "warning"
+    classes = Classes(None, spec, severity)
     unclear = "code" in wrong or len(across_fields.code_sources(spec.code)) > 1
     found = chain(
         shape,
@@ -165,7 +166,7 @@ def check(
         across_fields.either_or(spec),
         across_fields.pods(spec),
         autoscaling(spec, wrong, parts, checkpoint_tasks or {}),
-        across_fields.spark(spec, "error" if for_kubernetes else "warning"),
+        across_fields.spark(spec, severity),
         across_fields.checkpoint(spec),
         across_fields.code(spec),
         across_fields.in_pods(spec) if for_kubernetes else (),

@@ -35,11 +35,11 @@ from fulmen.topology.configuration.options import (
     check_options,
     depends_on_options,
 )
-from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.field_problems import SECTIONS
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec, TransactionalSpoutSpec
-from fulmen.topology.validation.event_times import timed_stream
+from fulmen.topology.validation.event_times import timed_stream, without_watermark
 from fulmen.topology.validation.inputs import checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
 from fulmen.topology.validation.transactions import (
@@ -84,12 +84,14 @@ class Classes:
         is_transactional: Whether the topology has a transactional spout.
         is_opaque: Whether that may send other tuples in another attempt.
         base: The folder of the topology's file.
+        severity: Of what is a mistake only in a topology without an end.
         told: What was told about mistakes in the code itself: a module that can't be imported is
             one mistake, not one for each component in it.
     """
 
     folder: Path | None
     spec: TopologySpec
+    severity: Severity
     streams: dict[str, Streams] = field(default_factory=dict)
     checks: dict[str, tuple[Any, CheckedOptions]] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
@@ -276,6 +278,7 @@ class Classes:
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
                 yield from checked_inputs(part, instance, checked, streams, of_all)
         yield from stricter_in_front(parts, self.checks)
+        yield from without_watermark(parts, self.checks, self.severity)
         yield from transactional_graph(
             parts, self.streams, self.committers, self.sinks, self.refused
         )

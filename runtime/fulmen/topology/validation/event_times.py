@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from fulmen import api
 from fulmen.api.event_time import MUST_BE, NO_TIMES, milliseconds
-from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.errors import PASSED_ON, error_text
+from fulmen.topology.configuration.options import CheckedOptions
+from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart
 
 _NUMBERS = re.compile("u?int|float|double|decimal")
@@ -86,3 +90,71 @@ def timed_stream(part: ComponentPart, streams: Mapping[str, api.Stream]) -> Iter
             )
             cure = "Say it, such as unit: ms. From 1973 on the guess is right."
             yield Problem(f"{path}.unit", message, cure, "warning")
+
+
+def without_watermark(
+    parts: Sequence[ComponentPart],
+    checks: Mapping[str, tuple[Any, CheckedOptions]],
+    severity: Severity,
+) -> Iterator[Problem]:
+    """Components that go by event time, though nothing that they descend from declares any.
+
+    Args:
+        parts: All components.
+        checks: By its name, the instance of each that can be asked, and what is known of its
+            options.
+        severity: Of what keeps results back until the topology is drained.
+    """
+    by_name = {part.name: part for part in parts if part.name}
+    for part in parts:
+        known, sources = checks.get(part.name or ""), _untimed_sources(part, by_name)
+        if known is None or not sources:
+            continue
+        instance, checked = known
+        told = partial(_stands_still, part, instance, sources, severity)
+        options, guesses = checked.options, checked.guesses
+        yield from told(options) if guesses is None else guesses.lasting(told, options, ())
+
+
+def _stands_still(
+    part: ComponentPart,
+    instance: Any,
+    sources: Sequence[str],
+    severity: Severity,
+    options: Any,
+) -> list[Problem]:
+    path = f"{part.path}.inputs"
+    try:
+        what = instance.needs_event_time(options)
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
+        return [Problem(path, f"{part.label}: needs_event_time raised {error_text(error)}")]
+    if what is None:
+        return []
+    message = (
+        f"{part.label}: {what} while the topology runs, as nothing that it descends from declares"
+        " eventTime"
+    )
+    names = " and ".join(map(repr, sources))
+    cure = f"Declare it of {names}, such as eventTime: {{field: at, lag: 10s}}."
+    return [Problem(path, message, cure, "warning" if isinstance(what, Warning) else severity)]
+
+
+def _untimed_sources(part: ComponentPart, by_name: Mapping[str, ComponentPart]) -> list[str]:
+    """The spouts that a bolt descends from; none if there may be event time, or isn't known."""
+    sources: list[str] = []
+    seen, todo = {part.name}, [part]
+    while todo:
+        for item in todo.pop().inputs:
+            source = by_name.get(item.source or "")
+            if source is None or source.model is None or source.wrong & {"eventTime", "inputs"}:
+                return []
+            if source.model.event_time is not None or source.kind == "transactional spout":
+                return []
+            if source.name not in seen:
+                seen.add(source.name)
+                todo.append(source)
+                if source.kind == "spout":
+                    sources.append(source.name or "")
+    return sources

@@ -30,6 +30,7 @@ from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
+    NO_WINDOW_ENDS,
     NoEdgesError,
     aggregated_fields,
     are_plain,
@@ -112,6 +113,11 @@ class Aggregate(ChunkBolt):
     @override
     def lateness(self, options: AggregateOptions) -> int | None:
         return None if isinstance(options.window, CountWindow) else options.lateness
+
+    @override
+    def needs_event_time(self, options: AggregateOptions) -> str | None:
+        is_by_count = isinstance(options.window, CountWindow)
+        return None if is_by_count or options.time is None else NO_WINDOW_ENDS
 
     def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str | Warning]:
         yield from needless_ttl(self)

@@ -11,7 +11,11 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
-from fulmen.windows.joins.options import IntervalJoinOptions, signed_milliseconds
+from fulmen.windows.joins.options import (
+    IntervalJoinOptions,
+    JoinOptions,
+    signed_milliseconds,
+)
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 
 ROWS, MATCHED = "rows", "matched"
@@ -87,6 +91,16 @@ class IntervalJoin(Join):
         "_next",
         "_first",
     )
+
+    @override
+    def needs_event_time(self, options: JoinOptions) -> str | Warning | None:
+        if super().needs_event_time(options) is None:
+            return None
+        return (
+            "no row without a match is emitted"
+            if any(options.outer)
+            else Warning("no row is forgotten")
+        )
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:

@@ -89,6 +89,12 @@ class Join(BasicBolt):
             return None
         return milliseconds(options.allowed_lateness) + options.delay
 
+    @override
+    def needs_event_time(self, options: JoinOptions) -> str | Warning | None:
+        """A side without `time` has the time that its component declares, which is seen to."""
+        is_named = self.needs_times and all(side.time is not None for side in options.sides)
+        return "nothing is joined" if is_named else None
+
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterator[str | Warning]:

@@ -17,7 +17,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream
 from fulmen.api.returned import refuse_result
 from fulmen.errors import FulmenError
-from fulmen.windows.inputs import check_kept, missing_fields
+from fulmen.windows.inputs import NO_WINDOW_ENDS, check_kept, missing_fields
 from fulmen.windows.windowed.options import WindowedOptions
 from fulmen.windows.windowed.task_windows import TaskWindows, TupleWindow
 
@@ -156,6 +156,14 @@ class WindowedBolt(Bolt):
             return self._options(options).key
         except ValueError:  # check_inputs tells
             return ()
+
+    @override
+    def needs_event_time(self, options: WindowedOptions) -> str | None:
+        try:
+            is_by_time = self._options(options).timestamp_field is not None
+        except ValueError:  # check_inputs tells
+            return None
+        return NO_WINDOW_ENDS if is_by_time else None
 
     @override
     def check_inputs(
