@@ -37,7 +37,7 @@ CURE = "Write grouping: {type: fields, fields: [user, place]}."
 def warnings_of(kind, group, tasks=2, table=None):
     cls, config = kind
     builder = TopologyBuilder()
-    builder.set_spout("source", ListSpout([], fields=FIELDS))
+    builder.set_spout("source", ListSpout([], fields=FIELDS)).set_event_time("n")
     bolt = group(builder.set_bolt("bolt", cls, tasks).set_config(config))
     if cls is LookupJoin:
         builder.set_spout("table", ListSpout([], fields=FIELDS))
