@@ -65,12 +65,6 @@ class Accepted:
     contents: Sequence[Manifest] = ()
     warnings: tuple[str, ...] = ()
 
-    @property
-    def trial(self) -> str:
-        """A digest of what a preflight tries: `hash`, unless the preflight opens instances too."""
-        mode = self.topology.spec.preflight
-        return self.hash if mode == "Load" else digest([self.hash, mode])
-
 
 @dataclass(frozen=True)
 class Refused:

@@ -6,7 +6,7 @@ Policies only ever allow more: whoever needs another connection adds a policy of
 from typing import Any
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen.kube.contract import Revision
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.model import Manifest, Observed
 from fulmen_operator.settings import NetworkPolicies
@@ -18,16 +18,16 @@ def policy_names(topology: str) -> list[str]:
 
 
 def network_policies(
-    seen: Observed, accepted: Accepted, of_all: NetworkPolicies | None
+    seen: Observed, revision: Revision, of_all: NetworkPolicies | None
 ) -> list[Manifest]:
     """The network policies that a topology is to have.
 
     Args:
         seen: The topology.
-        accepted: What was accepted of it.
+        revision: What was accepted of it.
         of_all: What holds for all topologies, if anything does.
     """
-    if of_all is None and accepted.topology.spec.network_policy != "Restrict":
+    if of_all is None and revision.running.spec.network_policy != "Restrict":
         return []
     own = {"podSelector": {"matchLabels": selector(seen.name)}}
     among_themselves = _ports(*contract.POD_PORTS)

@@ -4,10 +4,10 @@ What the user may change of them, `pod_template` says.
 """
 
 from fulmen.kube import contract, names
+from fulmen.kube.contract import Revision
 from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Pod
 from fulmen.topology.resource.quantity import times
 from fulmen.topology.resource.spec import TopologySpec
-from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import lasting, metadata, selector
 from fulmen_operator.manifests.merge import merged
@@ -58,86 +58,76 @@ def service_account(topology: str, role: str, pod: Pod) -> str:
     return pod.service_account_name or names.service_account(topology, role)
 
 
-def driver_pod(
-    seen: Observed, accepted: Accepted, revision: contract.Revision, attempt: int, policy: str
-) -> Manifest:
+def driver_pod(seen: Observed, revision: Revision, attempt: int, policy: str) -> Manifest:
     """The pod of the Spark driver. The Topology owns it: deleting the Topology deletes it.
 
     Args:
         seen: The topology.
-        accepted: What the driver is to run.
-        revision: The same as it was written down, which the driver reads.
+        revision: What the driver is to run.
         attempt: The number of the driver.
         policy: When to pull the operator's own image.
     """
-    spec = accepted.topology.spec
-    pod = spec.driver
-    annotations = {INPUT_ANNOTATION: accepted.hash, GENERATION_ANNOTATION: str(revision.generation)}
+    spec = revision.running.spec
+    annotations = {
+        INPUT_ANNOTATION: revision.input_hash,
+        GENERATION_ANNOTATION: str(revision.generation),
+    }
     meta = metadata(
         seen,
         names.driver_pod(seen.name, attempt),
         contract.DRIVER,
-        annotations=annotations | _code_annotation(accepted),
+        annotations=annotations | _code_annotation(revision),
     )
-    meta["labels"][contract.ATTEMPT_LABEL] = str(attempt)
-    image = revision.images.driver
+    image, resources = revision.images.driver, driver_resources(spec)
     container = {
-        **_container(contract.DRIVER_CONTAINER, image, pod, driver_resources(spec), policy),
+        **_container(contract.DRIVER_CONTAINER, image, spec.driver, resources, policy),
         "args": [contract.DRIVER_COMMAND],
-        "env": _env(accepted, pod, _own_env(seen, attempt)),
+        "env": _env(revision, spec.driver, _own_env(seen, attempt)),
         "ports": [
             {"name": contract.METRICS_PORT_NAME, "containerPort": contract.METRICS_PORT},
             {"name": "spark", "containerPort": contract.SPARK_PORT},
             {"name": "blockmanager", "containerPort": contract.BLOCK_MANAGER_PORT},
         ],
         **_probes(spec),
-        "volumeMounts": volumes.mounts(accepted),
+        "volumeMounts": volumes.mounts(revision),
     }
-    made = {
-        "serviceAccountName": service_account(seen.name, contract.DRIVER, pod),
+    forced = {
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": spec.message_timeout_seconds + contract.GRACE_SECONDS,
-        "volumes": volumes.of_pod(accepted, seen.name, attempt),
-        "containers": [container],
+        "volumes": volumes.of_pod(revision, seen.name, attempt),
     }
-    return whole_pod(meta, made, pod, contract.DRIVER_CONTAINER)
+    return _pod_of_attempt(attempt, meta, forced, container, spec.driver)
 
 
 def worker_pod(
-    seen: Observed, accepted: Accepted, image: str, attempt: int, together: bool, policy: str
+    seen: Observed, revision: Revision, attempt: int, together: bool, policy: str
 ) -> Manifest:
     """What Spark makes each worker's pod from. It adds the name and the driver as the owner.
 
     Args:
         seen: The topology.
-        accepted: What the workers are to run.
-        image: The image.
+        revision: What the workers are to run.
         attempt: The number of their driver.
         together: Whether all pods must be on the driver's node.
         policy: When to pull the operator's own image.
     """
-    topology = accepted.topology.spec
-    pod = topology.worker
+    spec, image = revision.running.spec, revision.images.worker
     uid = {UID_ANNOTATION: seen.topology["metadata"]["uid"]}
-    name = names.worker_template(seen.name)
-    meta = lasting(seen, name, contract.WORKER, uid)
-    meta["labels"][contract.ATTEMPT_LABEL] = str(attempt)
+    meta = lasting(seen, names.worker_template(seen.name), contract.WORKER, uid)
     container = {
         **_container(
-            contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy, topology.slots
+            contract.WORKER_CONTAINER, image, spec.worker, WORKER_RESOURCES, policy, spec.slots
         ),
         "args": [contract.EXECUTOR_COMMAND],
-        "env": _env(accepted, pod, []),
-        "volumeMounts": volumes.mounts(accepted, contract.SPARK_VOLUME),
+        "env": _env(revision, spec.worker, []),
+        "volumeMounts": volumes.mounts(revision, contract.SPARK_VOLUME),
     }
-    spec: Manifest = {
-        "serviceAccountName": service_account(seen.name, contract.WORKER, pod),
+    forced: Manifest = {
         "automountServiceAccountToken": False,
         "volumes": [
-            *volumes.of_pod(accepted, seen.name, attempt),
+            *volumes.of_pod(revision, seen.name, attempt),
             {"name": contract.SPARK_VOLUME, "emptyDir": {"sizeLimit": "4Gi"}},
         ],
-        "containers": [container],
     }
     if together:
         near = {
@@ -145,13 +135,23 @@ def worker_pod(
             "topologyKey": "kubernetes.io/hostname",
         }
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}
-        spec["affinity"] = {"podAffinity": required}
-    return whole_pod(meta, spec, pod, contract.WORKER_CONTAINER)
+        forced["affinity"] = {"podAffinity": required}
+    return _pod_of_attempt(attempt, meta, forced, container, spec.worker)
 
 
-def preflight_pod(
-    seen: Observed, accepted: Accepted, images: contract.Images, policy: str
+def _pod_of_attempt(
+    attempt: int, meta: Manifest, forced: Manifest, container: Manifest, pod: Pod
 ) -> Manifest:
+    """The pod of a driver or a worker. Its component is in its labels."""
+    labels = {**meta["labels"], contract.ATTEMPT_LABEL: str(attempt)}
+    account = service_account(
+        labels[contract.TOPOLOGY_LABEL], labels[contract.COMPONENT_LABEL], pod
+    )
+    forced = {"serviceAccountName": account, **forced, "containers": [container]}
+    return whole_pod({**meta, "labels": labels}, forced, pod, container["name"])
+
+
+def preflight_pod(seen: Observed, revision: Revision, policy: str) -> Manifest:
     """The pod that validates a candidate with its own images and code, before it replaces anything.
 
     It runs as the workers do: the author's code is imported there, without a token. An image that
@@ -160,22 +160,23 @@ def preflight_pod(
     resources and volumes, but without the init containers of their template. What fetches code from
     a store gets their environment and volumes too, which may have the credentials.
     """
-    opens = accepted.topology.spec.preflight == "Open"
-    driver, worker = accepted.topology.spec.driver, accepted.topology.spec.worker
+    topology, images = revision.running.spec, revision.images
+    opens = topology.preflight == "Open"
+    driver, worker = topology.driver, topology.worker
     meta = metadata(
         seen,
-        names.preflight_pod(seen.name, accepted.trial),
+        names.preflight_pod(seen.name, revision.trial),
         contract.PREFLIGHT,
-        annotations={INPUT_ANNOTATION: accepted.hash} | _code_annotation(accepted),
+        annotations={INPUT_ANNOTATION: revision.input_hash} | _code_annotation(revision),
     )
-    mounts = volumes.preflight_mounts(accepted)
-    resources = preflight_resources(accepted.topology.spec)
+    mounts = volumes.preflight_mounts(revision)
+    resources = preflight_resources(topology)
 
     def container(name: str, image: str, pod: Pod, host: str) -> Manifest:
         return {
             **_container(name, image, pod, resources, policy),
             "args": [contract.PREFLIGHT_COMMAND, *([host] if opens else [])],
-            "env": _env(accepted, pod, _own_env(seen, 0)),
+            "env": _env(revision, pod, _own_env(seen, 0)),
             "volumeMounts": mounts,
         }
 
@@ -183,7 +184,7 @@ def preflight_pod(
     spec: Manifest = {
         "serviceAccountName": service_account(seen.name, contract.WORKER, worker),
         "automountServiceAccountToken": False,
-        "volumes": volumes.of_preflight(accepted, seen.name),
+        "volumes": volumes.of_preflight(revision, seen.name),
         "containers": [last],
     }
     if opens or images.worker != images.driver:
@@ -191,7 +192,7 @@ def preflight_pod(
         name = contract.WORKER_PREFLIGHT_CONTAINER
         first = container(name, images.worker, as_big, contract.WORKER)
         spec["initContainers"] = [{**first, "securityContext": CONTAINER_SECURITY}]
-    if "initContainers" in spec and (opens or accepted.mounts.code_uri):
+    if "initContainers" in spec and (opens or revision.mounts.code_uri):
         spec = merged(_mounted_by(worker), spec)
     return whole_pod(meta, spec, _pulling_both(driver, worker), contract.PREFLIGHT_CONTAINER)
 
@@ -253,11 +254,11 @@ def _resources(pod: Pod, defaults: dict[str, str], slots: int) -> Manifest:
     }
 
 
-def _env(accepted: Accepted, pod: Pod, own: list[Manifest]) -> list[Manifest]:
+def _env(revision: Revision, pod: Pod, own: list[Manifest]) -> list[Manifest]:
     """Fulmen's variables, then the user's, which may refer to them; of equal names the pod's."""
-    wanted = {variable.name: variable for variable in (*accepted.topology.spec.env, *pod.env)}
+    wanted = {variable.name: variable for variable in (*revision.running.spec.env, *pod.env)}
     users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in wanted.values())
-    return [*own, *_code_env(accepted.mounts), *users]
+    return [*own, *_code_env(revision.mounts), *users]
 
 
 def _code_env(mounts: contract.Mounts) -> list[Manifest]:
@@ -308,5 +309,5 @@ def _probes(spec: TopologySpec) -> Manifest:
     }
 
 
-def _code_annotation(accepted: Accepted) -> dict[str, str]:
-    return {CODE_ANNOTATION: accepted.mounts.code} if accepted.mounts.code else {}
+def _code_annotation(revision: Revision) -> dict[str, str]:
+    return {CODE_ANNOTATION: revision.mounts.code} if revision.mounts.code else {}

@@ -5,7 +5,6 @@ from typing import Any
 from fulmen.kube import contract, names
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.resource.changes import input_hash
-from fulmen.topology.resource.scaling import scaled
 from fulmen_operator.acceptance.verdict import Accepted, code_digest
 from fulmen_operator.manifests.pods import driver_pod, worker_pod
 from fulmen_operator.manifests.storage import claim_named, is_shared
@@ -66,25 +65,15 @@ def was_given_up(revision: contract.Revision, accepted: Accepted, generation: in
 
 
 def for_attempt(
-    seen: Observed,
-    accepted: Accepted,
-    revision: contract.Revision,
-    attempt: int,
-    settings: Settings,
+    seen: Observed, revision: contract.Revision, attempt: int, settings: Settings
 ) -> tuple[contract.Revision, Manifest]:
     """The revision as a new driver finds it, and the driver's pod."""
     policy = settings.image_pull_policy
-    claim = accepted.mounts.claim
+    claim = revision.mounts.claim
     together = bool(claim) and not is_shared(claim_named(seen, claim), settings)
-    worker = worker_pod(seen, accepted, revision.images.worker, attempt, together, policy)
+    worker = worker_pod(seen, revision, attempt, together, policy)
     revision = revision.model_copy(update={"worker_pod": worker})
-    return revision, driver_pod(seen, accepted, revision, attempt, policy)
-
-
-def accepted_in(revision: contract.Revision) -> Accepted:
-    """What was accepted when the revision was written: drivers are started from that."""
-    topology = scaled(revision.resolved, revision.workers)
-    return Accepted(topology, revision.input_hash, revision.mounts)
+    return revision, driver_pod(seen, revision, attempt, policy)
 
 
 def hash_in(revision: contract.Revision) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen.kube.contract import Revision
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, phase_of
@@ -32,7 +32,7 @@ def driver_role(topology: str, of_workers: Sequence[str] = OF_WORKERS) -> list[M
     ]
 
 
-def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
+def rights(seen: Observed, revision: Revision) -> list[Manifest]:
     """The ServiceAccounts of driver and workers, and the driver's Role with its binding.
 
     The accounts are made even if the user names others: a change that goes back to them is tried
@@ -41,7 +41,7 @@ def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
     return [
         _account(seen, contract.DRIVER),
         _account(seen, contract.WORKER),
-        _role(seen, accepted),
+        _role(seen, revision),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
@@ -53,15 +53,15 @@ def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
             },
             "subjects": [
                 {"kind": "ServiceAccount", "name": name, "namespace": seen.namespace}
-                for name in _drivers(seen, accepted)
+                for name in _drivers(seen, revision)
             ],
         },
     ]
 
 
-def _drivers(seen: Observed, accepted: Accepted) -> list[str]:
+def _drivers(seen: Observed, revision: Revision) -> list[str]:
     """The accounts of the driver to come, and of one that still has to drain."""
-    wanted = service_account(seen.name, contract.DRIVER, accepted.topology.spec.driver)
+    wanted = service_account(seen.name, contract.DRIVER, revision.running.spec.driver)
     running = {
         str(pod["spec"]["serviceAccountName"])
         for pod in seen.pods_of(contract.DRIVER)
@@ -79,9 +79,9 @@ def _account(seen: Observed, role: str) -> Manifest:
     }
 
 
-def _role(seen: Observed, accepted: Accepted) -> Manifest:
+def _role(seen: Observed, revision: Revision) -> Manifest:
     """What the driver to come needs, and one that still has workers' pods to end."""
-    with_workers = seen.pods_of(contract.WORKER) or not accepted.topology.spec.is_single_pod
+    with_workers = seen.pods_of(contract.WORKER) or not revision.running.spec.is_single_pod
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",

@@ -57,11 +57,11 @@ def code_maps(seen: Observed, accepted: Accepted) -> list[Manifest]:
     ]
 
 
-def candidate_map(seen: Observed, accepted: Accepted, tasks: Mapping[str, int]) -> Manifest:
+def candidate_map(
+    seen: Observed, revision: contract.Revision, tasks: Mapping[str, int]
+) -> Manifest:
     """What a preflight validates."""
-    topology = accepted.topology.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    head = {"apiVersion": accepted.topology.api_version, "kind": accepted.topology.kind}
-    candidate = contract.Candidate(topology=head | topology, tasks=dict(tasks))
+    candidate = contract.Candidate(topology=revision.topology, tasks=dict(tasks))
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -69,18 +69,18 @@ def candidate_map(seen: Observed, accepted: Accepted, tasks: Mapping[str, int]) 
             seen,
             names.candidate(seen.name),
             annotations={
-                INPUT_ANNOTATION: accepted.trial,
-                SINCE_ANNOTATION: tried_since(seen, accepted),
+                INPUT_ANNOTATION: revision.trial,
+                SINCE_ANNOTATION: tried_since(seen, revision),
             },
         ),
         "data": {contract.CANDIDATE_KEY: candidate.to_json()},
     }
 
 
-def tried_since(seen: Observed, accepted: Accepted) -> str:
+def tried_since(seen: Observed, revision: contract.Revision) -> str:
     """When a preflight of a candidate was first to be made: whatever has become of its pod."""
     found = seen.children.get(("ConfigMap", names.candidate(seen.name)))
-    if found is None or annotation(found, INPUT_ANNOTATION) != accepted.trial:
+    if found is None or annotation(found, INPUT_ANNOTATION) != revision.trial:
         return text_of(seen.now)
     return annotation(found, SINCE_ANNOTATION)
 
@@ -99,7 +99,7 @@ def auth_secret(seen: Observed, attempt: int) -> Manifest:
     }
 
 
-def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> Manifest:
+def checkpoint_claim(seen: Observed, revision: contract.Revision, settings: Settings) -> Manifest:
     """The claim for a topology that names none. It stays when the topology goes, if so wished.
 
     Of a claim that exists the spec is left as it is: hardly anything of it can be changed.
@@ -110,14 +110,14 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
     }
     if settings.claim_storage_class:
         spec["storageClassName"] = settings.claim_storage_class
-    found = claim_named(seen, accepted.mounts.claim)
+    found = claim_named(seen, revision.mounts.claim)
     if found is not None:
         spec = {key: found["spec"][key] for key in spec if key in found["spec"]}
-    kept = accepted.topology.spec.checkpoint.deletion_policy == "Retain"
+    kept = revision.running.spec.checkpoint.deletion_policy == "Retain"
     return {
         "apiVersion": "v1",
         "kind": CLAIM,
-        "metadata": (lasting if kept else metadata)(seen, accepted.mounts.claim),
+        "metadata": (lasting if kept else metadata)(seen, revision.mounts.claim),
         "spec": spec,
     }
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen.kube.contract import Revision
 from fulmen_operator.model import Manifest
 
 SECRET_MODE: Final = 0o440
@@ -16,38 +16,38 @@ TEMP_VOLUME: Final = "fulmen-tmp"
 WORK_VOLUME: Final = "fulmen-work"
 
 
-def mounts(accepted: Accepted, spark_volume: str = "") -> list[Manifest]:
+def mounts(revision: Revision, spark_volume: str = "") -> list[Manifest]:
     """Where the container of a driver or a worker has its volumes."""
     found = _scratch_mounts()
     if spark_volume:
         found.append(_mount(spark_volume, contract.SPARK_FOLDER))
     found.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], readOnly=True))
-    found += _code_mount(accepted)
-    if accepted.mounts.claim:
+    found += _code_mount(revision)
+    if revision.mounts.claim:
         found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER))
     return found
 
 
-def of_pod(accepted: Accepted, topology: str, attempt: int) -> list[Manifest]:
+def of_pod(revision: Revision, topology: str, attempt: int) -> list[Manifest]:
     """The volumes of a driver's or a worker's pod."""
-    found = [*_scratch(), _secret(topology, attempt), *_code(accepted)]
-    if accepted.mounts.claim:
-        claim = {"claimName": accepted.mounts.claim}
+    found = [*_scratch(), _secret(topology, attempt), *_code(revision)]
+    if revision.mounts.claim:
+        claim = {"claimName": revision.mounts.claim}
         found.append({"name": CHECKPOINT_VOLUME, "persistentVolumeClaim": claim})
     return found
 
 
-def preflight_mounts(accepted: Accepted) -> list[Manifest]:
+def preflight_mounts(revision: Revision) -> list[Manifest]:
     """Where the container of a preflight has its volumes."""
     folder = contract.CANDIDATE_FILE.rsplit("/", 1)[0]
     candidate = _mount(CANDIDATE_VOLUME, folder, readOnly=True)
-    return [*_scratch_mounts(), candidate, *_code_mount(accepted)]
+    return [*_scratch_mounts(), candidate, *_code_mount(revision)]
 
 
-def of_preflight(accepted: Accepted, topology: str) -> list[Manifest]:
+def of_preflight(revision: Revision, topology: str) -> list[Manifest]:
     """The volumes of a preflight's pod."""
     candidate = {"name": CANDIDATE_VOLUME, "configMap": {"name": names.candidate(topology)}}
-    return [*_scratch(), *_code(accepted), candidate]
+    return [*_scratch(), *_code(revision), candidate]
 
 
 def _mount(volume: str, path: str, **more: bool) -> Manifest:
@@ -61,8 +61,8 @@ def _scratch_mounts() -> list[Manifest]:
     ]
 
 
-def _code_mount(accepted: Accepted) -> list[Manifest]:
-    if not accepted.mounts.code:
+def _code_mount(revision: Revision) -> list[Manifest]:
+    if not revision.mounts.code:
         return []
     return [_mount(CODE_VOLUME, contract.CODE_FOLDER, readOnly=True)]
 
@@ -79,11 +79,11 @@ def _secret(topology: str, attempt: int) -> Manifest:
     return {"name": SECRET_VOLUME, "secret": auth}
 
 
-def _code(accepted: Accepted) -> list[Manifest]:
-    if not accepted.mounts.code:
+def _code(revision: Revision) -> list[Manifest]:
+    if not revision.mounts.code:
         return []
-    if not accepted.mounts.code_parts:
-        return [{"name": CODE_VOLUME, "configMap": {"name": accepted.mounts.code}}]
-    maps = names.code_maps(accepted.mounts.code, accepted.mounts.code_parts)
+    if not revision.mounts.code_parts:
+        return [{"name": CODE_VOLUME, "configMap": {"name": revision.mounts.code}}]
+    maps = names.code_maps(revision.mounts.code, revision.mounts.code_parts)
     sources = [{"configMap": {"name": name}} for name in maps]
     return [{"name": CODE_VOLUME, "projected": {"sources": sources}}]

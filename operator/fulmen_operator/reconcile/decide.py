@@ -12,10 +12,9 @@ from pydantic import ValidationError
 from fulmen.kube import contract, names
 from fulmen.kube.load import Load
 from fulmen.topology.resource.status import TopologyStatus
-from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked, owner
 from fulmen_operator.manifests.network import network_policies
-from fulmen_operator.manifests.revisions import accepted_in, for_attempt
+from fulmen_operator.manifests.revisions import for_attempt
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
     auth_secret,
@@ -126,23 +125,23 @@ def _with_revision(
     chosen = scaling.workers if scaling else None
     update = {"directive": step.directive, "workers": chosen}
     revision = revision.model_copy(update=update)
-    accepted = accepted_in(revision)
-    status = new_status(seen, before, verdict, step, accepted.topology)
+    topology = revision.running
+    status = new_status(seen, before, verdict, step, topology)
     status = status.model_copy(update={"autoscale": scaling})
     driver: list[Action] = []
     if isinstance(step.does, StopDriver) and (last := seen.driver(step.attempt)) is not None:
         driver = [Delete.pod(last)]
     if isinstance(step.does, Start):
-        revision, pod = for_attempt(seen, accepted, revision, step.attempt, settings)
+        revision, pod = for_attempt(seen, revision, step.attempt, settings)
         revision = begun(revision, seen, status.last_batch)
         driver = [StartDriver(pod, auth_secret(seen, step.attempt), contract.SECRET_KEY)]
     actions = (
         *seen.mends,
-        *_objects(seen, accepted, revision, verdict, settings),
+        *_objects(seen, revision, verdict, settings),
         *driver,
-        *leftovers(seen, step, verdict, accepted, settings),
+        *leftovers(seen, step, verdict, revision, settings),
     )
-    probe = _probe(seen, revision, step, accepted.topology.spec.pods)
+    probe = _probe(seen, revision, step, topology.spec.pods)
     limits = (
         *(step.again_in, verdict.again_in, seconds_left(revision, seen)),
         LOOK_AGAIN if probe is not None else None,
@@ -196,17 +195,13 @@ def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int
 
 
 def _objects(
-    seen: Observed,
-    accepted: Accepted,
-    revision: contract.Revision,
-    verdict: Verdict,
-    settings: Settings,
+    seen: Observed, revision: contract.Revision, verdict: Verdict, settings: Settings
 ) -> list[Action]:
     """What has to be there before the driver, and what is not as it should be; not the rest."""
-    wanted = rights(seen, accepted)
-    if accepted.mounts.owns_claim and _named_claim(seen) != accepted.mounts.claim:
-        wanted.append(checkpoint_claim(seen, accepted, settings))
-    wanted += network_policies(seen, accepted, settings.network_policies)
+    wanted = rights(seen, revision)
+    if revision.mounts.owns_claim and _named_claim(seen) != revision.mounts.claim:
+        wanted.append(checkpoint_claim(seen, revision, settings))
+    wanted += network_policies(seen, revision, settings.network_policies)
     return [
         *_applied(seen, wanted),
         *_adopted_code(seen),

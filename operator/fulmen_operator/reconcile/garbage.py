@@ -1,7 +1,7 @@
 """What is left over and can go. Pure."""
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen.kube.contract import Revision
 from fulmen_operator.manifests.network import network_policies, policy_names
 from fulmen_operator.model import (
     CODE_ANNOTATION,
@@ -23,7 +23,7 @@ from fulmen_operator.settings import Settings
 
 
 def leftovers(
-    seen: Observed, step: Step, verdict: Verdict, accepted: Accepted, settings: Settings
+    seen: Observed, step: Step, verdict: Verdict, revision: Revision, settings: Settings
 ) -> list[Action]:
     """What belongs to earlier attempts, to finished trials, to other code.
 
@@ -33,8 +33,8 @@ def leftovers(
         *(Delete.pod(pod) for pod in _drivers(seen, step)),
         *(Delete.pod(pod) for pod in _workers(seen, step)),
         *(Delete.pod(pod) for pod in _preflights(seen, verdict)),
-        *_config_maps(seen, verdict, accepted),
-        *_policies(seen, accepted, settings),
+        *_config_maps(seen, verdict, revision),
+        *_policies(seen, revision, settings),
     ]
 
 
@@ -70,12 +70,11 @@ def _preflights(seen: Observed, verdict: Verdict) -> list[Object]:
     return [pod for pod in _of(seen, contract.PREFLIGHT) if name_of(pod) != verdict.preflight]
 
 
-def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[Action]:
+def _config_maps(seen: Observed, verdict: Verdict, revision: Revision) -> list[Action]:
     """The candidate when there is none, and code that no pod has mounted and no revision names."""
     mounted = {annotation(pod, CODE_ANNOTATION) for pod in seen.pods}
-    previous = verdict.revision.previous if verdict.revision else None
-    returning = previous.mounts.code if previous else ""
-    kept = {accepted.mounts.code, verdict.code_name, returning, *mounted}
+    returning = revision.previous.mounts.code if revision.previous else ""
+    kept = {revision.mounts.code, verdict.code_name, returning, *mounted}
     found = [name for kind, name in seen.children if kind == "ConfigMap"]
     code = {name: names.code_digest(seen.name, name) for name in found}
     gone = [
@@ -89,9 +88,9 @@ def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[A
     return [Delete("ConfigMap", name, uid_of(seen.children["ConfigMap", name])) for name in gone]
 
 
-def _policies(seen: Observed, accepted: Accepted, settings: Settings) -> list[Action]:
+def _policies(seen: Observed, revision: Revision, settings: Settings) -> list[Action]:
     wanted = [
-        name_of(policy) for policy in network_policies(seen, accepted, settings.network_policies)
+        name_of(policy) for policy in network_policies(seen, revision, settings.network_policies)
     ]
     return [
         Delete("NetworkPolicy", name, uid_of(seen.children["NetworkPolicy", name]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from fulmen.kube import contract, names
+from fulmen.kube.contract import Revision
 from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
 from fulmen_operator.manifests.permission import permitted
 from fulmen_operator.manifests.pods import preflight_pod
@@ -56,7 +57,7 @@ class Verdict:
         again_in: Seconds after which to look again although nothing happened, if so.
     """
 
-    revision: contract.Revision | None
+    revision: Revision | None
     status: Literal["True", "False", "Unknown"]
     reason: AnyReason
     message: str
@@ -69,7 +70,7 @@ class Verdict:
 
 def consider(
     seen: Observed,
-    before: contract.Revision | None,
+    before: Revision | None,
     tasks: Mapping[str, int],
     attempt: int,
     proven: bool,
@@ -103,7 +104,7 @@ def consider(
     if before is not None:
         candidate = on_trial(candidate, before)
     if before is None or not proven:  # nothing runs that would have to go on meanwhile
-        dry_run = _dry_run(seen, judged, before, candidate, attempt, settings)
+        dry_run = _dry_run(seen, before, candidate, attempt, settings)
         return dry_run or _accepted(seen, judged, candidate)
     return _try(seen, judged, before, candidate, tasks, attempt, settings)
 
@@ -116,7 +117,7 @@ def _told(given_up: contract.RolledBack) -> str:
     )
 
 
-def _accepted(seen: Observed, judged: Accepted, revision: contract.Revision) -> Verdict:
+def _accepted(seen: Observed, judged: Accepted, revision: Revision) -> Verdict:
     return Verdict(
         revision,
         "True",
@@ -143,22 +144,22 @@ def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
 def _try(
     seen: Observed,
     judged: Accepted,
-    before: contract.Revision,
-    candidate: contract.Revision,
+    before: Revision,
+    candidate: Revision,
     tasks: Mapping[str, int],
     attempt: int,
     settings: Settings,
 ) -> Verdict:
     """The candidate's dry run, then its preflight, then its acceptance."""
-    name = names.preflight_pod(seen.name, judged.trial)
+    name = names.preflight_pod(seen.name, candidate.trial)
     pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
     if pod is not None:
         return _after_preflight(seen, judged, before, candidate, pod)
-    preflight = preflight_pod(seen, judged, candidate.images, settings.image_pull_policy)
-    dry_run = _dry_run(seen, judged, before, candidate, attempt, settings, preflight)
+    preflight = preflight_pod(seen, candidate, settings.image_pull_policy)
+    dry_run = _dry_run(seen, before, candidate, attempt, settings, preflight)
     if dry_run is not None:
         return dry_run
-    actions = (*_code(seen, judged), Apply(candidate_map(seen, judged, tasks)), Apply(preflight))
+    actions = (*_code(seen, judged), Apply(candidate_map(seen, candidate, tasks)), Apply(preflight))
     verdict = Verdict(
         before,
         "Unknown",
@@ -171,15 +172,17 @@ def _try(
     if seen.refusal is None or seen.refusal.reason != Reason.REFUSED:
         return verdict
     words = f"{name} can't be made, and is tried again: {seen.refusal.message}"
-    return _within(seen, judged, replace(verdict, message=words), Reason.PREFLIGHT_TIMEOUT, words)
+    return _within(
+        seen, candidate, replace(verdict, message=words), Reason.PREFLIGHT_TIMEOUT, words
+    )
 
 
 def _within(
-    seen: Observed, judged: Accepted, verdict: Verdict, reason: AnyReason, words: str
+    seen: Observed, candidate: Revision, verdict: Verdict, reason: AnyReason, words: str
 ) -> Verdict:
     """The verdict, and after the time that a preflight may take, counted from its first try, no."""
-    limit = judged.topology.spec.start_timeout_seconds
-    waited = seconds_since(tried_since(seen, judged), seen.now)
+    limit = candidate.resolved.spec.start_timeout_seconds
+    waited = seconds_since(tried_since(seen, candidate), seen.now)
     if waited > limit:
         return replace(verdict, status="False", reason=reason, message=f"{words} (after {limit} s)")
     return replace(verdict, again_in=limit - waited + 1)
@@ -187,19 +190,18 @@ def _within(
 
 def _dry_run(
     seen: Observed,
-    judged: Accepted,
-    before: contract.Revision | None,
-    candidate: contract.Revision,
+    before: Revision | None,
+    candidate: Revision,
     attempt: int,
     settings: Settings,
     *others: Manifest,
 ) -> Verdict | None:
     """What the API server says of the candidate's pods, and of others; None: it would take them."""
-    if seen.trial is None or seen.trial[0] != judged.hash:
-        final, driver = for_attempt(seen, judged, candidate, attempt + 1, settings)
-        workers = [final.worker_pod] if judged.topology.spec.pods else []
+    if seen.trial is None or seen.trial[0] != candidate.input_hash:
+        final, driver = for_attempt(seen, candidate, attempt + 1, settings)
+        workers = [final.worker_pod] if candidate.resolved.spec.pods else []
         pods = [_for_trial(seen, pod) for pod in (driver, *workers)]
-        trial = Trial(judged.hash, (*pods, *others))
+        trial = Trial(candidate.input_hash, (*pods, *others))
         return Verdict(before, "Unknown", Reason.CHECKING, "its pods are checked", trial=trial)
     if seen.trial[1]:
         return Verdict(before, "False", Reason.POD_REFUSED, seen.trial[1], again_in=REFUSED_SECONDS)
@@ -223,8 +225,8 @@ def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
 def _after_preflight(
     seen: Observed,
     judged: Accepted,
-    before: contract.Revision,
-    candidate: contract.Revision,
+    before: Revision,
+    candidate: Revision,
     pod: Object,
 ) -> Verdict:
     name = name_of(pod)
@@ -240,7 +242,7 @@ def _after_preflight(
         code_name=judged.mounts.code,
     )
     if ending is None:
-        return _during_preflight(seen, judged, pod, verdict)
+        return _during_preflight(seen, candidate, pod, verdict)
     if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
         return replace(verdict, actions=(Delete.pod(pod),), message=ending.message)
     texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
@@ -252,11 +254,13 @@ def _after_preflight(
     return replace(verdict, status="False", reason=reason, message=message)
 
 
-def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Verdict) -> Verdict:
+def _during_preflight(
+    seen: Observed, candidate: Revision, pod: Object, verdict: Verdict
+) -> Verdict:
     trouble = waiting_for(pod, seen.now)
     verdict = replace(verdict, message=trouble[1] if trouble else verdict.message)
     said = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name_of(pod)} has not ended")
-    return _within(seen, judged, verdict, *said)
+    return _within(seen, candidate, verdict, *said)
 
 
 def _mistake(mistake: contract.Mistake) -> str:

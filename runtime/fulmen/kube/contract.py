@@ -13,6 +13,8 @@ from pydantic import Field
 
 from fulmen.kube.load import Load
 from fulmen.kube.message import ContractModel
+from fulmen.topology.resource.changes import digest
+from fulmen.topology.resource.scaling import scaled
 from fulmen.topology.resource.spec import Topology
 
 SCHEMA_VERSION: Final = 1
@@ -221,6 +223,17 @@ class Revision(ContractModel):
     def resolved(self) -> Topology:
         """The topology, validated once: a copy with other fields of the revision has it, too."""
         return Topology.model_validate(self.topology, by_alias=True, by_name=False)
+
+    @property
+    def running(self) -> Topology:
+        """The topology with the number of workers that there are to be."""
+        return scaled(self.resolved, self.workers)
+
+    @property
+    def trial(self) -> str:
+        """A digest of what a preflight tries: its input, and whether it opens instances, too."""
+        mode = self.resolved.spec.preflight
+        return self.input_hash if mode == "Load" else digest([self.input_hash, mode])
 
 
 class Candidate(ContractModel):

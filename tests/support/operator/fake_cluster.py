@@ -13,8 +13,6 @@ from datetime import UTC, datetime, timedelta
 from fulmen.kube import contract
 from fulmen.kube.contract import DriverPhase, Ended, Hosted, Report, Revision
 from fulmen.kube.placing import planned
-from fulmen.topology.resource.scaling import scaled
-from fulmen.topology.resource.spec import Topology
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, CallFailed, Form
 from fulmen_operator.cluster.store import WatchCache
@@ -244,9 +242,7 @@ class FakeCluster:
     @property
     def running(self):
         """The topology as its driver runs it."""
-        revision = self.revision
-        topology = Topology.model_validate(revision.topology, by_alias=True, by_name=False)
-        return scaled(topology, revision.workers)
+        return self.revision.running
 
     def condition(self, kind):
         return next(c for c in self.status["conditions"] if c["type"] == kind)

@@ -14,22 +14,29 @@ from fulmen_operator.model import APPLIED_ANNOTATION
 from fulmen_operator.settings import Settings
 from support.operator.observed import observed
 
-SAME = contract.Images(driver="mine:1", worker="mine:1")
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
 
 
 def made(changes=None, **more):
     """The driver's pod and the workers' pod of a topology."""
-    seen = observed(changes, **more)
+    return started(observed(changes, **more), 2)
+
+
+def accepted_of(seen, settings=Settings()):  # noqa: B008
+    """The revision of a spec that is accepted."""
     accepted = judge(seen, {})
     assert isinstance(accepted, Accepted), accepted
-    return started(seen, accepted, 2)
+    return new_revision(seen, accepted, None, settings)
 
 
-def started(seen, accepted, attempt, settings=Settings()):  # noqa: B008
-    revision = new_revision(seen, accepted, None, settings)
-    revision, driver = for_attempt(seen, accepted, revision, attempt, settings)
+def started(seen, attempt, settings=Settings()):  # noqa: B008
+    revision, driver = for_attempt(seen, accepted_of(seen, settings), attempt, settings)
     return driver, revision.worker_pod
+
+
+def preflight_of(seen, driver="mine:1", worker="mine:1"):
+    images = contract.Images(driver=driver, worker=worker)
+    return preflight_pod(seen, accepted_of(seen).model_copy(update={"images": images}), "")
 
 
 def container(pod):
@@ -109,7 +116,7 @@ def test_code_in_a_store_is_fetched_by_each_container_with_what_it_has_for_the_c
     changes["spec.worker.podTemplate"] = {"spec": given}
     driver, worker = made(changes)
     seen = observed(changes)
-    pod = preflight_pod(seen, judge(seen, {}), contract.Images(driver="a", worker="mine:1"), "")
+    pod = preflight_of(seen, driver="a")
     [first] = pod["spec"]["initContainers"]
     assert first["envFrom"] == [{"secretRef": {"name": "s3"}}]
     for one in (container(driver), container(worker), container(pod), first):
@@ -232,8 +239,7 @@ def test_merging(base, over, result):
 
 def test_the_preflight_runs_the_drivers_image_without_rights():
     seen = observed({**CODE, "spec.driver": {"image": "mine:1"}})
-    accepted = judge(seen, {})
-    pod = preflight_pod(seen, accepted, SAME, "")
+    pod = preflight_of(seen)
     assert container(pod)["args"] == ["preflight"]
     assert "initContainers" not in pod["spec"]
     assert (container(pod)["image"], pod["spec"]["automountServiceAccountToken"]) == (
@@ -251,14 +257,14 @@ def test_the_preflight_runs_the_drivers_image_without_rights():
 )
 def test_a_preflight_finds_room_where_nodes_are_nearly_full(changes, memory):
     seen = observed({**CODE, **changes})
-    resources = container(preflight_pod(seen, judge(seen, {}), SAME, ""))["resources"]
+    resources = container(preflight_of(seen))["resources"]
     amounts = {"requests": {"cpu": "100m", "memory": memory}, "limits": {"memory": memory}}
     assert resources == amounts
 
 
 def test_the_preflight_gets_what_the_user_says_of_the_driver():
     seen = observed({"spec.driver.resources": {"limits": {"cpu": "2", "memory": "3Gi"}}})
-    pod = preflight_pod(seen, judge(seen, {}), SAME, "")
+    pod = preflight_of(seen)
     assert container(pod)["resources"]["requests"] == {"cpu": "2", "memory": "3Gi"}
 
 
@@ -272,8 +278,7 @@ def test_the_preflight_runs_the_workers_image_first_if_it_is_another_one():
         },
     }
     seen = observed({**CODE, **changes})
-    images = contract.Images(driver="mine:1", worker="theirs:1")
-    pod = preflight_pod(seen, judge(seen, {}), images, "")
+    pod = preflight_of(seen, worker="theirs:1")
     (first,) = pod["spec"]["initContainers"]
     assert (first["image"], container(pod)["image"]) == ("theirs:1", "mine:1")
     for field in ("args", "volumeMounts", "resources", "securityContext"):
@@ -300,7 +305,7 @@ def test_a_preflight_that_opens_has_for_each_host_what_that_host_has():
     seen = observed(
         {**CODE, "spec.preflight": "Open", "spec.worker": worker, "spec.driver": drivers}
     )
-    pod = preflight_pod(seen, judge(seen, {}), SAME, "")
+    pod = preflight_of(seen)
     (first,) = pod["spec"]["initContainers"]
     assert (first["args"], container(pod)["args"]) == (
         ["preflight", "worker"],
@@ -323,15 +328,14 @@ def test_a_preflight_that_opens_is_another_one_than_one_that_does_not():
     pods = []
     for mode in ("Load", "Open"):
         seen = observed({**CODE, "spec.preflight": mode})
-        pods.append(preflight_pod(seen, judge(seen, {}), SAME, "")["metadata"]["name"])
+        pods.append(preflight_of(seen)["metadata"]["name"])
     assert len(set(pods)) == 2
     assert len(pods[1]) <= 63
 
 
 def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():
     seen = observed({"spec.driver.imagePullPolicy": "Always"})
-    accepted = judge(seen, {})
-    driver, worker = started(seen, accepted, 1, Settings(image_pull_policy="Never"))
+    driver, worker = started(seen, 1, Settings(image_pull_policy="Never"))
     assert container(driver)["imagePullPolicy"] == "Always"
     assert container(worker)["imagePullPolicy"] == "Never"
 
@@ -359,7 +363,7 @@ def test_the_claim_is_as_the_operator_was_set_up():
     settings = Settings(
         claim_size="3Gi", claim_access_mode="ReadWriteMany", claim_storage_class="x"
     )
-    claim = checkpoint_claim(seen, judge(seen, {}), settings)
+    claim = checkpoint_claim(seen, accepted_of(seen), settings)
     assert claim["spec"] == {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": "3Gi"}},
@@ -376,7 +380,9 @@ def test_the_secret_never_changes():
 
 
 def test_the_driver_may_do_what_it_needs_and_no_more():
-    accounts = [m for m in rights(observed(), judge(observed(), {})) if m["kind"] != "RoleBinding"]
+    accounts = [
+        m for m in rights(observed(), accepted_of(observed())) if m["kind"] != "RoleBinding"
+    ]
     role = next(m for m in accounts if m["kind"] == "Role")
     allowed = {
         (resource, *rule.get("resourceNames", ())): sorted(rule["verbs"])
@@ -394,7 +400,7 @@ def bound(changes, phase):
     """The accounts that get the rights, while a driver of the default one is in a phase."""
     driver, _ = made()
     seen = observed(changes, pods=[{**driver, "status": {"phase": phase}}])
-    objects = rights(seen, judge(seen, {}))
+    objects = rights(seen, accepted_of(seen))
     binding = next(m for m in objects if m["kind"] == "RoleBinding")
     return [subject["name"] for subject in binding["subjects"]]
 
@@ -407,7 +413,7 @@ def test_a_service_account_of_the_users_gets_the_rights_and_a_draining_driver_ke
 
 
 def test_a_mark_changes_with_the_manifest_and_not_with_itself():
-    claim = checkpoint_claim(observed(), judge(observed(), {}), Settings())
+    claim = checkpoint_claim(observed(), accepted_of(observed()), Settings())
     once = marked(claim)
     assert marked(once) == once
     other = marked({**claim, "spec": {}})

@@ -9,8 +9,9 @@ from fulmen.kube.driver.pod_settings import Surroundings, pod_settings
 from fulmen_operator.acceptance.verdict import judge
 from fulmen_operator.manifests.common import labels
 from fulmen_operator.manifests.network import network_policies, policy_names
+from fulmen_operator.manifests.revisions import new_revision
 from fulmen_operator.model import Observed
-from fulmen_operator.settings import NetworkPolicies
+from fulmen_operator.settings import NetworkPolicies, Settings
 from support.cli.documents import word_count
 from support.operator.fake_cluster import FakeCluster
 
@@ -33,7 +34,7 @@ def policies(of_all, spec="None"):
     changes = {"metadata.namespace": "blue", "metadata.uid": "u", "metadata.generation": 1}
     changes["spec.networkPolicy"] = spec
     seen = Observed(word_count(changes), FakeCluster().now)
-    return network_policies(seen, judge(seen, {}), of_all)
+    return network_policies(seen, new_revision(seen, judge(seen, {}), None, Settings()), of_all)
 
 
 def connects(found, source, target, port, protocol="TCP"):

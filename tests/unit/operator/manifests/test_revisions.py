@@ -4,7 +4,7 @@ import pytest
 
 from fulmen.kube.contract import Mounts, Revision
 from fulmen_operator.acceptance.verdict import judge
-from fulmen_operator.manifests.revisions import accepted_in, hash_in, new_revision
+from fulmen_operator.manifests.revisions import hash_in, new_revision
 from fulmen_operator.settings import Settings
 from support.operator.observed import observed
 
@@ -31,9 +31,8 @@ def test_a_revision_says_all_that_drivers_are_started_from():
     assert [c["numTasks"] for c in spec["bolts"]] == [9, 4]
     metadata = {"name": "word-count", "namespace": "blue", "uid": "u-1"}
     assert revision.topology["metadata"] == metadata
-    again = accepted_in(revision)
-    assert (again.topology, again.hash) == (accepted.topology, accepted.hash)
-    assert again.mounts == accepted.mounts
+    assert (revision.running, revision.input_hash) == (accepted.topology, accepted.hash)
+    assert revision.mounts == accepted.mounts
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_a_topology_that_was_accepted_is_validated_once():
     first = revision.resolved
     later = revision.model_copy(update={"workers": 3, "last_batch": 7})
     assert later.resolved is first
-    assert accepted_in(later).topology.spec.workers == 3
+    assert later.running.spec.workers == 3
 
 
 @pytest.mark.parametrize(

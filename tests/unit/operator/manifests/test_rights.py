@@ -5,8 +5,10 @@ import pytest
 from fulmen_operator.acceptance.verdict import judge
 from fulmen_operator.cluster.api import KINDS
 from fulmen_operator.controller.watching import WATCHED
+from fulmen_operator.manifests.revisions import new_revision
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.model import Observed
+from fulmen_operator.settings import Settings
 from support.cli.documents import word_count
 from support.operator.charts import HELM, template
 from support.operator.fake_cluster import FakeCluster
@@ -67,7 +69,11 @@ def given():
         word_count({"metadata.namespace": "blue", "metadata.uid": "u", "metadata.generation": 1}),
         FakeCluster().now,
     )
-    role = next(m for m in rights(seen, judge(seen, {})) if m["kind"] == "Role")
+    role = next(
+        m
+        for m in rights(seen, new_revision(seen, judge(seen, {}), None, Settings()))
+        if m["kind"] == "Role"
+    )
     return allowed(role["rules"])
 
 
