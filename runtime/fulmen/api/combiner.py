@@ -12,7 +12,7 @@ COMBINED = "__combined"
 
 
 class Combiner(ABC):
-    """Of one input of a bolt, in one worker that emits to it.
+    """A combiner of one input of a bolt, in one worker that emits to it.
 
     Only tuples that leave for another stage are combined: those with the same row number go to
     the same task. What a combiner knows is of one batch, as all that leaves is sent at its end.

@@ -149,7 +149,7 @@ class Component(ABC):
         return ()
 
     def lateness(self, options: Any) -> int | None:  # noqa: ARG002
-        """How late, in milliseconds, what it emits can be at most. Default: not limited.
+        """The most milliseconds by which emits can be late. Default: no limit.
 
         Of a component that leaves out what is late. Called as `check_input`. If what is behind it
         takes what is later, that is told as a warning: it never comes there.

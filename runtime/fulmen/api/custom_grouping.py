@@ -34,7 +34,7 @@ class CustomStreamGrouping(ABC):
 
     @abstractmethod
     def choose_tasks(self, task_id: int, values: Sequence[Any]) -> Sequence[int]:
-        """Which of the target tasks receive a tuple: none, one or many.
+        """Choose the target tasks of a tuple: none, one or many.
 
         An exception, or an id that is not among the target tasks, fails the trees of the tuple and
         is reported; with `onError: crash` it stops the topology.

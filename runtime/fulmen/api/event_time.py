@@ -43,7 +43,7 @@ SAFE_UNITS = ((1e8, 1e11, "s"), (1e11, 1e14, "ms"), (1e14, 1e17, "us"), (1e17, 1
 
 
 def milliseconds(duration: str) -> int:
-    """How long a duration such as "10s", "1.5m", "2h", "7d", "250ms" or "0" is.
+    """Turn a duration such as "10s", "1.5m", "2h", "7d", "250ms" or "0" into milliseconds.
 
     Raises:
         ValueError: It is none.

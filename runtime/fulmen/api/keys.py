@@ -40,7 +40,7 @@ def has_nan(key: Any) -> bool:
 
 
 def unusual(keys: Collection[Any]) -> Collection[Any]:
-    """All of many keys, or none of them: if they are plain, and NaN is in none."""
+    """Give none of many keys if they are plain and NaN is in none of them; else all."""
     parts: Callable[[Any], Iterator[Any]] = iter
     kinds = set(map(type, keys))  # in C, as there may be many
     if kinds == {tuple}:

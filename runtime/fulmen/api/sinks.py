@@ -228,7 +228,7 @@ class Sink(Component):
         return ()
 
     def deletion(self, item: Any) -> Any:  # noqa: ARG002 (for those below)
-        """For a sink with `key_fields`: what `write` is given to delete a row's key.
+        """For a sink with `key_fields`: the item for `write` that deletes a row's key.
 
         Args:
             item: What `encode` returned for the row.

@@ -84,7 +84,7 @@ class Held:
         return self.roots, self.edges, self.xor
 
     def began_at(self, i: int) -> float:  # noqa: ARG002 (one tuple: its own)
-        """When `execute` was called with the tuple, whatever `i`."""
+        """The time at which `execute` was called with the tuple, whatever `i`."""
         return self.began
 
 
@@ -136,7 +136,7 @@ class Tuple:
 
     @property
     def _position(self) -> int:
-        """Its place in the chunk, also after it was acked or failed (which turns the sign)."""
+        """The place in the chunk, also after it was acked or failed (which turns the sign)."""
         return self._i if self._i >= 0 else ~self._i
 
     def __getitem__(self, key: int | str) -> Any:

@@ -93,7 +93,7 @@ class FileBackend:
         return [self.get(key) for key in keys]
 
     def list(self, prefix: str) -> list[str]:
-        """All keys that start with `prefix`, in any order."""
+        """List all keys that start with `prefix`, in any order."""
         try:
             found = list(self._walk(prefix))
         except OSError as error:

@@ -44,7 +44,7 @@ _BULK = 1000
 
 @dataclass(frozen=True)
 class LogLimits:
-    """How often a log does what is not needed for each commit.
+    """Limits of how often a log does what is not needed for each commit.
 
     Attributes:
         manifest_every: Commits from one with a manifest to the next.

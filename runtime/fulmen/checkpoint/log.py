@@ -105,7 +105,7 @@ class CommitLog:
 
     @property
     def epoch(self) -> int:
-        """This driver's, from `claim` on; 0 before."""
+        """The epoch of this driver, from `claim` on; 0 before."""
         return self._epoch
 
     def claim(self) -> Commit:

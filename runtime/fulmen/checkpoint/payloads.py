@@ -79,7 +79,7 @@ def save(
 
 
 def read_commit(store: Store, number: int) -> Commit:
-    """One commit, for its transient sections, say. Errors as for `read_manifest`."""
+    """Read one commit, for its transient sections, say. Errors as for `read_manifest`."""
     key = commit_key(number)
     return decode(f"{store.uri}, {key!r}", store.get(key))
 
@@ -190,7 +190,7 @@ def read_state_part(store: Store, file: str, start: int, length: int) -> bytes:
 
 
 def load(store: Store, manifest: Manifest, task_key: str) -> Journals:
-    """All payloads of one task; no journals if there is none. Errors as for `load_many`."""
+    """Load all payloads of one task; no journals if there is none. Errors as for `load_many`."""
     return load_many(store, manifest, [task_key])[task_key]
 
 
@@ -200,7 +200,7 @@ def load_many(
     task_keys: Iterable[str],
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> Mapping[str, Journals]:
-    """All payloads of several tasks, each object read once.
+    """Load all payloads of several tasks, each object read once.
 
     Args:
         store: The store that the objects are in.

@@ -50,7 +50,7 @@ _LONGEST_NAME = 180  # of the part after number and tag; file systems allow 255 
 
 
 class Ref(NamedTuple):
-    """Where one payload of a journal is: a tuple, so that msgpack takes a manifest as it is.
+    """The place of a journal's payload: a tuple, so that msgpack takes a manifest as it is.
 
     Attributes:
         commit: The number of the commit that appended it.

@@ -127,7 +127,7 @@ class RemoteBackend:
             return list(pool.map(self.get, keys))
 
     def list(self, prefix: str) -> list[str]:
-        """All keys that start with `prefix`, in any order."""
+        """List all keys that start with `prefix`, in any order."""
 
         def attempt() -> list[str]:
             pages = obstore.list(self._client, prefix or None, chunk_size=1000)

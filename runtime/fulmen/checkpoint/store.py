@@ -49,7 +49,7 @@ class Backend(Protocol):
         """Read several objects, in that order."""
 
     def list(self, prefix: str) -> Iterable[str]:
-        """All keys that start with `prefix`, in any order."""
+        """List all keys that start with `prefix`, in any order."""
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete what exists of these."""
@@ -135,7 +135,7 @@ class Store:
         return self._backend.get_many([_checked(key) for key in keys])
 
     def list(self, prefix: str) -> list[str]:
-        """All keys below a folder, sorted.
+        """List all keys below a folder, sorted.
 
         Args:
             prefix: Ends in `/`; or nothing, for everything.

@@ -34,7 +34,7 @@ class _Pipe(io.FileIO):
             return len(data)
 
     def discard(self) -> None:
-        """From now on, what is written goes nowhere."""
+        """Drop all that is written from now on."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)

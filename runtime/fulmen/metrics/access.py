@@ -1,4 +1,4 @@
-"""Who may read what the server shows. Pure.
+"""Access to what the server shows. Pure.
 
 Uses nothing else of Fulmen but its errors; used by `metrics.server`, and by what starts a server.
 """

@@ -174,7 +174,7 @@ def _handler(site: Site) -> type[BoundedHandler]:
                 self._send(answer)
 
         def refuse(self) -> None:
-            """Any other method. Its content is not read, so the connection ends."""
+            """Refuse any other method. Its content is not read, so the connection ends."""
             self.close_connection = True
             text = b"" if self.command == "HEAD" else b"Only GET.\n"
             self._send(Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED))
@@ -250,7 +250,7 @@ class MetricsServer:
 
     @property
     def url(self) -> str:
-        """Of the page."""
+        """The URL of the page."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/"
 

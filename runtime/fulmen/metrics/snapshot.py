@@ -75,7 +75,7 @@ class Snapshot(Counted):
         return self.moment - self.started
 
     def per_second(self, before: Snapshot, what: Callable[[Snapshot], float]) -> float:
-        """How fast something has grown since another moment."""
+        """The growth per second since another moment."""
         return (what(self) - what(before)) / max(self.moment - before.moment, 1e-9)
 
     @property
@@ -102,7 +102,7 @@ class Snapshot(Counted):
 
     @property
     def spouts(self) -> Sequence[str]:
-        """In the order of their declaration."""
+        """Spouts in the order of their declaration."""
         return [spout.name for spout in self.placed.topology.spec.spouts]
 
     @cached_property
@@ -113,7 +113,7 @@ class Snapshot(Counted):
         return [b.name for b in self.placed.topology.spec.bolts if b.name in keep]
 
     def components_with(self, of: Of) -> Sequence[str]:
-        """Those that have a figure."""
+        """The components that have a figure."""
         match of:
             case Of.SPOUT:
                 return self.spouts
@@ -211,7 +211,7 @@ class Snapshot(Counted):
 
     @cached_property
     def component_times(self) -> Mapping[str, ComponentTime]:
-        """How far event time has come, of components that have one, or timers."""
+        """Event time of the components that have one, or timers."""
         return self.event_times()
 
     @cached_property
@@ -240,24 +240,24 @@ class Snapshot(Counted):
         return found
 
     def lag(self, component: str) -> Lag | None:
-        """How far the tasks of a spout are behind together; None: none of them has said."""
+        """Add up the lag of a spout's tasks; None: none of them has said it."""
         return lag_of(self.waits.lags, self.placed.plan.tasks(component))
 
     def behind(self, component: str) -> float | None:
-        """How many seconds a watermark is behind the time of day; None: it is not known."""
+        """Seconds that a watermark is behind the time of day; None: it is not known."""
         time = self.component_times.get(component)
         at = None if time is None else time.watermark
         return None if at is None or not self.wall else self.wall - at / 1000
 
     def late(self, component: str) -> Mapping[str, int]:
-        """How many tuples were late, or had no usable time, by reason; those of which some were."""
+        """Count tuples that were late, or had no usable time, by reason, without zeros."""
         ended = self.metrics.of_component(component).get(LATE_COUNTER, 0)
         ended = int(ended) if isinstance(ended, int | float) else 0  # else an author's histogram
         counts = {reason: self.counts[component, UNTIMED, reason] for reason in (UNUSABLE, AHEAD)}
         return {reason: n for reason, n in {**counts, ENDED: ended}.items() if n}
 
     def away_seconds(self, away: Away) -> float:
-        """For how long a service has been away."""
+        """Seconds since a service is away."""
         return max(0.0, self.moment - away.began)
 
     def slot_of(self, worker: int) -> int | None:
@@ -268,7 +268,7 @@ class Snapshot(Counted):
         return worker % self.placed.topology.spec.slots
 
     def permit(self, spout: str) -> int:
-        """How many tuples all tasks of a spout might emit in the newest batch."""
+        """The number of tuples that all tasks of a spout might emit in the newest batch."""
         if self.header is None or not self.is_active:
             return 0
         return sum(map(self.header.permit, self.placed.plan.tasks(spout)))

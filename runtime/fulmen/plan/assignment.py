@@ -54,7 +54,7 @@ def _deal(
 
 
 def _interleaved(free: Iterable[int], slots_of_pod: int) -> list[int]:
-    """One slot of each pod in turn. The pods with the most free slots come first."""
+    """Take one slot of each pod in turn. The pods with the most free slots come first."""
     pods: dict[int, list[int]] = {}
     for slot in free:
         pods.setdefault(slot // slots_of_pod, []).append(slot)

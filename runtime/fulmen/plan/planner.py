@@ -1,4 +1,4 @@
-"""From a topology to a plan."""
+"""Makes a plan of a topology."""
 
 from collections.abc import Collection, Mapping
 
@@ -60,7 +60,7 @@ def is_placed_like(topology: Topology, other: Topology) -> bool:
 
 
 def _carried_over(executors: Collection[Executor], previous: Plan | None) -> Mapping[Executor, int]:
-    """Where executors run now. They are told apart by the places of their tasks in their component.
+    """Find where executors run now. They are told apart by their tasks' places in their component.
 
     Task ids won't do: more ackers, or a new component, shift the ids of all that come after.
     """

@@ -8,7 +8,7 @@ from fulmen.topology.resource.spec import ACKER, Topology
 
 
 def integer_divided(total: int, pieces: int) -> dict[int, int]:
-    """How many pieces of which size: as even as whole numbers can be. 10 in 4 is {2: 2, 3: 2}."""
+    """Divide into pieces as even as whole numbers can be: 10 in 4 is {2: 2, 3: 2}."""
     base, bigger = divmod(total, pieces)
     sizes = {base: pieces - bigger}
     if bigger:
@@ -40,7 +40,7 @@ def divide(component: str, tasks: range, executors: int) -> list[Executor]:
 
 
 def executors_of(topology: Topology) -> list[Executor]:
-    """All executors of a topology, those of `__acker` among them, by ascending task ids."""
+    """List all executors of a topology, those of `__acker` among them, by ascending task ids."""
     spec = topology.spec
     tasks = {component.name: component.tasks for component in spec.components}
     executors = {component.name: component.executors for component in spec.components}

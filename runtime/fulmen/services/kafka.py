@@ -61,7 +61,7 @@ before it fetches more, and nothing can be emitted meanwhile."""
 
 
 class Brokers(Service):
-    """Where a component's clients connect to, and what they have said of it."""
+    """Brokers of a component's clients, and what they have said."""
 
     errors = (KafkaException,)
 
@@ -274,7 +274,7 @@ NO_TOPIC = (
 
 
 def no_topic(topic: str) -> KafkaError:
-    """There is no such topic."""
+    """The error for a topic that is missing."""
     text = f"there is no topic {topic!r}: create it, or mend `topic`"
     return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, text)
 

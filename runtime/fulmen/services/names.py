@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def quoted(name: str) -> str:
-    """One name."""
+    """Quote a name."""
     return '"' + name.replace('"', '""') + '"'
 
 

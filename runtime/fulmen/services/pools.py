@@ -37,7 +37,7 @@ class Pool(Generic[C]):
 
     @contextmanager
     def lent(self, connect: Callable[[], C]) -> Iterator[C]:
-        """One for this thread alone.
+        """Lend a connection to this thread alone.
 
         Args:
             connect: Makes one if none is idle.
@@ -84,7 +84,7 @@ def shared(key: Hashable, make: Callable[[], T]) -> T:
 
 
 def pool_of(key: Hashable) -> Pool[Any]:
-    """This process's pool for a store."""
+    """The pool of this process for a store."""
     made: Pool[Any] = shared(key, Pool)
     return made
 

@@ -67,7 +67,7 @@ LET_IN = "Check user, password and database, and the server's pg_hba.conf."
 
 
 class PostgresConnection:
-    """One to a database, and what was found in it.
+    """A connection to a database, and what was found in it.
 
     Attributes:
         known: Whose each map is that was looked at.
@@ -93,7 +93,7 @@ class PostgresConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """One transaction, which takes back everything if it ends with an exception."""
+        """Begin a transaction, which takes back everything if it ends with an exception."""
         with self.db.transaction():
             # local, so that a pooler between us and the server may give the session to others
             self.db.execute(
@@ -166,7 +166,7 @@ def kind_of(error: psycopg.Error) -> ErrorKind:
 
 
 def code_of(error: psycopg.Error) -> str:
-    """Its SQLSTATE. What has none is libpq's, about the connection, or psycopg's, about a value."""
+    """The SQLSTATE. What has none is libpq's, about the connection, or psycopg's, about a value."""
     is_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate or ("08" if is_lost else "")
 

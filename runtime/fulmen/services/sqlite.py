@@ -52,7 +52,7 @@ MEANINGS: tuple[tuple[tuple[str, ...], ErrorKind, str, str], ...] = (
 
 
 class SqliteConnection:
-    """One to a file, and what was found in it.
+    """A connection to a file, and what was found in it.
 
     Attributes:
         known: Whose each map is that was looked at.
@@ -79,7 +79,7 @@ class SqliteConnection:
 
     @contextmanager
     def transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """One transaction, which takes back everything if it ends with an exception."""
+        """Begin a transaction, which takes back everything if it ends with an exception."""
         self.db.execute(f"BEGIN {kind}")
         try:
             yield self.db

@@ -156,7 +156,7 @@ class BoltHarness:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Its metrics by name, as in `Result.metrics`; those of instances before count as well."""
+        """Metrics by name, as in `Result.metrics`; those of instances before count as well."""
         self._take_signals()
         return self._metrics.of_component(self.name)
 

@@ -43,7 +43,7 @@ class Result:
 
     @property
     def trees(self) -> dict[str, int]:
-        """How many tuple trees were acked, failed, timed out, are pending, and so on."""
+        """Counts of tuple trees: acked, failed, timed out, pending, and so on."""
         trees: dict[str, int] = self.report["trees"]
         return trees
 

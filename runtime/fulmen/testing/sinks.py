@@ -162,7 +162,7 @@ class Subject:
         return chosen == "exactly-once"
 
     def harness(self, task: int = 0) -> SinkHarness:
-        """One task of it."""
+        """Make a harness of one of its tasks."""
         return SinkHarness(self.cls, self.config, fields=self.fields, task=task)
 
     def rows(self, *numbers: int) -> list[Sequence[Any]]:

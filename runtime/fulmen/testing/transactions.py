@@ -35,7 +35,7 @@ Moment = Literal["before", "after"]
 
 @dataclass(frozen=True)
 class TransactionFault:
-    """Something that goes wrong in a transaction, for `run(..., failing=[...])`.
+    """A fault in a transaction, for `run(..., failing=[...])`.
 
     Attributes:
         txid: The number of the transaction.

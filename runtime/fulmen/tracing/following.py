@@ -35,7 +35,7 @@ class TracedBatch:
 
 
 class TreeEvent(NamedTuple):
-    """Something that happened to a tree, when (in seconds of time.time()) and why."""
+    """An event of a tree, when (in seconds of time.time()) and why."""
 
     at: float
     name: str
@@ -143,7 +143,7 @@ class Following:
 
 
 def within(numbers: npt.NDArray[np.uint64], ranges: Ranges) -> npt.NDArray[np.bool_]:
-    """Which of the numbers are in one of the ranges, which don't overlap."""
+    """Say which numbers are in one of the ranges, which don't overlap."""
     if not len(ranges) or not len(numbers):
         return np.zeros(len(numbers), np.bool_)
     of = numbers.astype(np.int64)

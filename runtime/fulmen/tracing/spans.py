@@ -34,7 +34,7 @@ class Span:
 
 
 def spans_of(tree: Followed, sampling: Sampling) -> Iterator[Span]:
-    """All spans of a tree that has ended, or is followed no longer: that of the message first."""
+    """All spans of a tree that has ended, or is followed no longer: the message's is first."""
     begun = tree.begun
     own = sampling.context_of(begun.root, begun.parent)
     events = list(tree.events)

@@ -111,7 +111,7 @@ def _canonical(value: Any) -> Any:
 
 
 def _strings(value: Any) -> str:
-    """All strings in it."""
+    """Join all strings in it."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -186,7 +186,7 @@ class NewValues(Mapping[Any, Any]):
         encode: Callable[[Any], Raw],
         decode: Callable[[Raw], Any],
     ) -> None:
-        """All as a store keeps it.
+        """Wrap the rows as a store keeps them.
 
         Args:
             keys: What each key is, by what is kept for it.

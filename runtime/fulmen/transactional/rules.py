@@ -1,4 +1,4 @@
-"""How a transaction changes the row of a key, so that a transaction that comes again counts once.
+"""The changes of a key's row by a transaction: one that comes again counts once.
 
 Two rules, with the names that Storm gives them:
 
@@ -30,7 +30,7 @@ Raw = Any
 
 
 class Absent(Enum):
-    """In place of a value that there is none of; None is a value."""
+    """The mark of a missing value; None is a value."""
 
     ABSENT = "absent"
 

@@ -84,7 +84,7 @@ def family_of(
 
 @lru_cache(maxsize=10_000)
 def _shared(family: Family) -> Family:
-    """One object for equal ones: pickle writes it once for all tasks of a process."""
+    """Share one object among equal ones: pickle writes it once for all tasks of a process."""
     return family
 
 

@@ -1,4 +1,4 @@
-"""All that one task's code tells, until the engine takes it."""
+"""The signals of one task's code, until the engine takes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Metric)
 
 
 class Lag(NamedTuple):
-    """How far a spout task is behind its source.
+    """The lag of a spout task behind its source.
 
     Attributes:
         messages: How many messages it has not emitted yet; None: not known.
@@ -80,7 +80,7 @@ class Signals:
         return self.metric(KINDS[family.kind], family, labels)
 
     def say_lag(self, lag: Lag) -> None:
-        """How far the task is behind its source."""
+        """Note how far the task is behind its source."""
         with self._lock:
             self._lag = lag
 

@@ -132,7 +132,7 @@ class Kubectl:
         return found
 
     def topologies(self, *where: str) -> Sequence[Json]:
-        """All topologies of the namespace; those of all with `--all-namespaces`."""
+        """List all topologies of the namespace; those of all with `--all-namespaces`."""
         return self.items_of("get", _RESOURCE, *where)
 
     def of(self, topology: Json) -> "Kubectl":
@@ -140,7 +140,7 @@ class Kubectl:
         return Kubectl(topology["metadata"]["namespace"], self.context)
 
     def pods(self, topology: Json) -> Sequence[Json]:
-        """All pods of a topology: of its driver and workers, and of a preflight."""
+        """List all pods of a topology: of its driver and workers, and of a preflight."""
         label = f"{TOPOLOGY_LABEL}={topology['metadata']['name']}"
         return self.of(topology).items_of("get", "pods", "--selector", label)
 

@@ -26,7 +26,7 @@ def is_paused(topology: Json) -> bool:
 
 @dataclass(frozen=True)
 class Rollout:
-    """How far a topology is with its newest spec.
+    """The rollout of a topology's newest spec.
 
     Attributes:
         end: Whether it is there; None: it may still come to that, or fail. A paused one does

@@ -282,7 +282,7 @@ class _Kept:
     def rows_of_time(
         self, show: ShownKind, key: str | None, output: str
     ) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
-        """Its windows or timers: for programs, and for people, who are told if there are none."""
+        """Read its windows or timers: contents for programs, lines for people."""
         read, rows_of, what = OF_TIME[show]
         with self.opened() as store:
             rows = rows_of(self._read(store, read), key)
@@ -292,7 +292,7 @@ class _Kept:
         return [row.content for row in rows], [row.line for row in rows]
 
     def entries(self, show: ShownKind, key: str | None) -> Sequence[StateEntry]:
-        """Its values; if a key is given, only that one, which has to be there."""
+        """Read its values; if a key is given, only that one, which has to be there."""
         read = VALUES[show][0]
         if key is not None and show is ShownKind.STATE:
             read = partial(read_key, text=key)
@@ -320,7 +320,7 @@ class _Kept:
 
 
 def _who(option: str) -> str:
-    """Who changes a checkpoint, for the message of a driver that runs."""
+    """Name who changes a checkpoint, for the message of a driver that runs."""
     return f"fulmen state {option}, {socket.gethostname()}, process {os.getpid()}"
 
 

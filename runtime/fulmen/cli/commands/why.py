@@ -64,7 +64,7 @@ def why(kubectl: Kubectl, name: str | None, url: str | None, report: Path | None
 
 
 def known_of(kubectl: Kubectl, topology: Json, now: float) -> Known:
-    """All that can be read of a topology on a cluster."""
+    """Read all that can be read of a topology on a cluster."""
     unknown: list[str] = []
     name = topology["metadata"]["name"]
 

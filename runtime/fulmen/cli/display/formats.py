@@ -27,7 +27,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def age(seconds: float) -> str:
-    """How old something is, in the largest units that it has."""
+    """Format an age, in the largest units that it has."""
     if seconds < 120:
         return milliseconds(1000 * seconds)
     for size, unit, smaller, name in (

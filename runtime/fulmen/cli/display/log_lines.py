@@ -16,7 +16,7 @@ BEGINNING = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 @dataclass(frozen=True, order=True)
 class Container:
-    """Who logs.
+    """The container of some logs.
 
     Attributes:
         pod: The pod.
@@ -74,7 +74,7 @@ class LogReader:
 
 
 def merged(logs: Mapping[Container, str]) -> Iterator[Line]:
-    """All lines of all logs by their times; the order within a log stays."""
+    """Merge logs by the times of lines; the order within a log stays."""
     read = (map(LogReader(source).line, _split(text)) for source, text in logs.items())
     return heapq.merge(*read, key=attrgetter("time"))
 

@@ -1,4 +1,4 @@
-"""Where the command's tables and lines are printed, and how they fit into it."""
+"""Prints the command's tables and lines so that they fit."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence

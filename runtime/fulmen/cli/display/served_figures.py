@@ -33,7 +33,7 @@ class LatencyView(BaseModel):
 
 
 class WaitView(BaseModel):
-    """Something that holds up batches or spouts."""
+    """A wait of batches or spouts."""
 
     kind: WaitKind
     component: str

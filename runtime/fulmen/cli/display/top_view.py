@@ -92,7 +92,7 @@ def _waits(view: TopologyView) -> Iterator[Text]:
 
 
 def lag_of_all(view: TopologyView) -> Lag | None:
-    """How far all spouts are behind together."""
+    """Add up the lag of all spouts."""
     lags = {n: c.lag for n, c in enumerate(view.components) if c.lag}
     return lag_of(lags, lags)
 
@@ -110,7 +110,7 @@ PART_SHOWN = 20
 
 
 def _behind(time: TimeView | None) -> str:
-    """How far a watermark is behind the clock, or ahead of it."""
+    """Say how far a watermark is behind the clock, or ahead of it."""
     if time is None or time.behind_seconds is None:
         return "-"
     is_ahead = time.behind_seconds <= -1

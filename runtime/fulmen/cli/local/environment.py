@@ -14,7 +14,7 @@ from fulmen.topology.resource.pods import EnvVar, Pod
 
 
 class Where(Enum):
-    """Where the workers of a run are."""
+    """The place of a run's workers."""
 
     IN_PROCESS = auto()
     """In the command's own process, without Spark."""

@@ -66,7 +66,7 @@ class Watcher:
         self._tell(f"batch {number} is run again: {reason}", "yellow")
 
     def note(self, text: str) -> None:
-        """Something else happened."""
+        """Tell of something else."""
         self._tell(text)
 
     def _tell(self, text: str, style: str = "", details: str = "") -> None:
@@ -88,7 +88,7 @@ class LocalRun:
     def __init__(
         self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: RunPhase
     ) -> None:
-        """Nothing is started yet.
+        """Keep the parts. Nothing is started yet.
 
         Args:
             prepared: What to run.

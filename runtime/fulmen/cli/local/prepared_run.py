@@ -1,4 +1,4 @@
-"""From what the user gives to `fulmen run` to what can be run: read, checked, its places made."""
+"""Prepares `fulmen run`: reads and checks what the user gives, and makes its places."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

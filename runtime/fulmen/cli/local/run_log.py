@@ -91,7 +91,7 @@ class RunLog:
         self.close()
 
     def close(self) -> None:
-        """From now on others may remove the folder. One without a log goes at once."""
+        """Let others remove the folder from now on. One without a log goes at once."""
         is_kept = self.has_something
         os.close(self._log)
         if self.folder is not None:
@@ -104,7 +104,7 @@ class RunLog:
             self.rotate()
 
     def rotate(self) -> None:
-        """If the log is too large, keep its end in a second file, and begin anew.
+        """Keep the end of the log in a second file if it is too large, and begin anew.
 
         Those who write to it have it open for good: so it stays the same file.
         """
@@ -142,7 +142,7 @@ def _places(
 
 
 def runs_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Where the folders of runs are: the place that XDG gives to logs."""
+    """The folder of the runs' folders: the place that XDG gives to logs."""
     state = environment.get("XDG_STATE_HOME", "")
     base = Path(state) if state.startswith("/") else home / ".local" / "state"
     return base / "fulmen" / "runs"

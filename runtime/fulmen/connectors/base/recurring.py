@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Recurring:
-    """At first it is due at once, and after each time in so many seconds."""
+    """Says when something is due: at once at first, and then after so many seconds each time."""
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
         self._clock, self.seconds = clock, seconds
@@ -24,9 +24,9 @@ class Recurring:
         return is_now
 
     def later(self) -> None:
-        """It was done just now, or can't be for so long."""
+        """Note that it was done just now, or can't be for so long."""
         self._at = self._clock() + self.seconds
 
     def soon(self) -> None:
-        """It is due at once."""
+        """Make it due at once."""
         self._at = None

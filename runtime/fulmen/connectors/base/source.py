@@ -77,13 +77,13 @@ class Source(Spout):
         """
 
     def due(self, seconds: float) -> Recurring:
-        """Something that is done so often."""
+        """Make something due every so many seconds."""
         return Recurring(
             lambda: self.clock(), seconds
         )  # tests put in a clock of their own after `open`
 
     def tell(self, reason: str, position: str, report: str = "") -> None:
-        """Something is lost or passed over: report it, and tell it on the stream `errors`."""
+        """Report a loss or a passed-over message, and tell it on the stream `errors`."""
         self.collector.report_error(report or f"{position}: {reason}")
         self.collector.emit([None, reason, position], ERRORS_STREAM)
 
@@ -110,7 +110,7 @@ class Source(Spout):
         return data
 
     def place_of(self, msg_id: Any, message: Any) -> str:  # noqa: ARG002
-        """Where a message is in the source, for people."""
+        """The place of a message in the source, for people."""
         return str(msg_id)
 
 

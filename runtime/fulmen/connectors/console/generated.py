@@ -21,7 +21,7 @@ AGES = 1000 * 365 * 24 * 3600 * 1000
 
 
 class ClockOptions(Options):
-    """How fast the clock is."""
+    """The speed of the clock."""
 
     interval_seconds: Annotated[float, Field(gt=0)] = 1.0
     """The time between two ticks."""

@@ -41,7 +41,7 @@ Encoder = Callable[[Sequence[Any]], Any]
 
 
 class FileContent(ABC):
-    """How rows are written down.
+    """Writes down rows as a file's content.
 
     Attributes:
         suffix: Of the names of files.
@@ -78,7 +78,7 @@ def mistaken_columns(options: FileSinkOptions, stream: Stream) -> Iterator[str]:
 
 
 def content_of(options: FileSinkOptions) -> FileContent:
-    """How the rows of a sink are written down."""
+    """Make the writer of a sink's rows."""
     if isinstance(options.format, ParquetOptions):
         return _Parquet(options.format)
     return _Lines(options)

@@ -55,7 +55,7 @@ class SourceOptions(Options):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All of them."""
+        """The paths, as a tuple."""
         return (self.path,) if isinstance(self.path, str) else self.path
 
 
@@ -74,7 +74,7 @@ class FileSpoutOptions(SourceOptions):
 
     @property
     def encoding(self) -> str:
-        """Of the lines."""
+        """The encoding of the lines."""
         return getattr(self.format, "encoding", UTF_8)
 
     @model_validator(mode="after")
@@ -134,7 +134,7 @@ FileFormatOptions = Annotated[
 
 
 class FileSinkOptions(SinkOptions):
-    """Where files are written, and what they are."""
+    """The place of written files, and their form."""
 
     path: Path
     """The folder: a path or a URI (`s3://`, `gs://`, `az://`). It is made if it is missing; a
@@ -158,7 +158,7 @@ class FileSinkOptions(SinkOptions):
 
 
 class RollingFileSinkOptions(FileSinkOptions):
-    """When a file is full, besides."""
+    """The place and form of written files, and when one is full."""
 
     guarantee: Literal["exactly-once"] = "exactly-once"
     """What the sink promises. There is only one guarantee: rows wait in the checkpoint, and a file

@@ -301,7 +301,7 @@ class UnfinishedFiles:
         self._seen[found.key] = found.size, found.stamp, since if size == found.size else now
 
     def forget(self, key: Key) -> None:
-        """Nothing is left of a file."""
+        """Forget a file of which nothing is left."""
         self._seen.pop(key, None)
 
     def clear(self) -> None:

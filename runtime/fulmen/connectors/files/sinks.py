@@ -20,7 +20,7 @@ from fulmen.connectors.formats import Malformed, encode_each
 
 
 def place_of(path: str) -> LocalFolder | Bucket:
-    """Where files are written.
+    """Open the place where files are written.
 
     Raises:
         BadPlace: It is no place for files.

@@ -174,7 +174,7 @@ def refuse_field(
 
 
 def positions(wanted: Sequence[str], fields: Sequence[str]) -> list[int]:
-    """Where the wanted fields are.
+    """The positions of the wanted fields.
 
     Raises:
         Malformed: A field is missing.

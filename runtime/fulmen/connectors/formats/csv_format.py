@@ -149,7 +149,7 @@ class CsvFormat(Format):
             raise Malformed(f"it is not CSV: {said}") from error
 
     def _quoted(self, text: str, values: Sequence[str]) -> Sequence[int]:
-        """Which values are between quotes, of those for which it matters."""
+        """The numbers of the values between quotes, of those for which it matters."""
         if self._nulls.isdisjoint(values):
             return ()
         return [i for i, found in enumerate(self._value.finditer(text)) if found[1] is not None]
@@ -186,7 +186,7 @@ class CsvFormat(Format):
         return encode
 
     def _cell(self, value: Any) -> str:
-        """One value, where it matters whether it has quotes."""
+        """Write one value, where it matters whether it has quotes."""
         if value is None:
             return self._null
         text = str(value)

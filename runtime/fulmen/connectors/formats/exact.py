@@ -65,7 +65,7 @@ def document(data: bytes) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """How many lists and dicts are around the innermost one, and itself."""
+    """The depth of nested lists and dicts."""
     depth, level = 0, [value]
     while level := [one for one in level if type(one) is dict or type(one) is list]:
         depth += 1

@@ -74,5 +74,5 @@ class BytesFormat(Format):
 
 
 def _only(wanted: str, fields: Sequence[str]) -> int:
-    """Where the one value is: the field of that name, or the only one there is."""
+    """The position of the one value: the field of that name, or the only one there is."""
     return 0 if len(fields) == 1 else positions([wanted], fields)[0]

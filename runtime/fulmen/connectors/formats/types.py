@@ -81,7 +81,7 @@ def _cure(value: Any, kind: str) -> str:
 
 
 def converters(types: Mapping[str, str], fields: Sequence[str]) -> list[tuple[int, str, Convert]]:
-    """Of each field that has a type: its position, its name, and what makes its values."""
+    """The converter of each field that has a type, with its position and its name."""
     return [(i, n, converter(types[n])) for i, n in enumerate(fields) if n in types]
 
 

@@ -54,7 +54,7 @@ def _without_login(servers: str) -> str:
 
 
 class ClientOptions(Options):
-    """How to connect."""
+    """Options of the connection."""
 
     bootstrap_servers: Annotated[
         Text, AfterValidator(_without_login), Field(alias="bootstrap.servers")
@@ -88,7 +88,7 @@ class ClientOptions(Options):
         return properties
 
     def brokers(self) -> Brokers:
-        """Where to connect."""
+        """The brokers to connect to."""
         given = {
             "security.protocol": self.security_protocol.lower(),
             "sasl.mechanism": self.sasl_mechanism,
@@ -160,7 +160,7 @@ class KafkaSpoutOptions(ClientOptions):
         return self
 
     def rights(self) -> dict[int, str]:
-        """Those of a reader."""
+        """The meanings of a reader's refusals."""
         topic = f"{LACKS} Read for topic {self.topic!r}"
         return {
             KafkaError.TOPIC_AUTHORIZATION_FAILED: topic,
@@ -239,7 +239,7 @@ class KafkaSinkOptions(ClientOptions, SinkOptions):
         return self.format.for_topic(topic), key
 
     def rights(self) -> dict[int, str]:
-        """Those of a writer."""
+        """The meanings of a writer's refusals."""
         write = f"{LACKS} Write for topic {self.topic!r}"
         topic = write
         if self.guarantee == "exactly-once":

@@ -224,7 +224,7 @@ class _Encoder:
         self._parts = [(part, i, made[part]) for part, i in at.items()]
 
     def encode(self, values: Values) -> ProducedRow:
-        """One message.
+        """Encode one message.
 
         Raises:
             Malformed: The row can't be one.
@@ -256,7 +256,7 @@ def _fields_of(options: KafkaSinkOptions) -> Mapping[str, str | None]:
 
 
 def _places(options: KafkaSinkOptions, fields: Sequence[str]) -> dict[str, int]:
-    """Where those are.
+    """Find the positions of those fields.
 
     Raises:
         Malformed: One is missing.
@@ -271,7 +271,7 @@ def _places(options: KafkaSinkOptions, fields: Sequence[str]) -> dict[str, int]:
 
 
 def _kept(options: KafkaSinkOptions, fields: Sequence[str]) -> list[int]:
-    """Where the fields are of which the value is made: the key is part of one that has names."""
+    """The positions of the value's fields: the key is part of a value that has names."""
     one = _one_value(options)
     beside = {name for part, name in _fields_of(options).items() if part != "key" or one}
     return [i for i, name in enumerate(fields) if name not in beside]

@@ -222,7 +222,7 @@ class KafkaSpout(Source):
         return [partition for partition in mine if partition not in self.positions]
 
     def _tell_lag(self) -> None:
-        """How many messages there are to emit, by what the last fetches have said."""
+        """Tell how many messages there are to emit, by what the last fetches have said."""
         if not self.lag_due.take():
             return
         known = [self._unread(*place) for place in self.positions.items()]
@@ -232,7 +232,7 @@ class KafkaSpout(Source):
             self._behind = messages
 
     def _tell_age(self, messages: list[Message]) -> None:
-        """How old the oldest message is that was just fetched, if the lag was told without that."""
+        """Tell the age of the oldest message just fetched, if the lag was told without it."""
         behind, self._behind = self._behind, 0
         stamps = [message.timestamp() for message in messages if message.error() is None]
         times = [milliseconds for kind, milliseconds in stamps if kind != TIMESTAMP_NOT_AVAILABLE]
@@ -284,7 +284,7 @@ class KafkaSpout(Source):
         self._connect()  # the client itself remembers where it was in the old one
 
     def _mend(self, message: Message) -> None:
-        """Something is wrong with a partition."""
+        """Deal with an error of a partition."""
         error, partition, offset = message.error(), message.partition(), message.offset()
         assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:

@@ -103,7 +103,7 @@ class TimeFields:
 
 
 def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
-    """One that gives the text of a value that Python can't hold, since no row may stop a source."""
+    """A cursor that gives the text of a value that Python can't hold: no row may stop a source."""
     cursor = db.cursor()
     for kind in (RangeInfo, MultirangeInfo):  # psycopg's own classes, which nothing else can write
         for info in psycopg.adapters.types:
@@ -136,7 +136,7 @@ def rows_of(cursor: psycopg.Cursor[Any]) -> list[Sequence[Any]]:
 
 
 def _row(cursor: psycopg.Cursor[Any], at: int) -> list[Any]:
-    """One row of a result, value by value."""
+    """Read one row of a result, value by value."""
     result, transformer = cursor.pgresult, Transformer.from_context(cursor)
     assert result is not None
     values: list[Any] = []

@@ -152,7 +152,7 @@ class PostgresQueueSpout(SqlSource):
         return f"{self.options.table} of task {self.context.task_index}"
 
     def unread_parts(self) -> Sequence[str]:
-        """This task's part, while rows are left. A task without rows waits for nothing."""
+        """The task's part, while rows are left. A task without rows waits for nothing."""
         return [self.part_of(None)] if self._rows or self._is_new else []
 
     def is_exhausted(self) -> bool:
@@ -223,7 +223,7 @@ class _Queue:
         return self._run(self._claimed, [name, list(known)])
 
     def waiting(self) -> tuple[int, Any]:
-        """How many rows nobody has claimed, up to a limit, and the first one's value of `order`."""
+        """Count unclaimed rows, up to a limit, and give the first one's value of `order`."""
         [(length, first, *_)] = self._run(self._waiting, [MOST_COUNTED])
         return length, first
 

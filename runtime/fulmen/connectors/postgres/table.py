@@ -193,7 +193,7 @@ def _column(
 
 
 def _places(base: str, kept: str) -> int | None:
-    """How many digits behind the point a column keeps. None: it does not matter."""
+    """The digits behind the point that a column keeps. None: it does not matter."""
     if base == "money":
         return 2
     if found := PLACES.search(kept):

@@ -96,7 +96,7 @@ def _takes_text(column: Column) -> bool:
 
 
 def text_of(column: Column, value: Any) -> Text:
-    """One value as text.
+    """Write one value as text.
 
     Raises:
         Malformed: It can't be a value of that column.
@@ -237,7 +237,7 @@ _ZONE = re.compile(r":[\d.]+\s*([-+]\d[\d:]*|[A-Za-z]{3,}|[A-Za-z]+/\w+|[Zz])\s*
 
 
 def _fraction(value: Any) -> int:
-    """How many digits a time has behind its seconds."""
+    """The number of digits that a time has behind its seconds."""
     found = re.search(r"[.,](\d+)", str(value))
     return len(found[1].rstrip("0")) if found else 0
 

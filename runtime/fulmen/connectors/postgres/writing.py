@@ -90,7 +90,7 @@ class Writer:
         contention: Contention,
         database: PostgresDatabase,
     ) -> None:
-        """Nothing is written yet: `db` is in a transaction, `database` gives more connections."""
+        """Begin to write: `db` is in a transaction, `database` gives more connections."""
         self._db, self._statements, self._is_copy = db, statements, mode == "copy"
         self._contention, self._database = contention, database
         self._items: Sequence[Sequence[Text]] = ()
@@ -302,7 +302,7 @@ class Writer:
     # Rows that end the connection
 
     def _deadly(self, items: Sequence[Sequence[Text]]) -> dict[int, str]:
-        """Which rows end the connection, and how, as far as it was looked for."""
+        """The rows that end the connection, and how, as far as it was looked for."""
         known, now = self._contention.deadly, time.monotonic()
         for item in [item for item, (_, until) in known.items() if now >= until]:
             del known[item]
@@ -341,7 +341,7 @@ class Writer:
 
     @contextmanager
     def _another(self) -> Iterator[psycopg.Connection[Any]]:
-        """One more connection, also if the server is on its way back from a crash."""
+        """Open one more connection, also if the server is on its way back from a crash."""
         until = time.monotonic() + BACK_SECONDS
         while True:
             try:

@@ -58,7 +58,7 @@ class Publisher:
     """One connection, which is made when it is needed."""
 
     def __init__(self, broker: Broker, confirm_seconds: float, *, mandatory: bool) -> None:
-        """Nothing is connected yet. After so long without a confirm the broker is away.
+        """Keep the broker. Nothing is connected yet. After so long without a confirm it is away.
 
         If `mandatory`, messages that reach no queue are refused.
         """
@@ -264,7 +264,7 @@ class Publisher:
 def refused_of(
     messages: Sequence[PublishedMessage], returned: Sequence[tuple[PublishedMessage, str]]
 ) -> dict[int, str]:
-    """Which messages of one exchange were returned, and why, by their positions.
+    """Find which messages of one exchange were returned, and why, by their positions.
 
     Ids that rows name may be equal. Then the body tells which it was, and the headers, by which an
     exchange may decide as well.

@@ -128,7 +128,7 @@ class RedisSink(MessageSink):
         self._take(rows, found, mark)
 
     def _write(self, rows: Rows) -> None:
-        """By several scripts. In a cluster, each has the rows of one slot."""
+        """Write by several scripts. In a cluster, each has the rows of one slot."""
         firsts = range(0, len(rows), AT_ONCE)
         parts: list[Sequence[int]] = [range(len(rows))[at : at + AT_ONCE] for at in firsts]
         if self._is_cluster:
@@ -175,7 +175,7 @@ class RedisSink(MessageSink):
     def _forbidden(
         self, rows: Rows, places: Sequence[int], error: NoPermissionError
     ) -> dict[int, str]:
-        """Which rows have keys that the user may not use, and why: Redis refuses the whole script.
+        """Find the rows whose keys the user may not use, and why: Redis refuses the whole script.
 
         Raises:
             NoPermissionError: It is not about the keys of some rows.

@@ -68,15 +68,15 @@ class RedisSource(Source, Generic[M]):
 
     @abstractmethod
     def left(self) -> int | None:
-        """How many messages nobody has read; None: Redis does not know it."""
+        """The number of messages that nobody has read; None: Redis does not know it."""
 
     def seconds_behind(self) -> float | None:
-        """How old the oldest message is that was not emitted; None: Redis does not know it."""
+        """The age of the oldest message that was not emitted; None: Redis does not know it."""
         return None
 
     @property
     def look_seconds(self) -> float:
-        """How often lost messages are looked for, also if nothing went wrong."""
+        """Seconds between looks for lost messages, also if nothing went wrong."""
         return LOOK_SECONDS
 
     # The life of a message
@@ -165,5 +165,5 @@ class RedisSource(Source, Generic[M]):
         self._is_active = True
 
     def deactivate(self) -> None:
-        """There are no turns now: acks go to Redis one by one."""
+        """Note that there are no turns now: acks go to Redis one by one."""
         self._is_active = False

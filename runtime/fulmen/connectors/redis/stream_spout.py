@@ -122,7 +122,7 @@ class RedisStreamSpout(RedisSource[Entry]):
                 return self._without_group()
 
     def _without_group(self) -> list[Any]:
-        """Somebody has removed it, or the stream: it is created again with the next turn."""
+        """Tell that the group, or the stream, was removed: the next turn creates it again."""
         self._has_group = False
         options = self.options
         text = f"group {options.group!r} of {options.key!r} was removed. It begins again"
@@ -180,7 +180,7 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     @override
     def seconds_behind(self) -> float | None:
-        """By the ids of entries, which begin with the time that they were added at."""
+        """The age by the ids of entries, which begin with the time that they were added at."""
         client, options = self._server.client, self.options
         with self._server.told():
             if self._read:

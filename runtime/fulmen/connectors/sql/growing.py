@@ -58,7 +58,7 @@ class GrowingSpout(SqlSource):
 
     @abstractmethod
     def place(self, db: Any) -> tuple[str, str]:
-        """Which values have a place, a condition; and how statements have such a value."""
+        """A condition for values that have a place; and how statements have such a value."""
 
     @abstractmethod
     def fetched(self, db: Any, statement: str, values: list[Any]) -> list[Row]:
@@ -181,7 +181,7 @@ class GrowingSpout(SqlSource):
 
     @property
     def start(self) -> Any:
-        """Where it is: emitted values are not higher. None: nothing was, and `start` is not set."""
+        """The value to begin after. None: nothing was emitted, and `start` is not set."""
         return self.options.start if self.position is None else self.position
 
     def _tell_of_rows_without_place(self) -> None:

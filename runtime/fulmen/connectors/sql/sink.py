@@ -215,7 +215,7 @@ def _carried_out(transaction: SqlTransaction, items: Sequence[Any]) -> Mapping[i
 
 
 def pack_refused(refused: Mapping[int, str]) -> str:
-    """Which rows were refused, and why, for the table of marks."""
+    """Pack which rows were refused, and why, for the table of marks."""
     return json.dumps([[at, reason[:LONGEST_REASON]] for at, reason in sorted(refused.items())])
 
 

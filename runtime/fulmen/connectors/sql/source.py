@@ -41,7 +41,7 @@ class SqlSource(MessageSource):
 
     @abstractmethod
     def position_of(self, place: Any) -> str:
-        """Where a row is, for people, by its value in the column that tells."""
+        """The place of a row, for people, by its value in the column that tells."""
 
     def kept(self, values: list[Any], place: Any) -> Sequence[Any]:
         """A row as it is kept. What can't be read is reported."""
@@ -58,7 +58,7 @@ class SqlSource(MessageSource):
         self.collector.emit(list(row), stream=stream, msg_id=msg_id)
 
     def age_of(self, value: Any) -> float | None:
-        """How old a row is, if a column says when it was written, by a time with its zone."""
+        """The age of a row, if a column says when it was written, by a time with its zone."""
         if not isinstance(value, datetime) or value.tzinfo is None:
             return None
         return type(self).today() - value.timestamp()

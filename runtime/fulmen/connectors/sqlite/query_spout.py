@@ -95,7 +95,7 @@ class SqliteQuerySpout(GrowingSpout):
 
     @override
     def place(self, db: sqlite3.Connection) -> tuple[str, str]:
-        """Which values have a place, a condition; and how statements have such a value.
+        """A condition for values that have a place; and how statements have such a value.
 
         They are of the position's type, or of the lowest one's before there is one. `start` is none
         yet, as SQLite may take its text for a number; nor are bytes, which may be text that is no

@@ -80,7 +80,7 @@ class SqliteTable(SqlTable):
     @override
     @contextmanager
     def transaction(self) -> Iterator[SqliteTransaction]:
-        """One transaction. It holds the file's write lock from its beginning."""
+        """Begin a transaction. It holds the file's write lock from its beginning."""
         with self._database.transaction() as db:
             yield SqliteTransaction(db, self)
 

@@ -72,7 +72,7 @@ def _have_nan(values: Sequence[Any]) -> bool:
 
 
 def value_of(value: Any, affinity: Affinity = "none") -> Value:
-    """One value.
+    """Turn a value into one that SQLite takes.
 
     Raises:
         Malformed: SQLite has nothing like it.
@@ -145,7 +145,7 @@ def _of_bytes(value: bytes, kind: str) -> Any:
 
 @contextmanager
 def lenient(db: sqlite3.Connection) -> Iterator[None]:
-    """In the block, text that is no UTF-8 is read as bytes: no row may stop a source."""
+    """Read text that is no UTF-8 as bytes, in the block: no row may stop a source."""
     before, db.text_factory = db.text_factory, _text_or_bytes
     try:
         yield

@@ -130,7 +130,7 @@ class Messages:
             yield Messages(resets=self.resets[i : i + n])
 
     def split(self, ackers: int) -> list[Messages]:
-        """One part for each acker task, by Storm's mod hashing."""
+        """Split into one part for each acker task, by Storm's mod hashing."""
         self.compact()
         if ackers == 1:
             return [self]
@@ -159,7 +159,7 @@ class Messages:
 
 
 def acker_index(roots: Ids, ackers: int) -> npt.NDArray[np.int64]:
-    """Which of the acker tasks each root belongs to.
+    """The number of the acker task of each root.
 
     floorMod(31 + int32(id ^ id >>> 32), ackers), as in Storm.
     """

@@ -62,7 +62,7 @@ class Trees:
         return Trees(*(column[index] for column in self.columns()))
 
     def place(self, roots: Ids) -> npt.NDArray[np.int64]:
-        """Where each of `roots` is; -1 for one that is not pending."""
+        """The places of `roots`; -1 for one that is not pending."""
         if not len(self.roots):
             return np.full(len(roots), -1)
         place = np.minimum(np.searchsorted(self.roots, roots), len(self.roots) - 1)

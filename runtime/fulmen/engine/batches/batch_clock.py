@@ -1,4 +1,4 @@
-"""How far a topology's time has come. It does not pass while a batch is tried again. Pure."""
+"""The time of a topology. It does not pass while a batch is tried again. Pure."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Coordinator:
         return header
 
     def cuts(self, header: Header) -> tuple[int, ...]:
-        """Where the stages of the attempt at hand are divided into jobs: the end of each."""
+        """Divide the stages of the attempt at hand into jobs: the end of each."""
         return self.skipping.cuts(
             self.placed,
             header,
@@ -257,7 +257,7 @@ class Coordinator:
         return self.blame.crashes.rounds > len(self.placed.spout_tasks)
 
     def idle_seconds(self) -> float:
-        """How long to wait before the next batch: next to no time if something happened."""
+        """Seconds to wait before the next batch: next to none if something happened."""
         bolts, rests = self.placed.topology.spec.bolts, self.unfinished.rests
         return self._rests.seconds(
             self.clock.seconds,
@@ -270,7 +270,7 @@ class Coordinator:
 
     @property
     def pending(self) -> int:
-        """How many trees, or transactions, have not ended."""
+        """The number of trees, or of transactions, that have not ended."""
         active = None if self.transactions is None else self.transactions.active
         return self.unfinished.trees if active is None else len(active)
 
@@ -281,7 +281,7 @@ class Coordinator:
 
     @property
     def settled(self) -> bool:
-        """Nothing is pending, and spout tasks that are not left out were told of all messages.
+        """Whether nothing is pending, and spout tasks (not those left out) were told of all ends.
 
         What rests after a failure is in the checkpoint, for another run; at the end there is none.
         """
@@ -297,7 +297,7 @@ class Coordinator:
 
     @property
     def _resting_results(self) -> list[float]:
-        """When results of bolts come again that have failed, the first of each task."""
+        """When failed results of bolts come again, the first of each task."""
         spouts = self.placed.spout_tasks
         return self.unfinished.rests(lambda task: task not in spouts)
 
@@ -358,7 +358,7 @@ class Coordinator:
 
     @property
     def seconds_without_input(self) -> float:
-        """For how long no spout has emitted anything, by the batch clock."""
+        """Seconds of the batch clock since a spout emitted last."""
         return self.end_of_input.seconds_without_input(self.clock.seconds)
 
     @property

@@ -112,7 +112,7 @@ class Ledger:
         return replace(self, metadata=kept)
 
     def begun_anew(self, committed: int) -> Ledger:
-        """For another source, whose transactions begin behind `committed`."""
+        """Begin anew for another source, whose transactions begin behind `committed`."""
         written = self.written or (Point(committed, WHATEVER) if committed else None)
         skipped = tuple(sorted({*self.skipped, *self.branches.values()}))
         return Ledger(committed, written=written, skipped=skipped)
@@ -130,7 +130,7 @@ class Ledger:
         return Ledger(above, metadata, given_up=self.given_up, written=written)
 
     def encode(self) -> bytes:
-        """For a commit."""
+        """Turn it into bytes for a commit."""
         return pickle.dumps(self, 5)
 
 

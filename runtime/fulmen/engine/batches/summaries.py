@@ -42,7 +42,7 @@ def _effort(summaries: Sequence[Summary], worker: int) -> float:
 
 
 def seconds_with_processors(summaries: Sequence[Summary], seconds: float) -> float:
-    """How long a batch would have taken if whoever was ready to run had had a processor.
+    """Seconds of a batch if whoever was ready to run had had a processor.
 
     Stages say for how long they had none. Nobody says it of Spark's processes, which have as much
     of the same processors.

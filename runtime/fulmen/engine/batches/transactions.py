@@ -252,7 +252,7 @@ class Transactions:
     # Failures
 
     def reset(self) -> int:
-        """All active attempts have failed, and come again as new ones. Returns how many."""
+        """Drop all active attempts, which come again as new ones. Returns how many they were."""
         count = len(self.active)
         self.active = {}
         return count

@@ -183,11 +183,11 @@ class RunningTopology:
 
     @property
     def plan(self) -> Plan:
-        """Where executors are."""
+        """The plan in force, which says where executors are."""
         return self.placed.plan
 
     def _new_coordinator(self, clock: float, before: Coordinator | None = None) -> Coordinator:
-        """One that goes on from the last commit. Time passes from now on."""
+        """Make a coordinator that goes on from the last commit. Time passes from now on."""
         return Coordinator(
             self.planner.current,
             last_batch(self.log.manifest),
@@ -265,7 +265,7 @@ class RunningTopology:
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def look_for_workers(self) -> None:
-        """While workers are missing, see now and then whether they are back."""
+        """See now and then whether missing workers are back."""
         now = self.clocks.steady()
         if self.planner.is_whole or now - self._looked < self._limits.look_seconds:
             return
@@ -280,7 +280,7 @@ class RunningTopology:
     # A batch
 
     def step(self) -> bool:
-        """One attempt of one batch. Returns whether it counted.
+        """Run one attempt of one batch. Returns whether it counted.
 
         Raises:
             Fenced: Another driver has taken over.

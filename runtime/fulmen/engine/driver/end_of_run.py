@@ -18,7 +18,7 @@ from fulmen.errors import TopologyFailed
 
 @dataclass
 class EndOfRun:
-    """Of one run, which begins when this is made.
+    """The end of one run, which begins when this is made.
 
     Attributes:
         assumed: What it was drained for; None: spouts have said their end, or it was told to.
@@ -37,7 +37,7 @@ class EndOfRun:
 
     @property
     def seconds(self) -> float:
-        """How long it runs already."""
+        """Seconds since the run began."""
         return self._clocks.steady() - self._started
 
     def is_reached(self, coordinator: Coordinator) -> bool:

@@ -52,7 +52,7 @@ def transactions_of(
 
 @dataclass
 class PinnedHost:
-    """Has the spouts that the driver hosts. Of a topology without any nothing is called."""
+    """The host of pinned spouts. Of a topology without any nothing is called."""
 
     _current: CurrentTopology
     _store: Store
@@ -177,7 +177,7 @@ class TransactionHost:
             raise TopologyFailed(transactions.ended + self._begin(transactions.ledger.head))
 
     def _begin(self, txid: int) -> str:
-        """Where a transaction begins in each partition of its sources, for a message."""
+        """Say where a transaction begins in each partition of its sources."""
         emitters = self._current.placed.emitters
         if len(emitters) == 1:
             return self._begin_in(emitters[0], txid, "Its partitions")

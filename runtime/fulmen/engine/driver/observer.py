@@ -24,7 +24,7 @@ class Observer(Protocol):
         """An attempt of batch `number` came to nothing, and is repeated."""
 
     def note(self, text: str) -> None:
-        """Something else that a person should know."""
+        """Tell a person about something else."""
 
 
 class Silent(Observer):

@@ -19,7 +19,7 @@ class Anchoring(ABC):
 
     @abstractmethod
     def take(self, at: Index) -> Anchoring:
-        """Those of the emits at these positions."""
+        """Take the emits at these positions."""
 
     @abstractmethod
     def copies(self, index: Index | None, n: int, draw: Callable[[int], Ids]) -> Lineage | None:
@@ -41,7 +41,7 @@ class Anchoring(ABC):
 
 
 class OneAnchor(Anchoring):
-    """Of emits that are anchored to one input at most, or are roots themselves.
+    """Anchors of emits that have one at most, or are roots themselves.
 
     Attributes:
         xors: For each emit, the XOR of the edge ids of its copies.
@@ -88,7 +88,7 @@ class OneAnchor(Anchoring):
 
 
 class ManyAnchors(Anchoring):
-    """Of emits that may have several anchors each. As in Storm, each copy has one id for each.
+    """Anchors of emits that may have several. As in Storm, each copy has one id for each.
 
     Args:
         anchors: For each emit, the inputs whose trees it joins; one may be named twice.

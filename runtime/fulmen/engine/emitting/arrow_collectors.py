@@ -93,12 +93,12 @@ class ArrowCollector(OwnedCollector, ArrowOutputCollector):
         self.runs: list[Buffer] = []
 
     def open(self) -> None:
-        """From now on the author's code may emit."""
+        """Allow the author's code to emit."""
         self._open = True
         self.emits, self.failures = [], {}
 
     def close(self) -> None:
-        """From now on the author's code may not emit."""
+        """Forbid the author's code to emit."""
         self._open = False
 
     def release(self) -> None:

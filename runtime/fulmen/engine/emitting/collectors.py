@@ -119,7 +119,7 @@ class Emitter(OwnedCollector):
         self.runs: list[Buffer] = []
 
     def open(self) -> None:
-        """From now on the author's code may emit."""
+        """Allow the author's code to emit."""
         self.runs = []
         self._earlier = 0  # emits in all runs but the last
         if self._ordered:
@@ -129,7 +129,7 @@ class Emitter(OwnedCollector):
             self._buffers = {buffer.routes.stream: buffer for buffer in self.runs}
 
     def close(self) -> None:
-        """From now on the author's code may not emit."""
+        """Forbid the author's code to emit."""
         self._buffers = self._closed
 
     def release(self) -> None:

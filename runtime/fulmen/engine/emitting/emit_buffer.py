@@ -57,7 +57,7 @@ class Buffer:
         self.origins.append(origin)
 
     def _mix(self) -> None:
-        """From now on the emits are kept as they are."""
+        """Keep the emits as they are, from now on."""
         if self.kind is not None:
             self._mixed, self.flat, self.kind = list(self.rows()), [], None
 

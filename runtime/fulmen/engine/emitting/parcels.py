@@ -50,7 +50,7 @@ class Copies:
     lineage: Lineage | None
 
     def take(self, at: Positions | None) -> Copies:
-        """Those at some positions; None: all."""
+        """Take the copies at some positions; None: all."""
         if at is None:
             return self
         lineage = None if self.lineage is None else self.lineage.take(at)
@@ -70,7 +70,7 @@ class Parcels:
         rows: list[tuple[int, bytes]],
         refuse: Callable[[int, Sequence[int], str, Sequence[Any]], None],
     ) -> None:
-        """No tuples.
+        """Begin without tuples.
 
         Args:
             placed: The topology.

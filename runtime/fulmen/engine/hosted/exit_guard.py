@@ -31,7 +31,7 @@ def _exit(status: int) -> NoReturn:
 
 @contextmanager
 def hosting() -> Iterator[None]:
-    """In the block, this thread calls hosted code."""
+    """Mark that this thread calls hosted code in the block."""
     os._exit = _exit
     if not faulthandler.is_enabled():
         with suppress(io.UnsupportedOperation, AttributeError, ValueError, OSError):

@@ -52,7 +52,7 @@ class HostedCoordinator:
     """
 
     def __init__(self, placed: PlacedTopology, name: str, steady: Callable[[], float]) -> None:
-        """For one transactional spout of a topology."""
+        """Host the coordinator of one transactional spout of a topology."""
         self._placed = placed
         self.name = name
         self._task = placed.plan.tasks(name).start
@@ -211,7 +211,7 @@ class HostedCoordinator:
             CALLS.end(calling)
 
     def _note(self, raised: _Raised) -> None:
-        """Something went wrong: it is told once, until it differs, and tried again later."""
+        """Note an error: it is told once, until it differs, and tried again later."""
         self.is_away = True
         self._not_before = self._steady() + PAUSE_SECONDS
         report = self._report(raised)

@@ -171,7 +171,7 @@ class PinnedSpouts:
     def _turn(
         self, hosted: HostedTask, deliveries: Deliveries, header: Header, permit: int
     ) -> SpoutTurn:
-        """In the task's own thread."""
+        """Run one turn, in the task's own thread."""
         forks.begin()
         task, placed = hosted.task, self._current.placed
         summary = Summary(-1, DRIVER, process=this_process(DRIVER))

@@ -107,7 +107,7 @@ class SpoutTurn:
         return 0 if self.end is None else self._count - self.end
 
     def _chosen(self) -> list[tuple[wire.Parcel, npt.NDArray[np.int64]]]:
-        """Where in the parcels the messages of the attempt are."""
+        """Find the places in the parcels of the messages of the attempt."""
         end = self._count if self.end is None else self.end
         places = [np.flatnonzero((of >= self.begin) & (of < end)) for _, of in self._parcels]
         return [(p, at) for (p, _), at in zip(self._parcels, places, strict=True) if len(at)]

@@ -80,7 +80,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Where each was found, and the program."""
+    """Yield each place where Java was found, and its program."""
     if home := environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home, "bin", "java")
     if java := shutil.which("java", path=environ.get("PATH", "")):

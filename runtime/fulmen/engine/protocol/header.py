@@ -143,7 +143,7 @@ class Header:
         return replace(self, injected=injected)
 
     def opening(self) -> Header:
-        """Of the job before the attempt's own, in which instances are made.
+        """The header of the job before the attempt's own, in which instances are made.
 
         It has one stage, which makes those of all stages: jobs are dear while JVMs are cold.
         """

@@ -117,7 +117,7 @@ class PlacedTopology:
         return *plain, *combined
 
     def subscribers(self, component: str, stream: str) -> list[Subscription]:
-        """Who receives `stream` of `component`."""
+        """The subscriptions to `stream` of `component`."""
         return [s for s in self.subscriptions if s.source == component and s.stream == stream]
 
     def component(self, name: str) -> SpoutSpec | TransactionalSpoutSpec | BoltSpec:

@@ -1,4 +1,4 @@
-"""Which trees are traced, and what their traces are called: the same in each process that asks.
+"""Traced trees, and the names of their traces: the same in each process that asks.
 
 A task decides where a tree begins. Trace ids follow from root ids, so whoever deals with a tuple
 can name its trace. If a message came with a trace, its tuples are sent with that.

@@ -72,7 +72,7 @@ class Replacements:
     """
 
     def __init__(self) -> None:
-        """None has failed yet."""
+        """Begin without failures."""
         self.in_a_row = 0
         self.pause = 0
         self._failed = 0

@@ -114,7 +114,7 @@ def ended_worker(text: str, workers: Sequence[int]) -> int | None:
 
 
 def _all_of(executor: str | None, by_executor: Mapping[str, Sequence[int]]) -> str:
-    """Who was lost with one of Spark's executors, and the verb that follows."""
+    """Name who was lost with one of Spark's executors, and the verb that follows."""
     if executor is None and len(by_executor) == 1:
         (found,) = by_executor.values()
     else:

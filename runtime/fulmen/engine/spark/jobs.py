@@ -65,7 +65,7 @@ class SparkJobs:
         return workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
-        """One job. Errors as for `JobRunner.run`.
+        """Run one job. Errors as for `JobRunner.run`.
 
         If instances have to be made, another job before it does that, and has more time.
         """
@@ -131,7 +131,7 @@ class SparkJobs:
         return () if self._jobs is None else self._of_plan(self._jobs.alive())
 
     def _of_plan(self, workers: Sequence[int]) -> tuple[int, ...]:
-        """Without slots that no worker of the plan has."""
+        """Drop slots that no worker of the plan has."""
         assert self._placed is not None
         return tuple(worker for worker in workers if worker < self._placed.plan.workers)
 

@@ -92,7 +92,7 @@ class RunningSpark:
     workers: Workers
 
     def __init__(self, settings: SessionSettings) -> None:
-        """Nothing is started yet."""
+        """Keep the settings. Nothing is started yet."""
         self.settings = settings
         self._folder: WorkDir | None = None
         self._gateway: Any = None
@@ -151,7 +151,7 @@ class RunningSpark:
             ) from None
 
     def _find_archive(self, java_home: Path) -> ClassArchive | None:
-        """None if there is none that the driver's JVM can map."""
+        """Find the archive; None if there is none that the driver's JVM can map."""
         archive = ClassArchive()
         # The folder of Spark's settings is on the class path; on this machine we say which it is.
         conf_folder = os.environ.get("SPARK_CONF_DIR")

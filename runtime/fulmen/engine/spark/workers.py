@@ -78,7 +78,7 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """How many workers there are to be."""
+        """The number of workers there are to be."""
         return self._count
 
     @property

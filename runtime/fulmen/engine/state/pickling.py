@@ -104,7 +104,7 @@ def _shape(obj: Any) -> Shape:
 
 
 class _StatePickler(pickle.Pickler):
-    """Is asked about none but objects of classes, to be fast.
+    """A pickler that is asked about no objects but those of classes, to be fast.
 
     Attributes:
         shapes: Those of the objects among them.

@@ -30,7 +30,7 @@ class KeptLines:
         return dropped
 
     def take(self) -> list[bytes]:
-        """All that are there; they are kept no more."""
+        """Take all lines; they are kept no more."""
         lines = [*self._lines]
         self._lines.clear()
         self._bytes = 0

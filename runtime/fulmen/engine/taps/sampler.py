@@ -52,7 +52,7 @@ class TapSampler:
 
     @staticmethod
     def of(requests: Sequence[TapRequest], placed: PlacedTopology) -> TapSampler | None:
-        """One for these taps; None: there are none."""
+        """Make one for these taps; None: there are none."""
         return TapSampler(requests, placed) if requests else None
 
     def end(self, spouts: Iterable[TreeSource]) -> Tapped:

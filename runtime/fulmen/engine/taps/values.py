@@ -40,7 +40,7 @@ Names = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Most:
-    """How much of a value is shown.
+    """Limits of how much of a value is shown.
 
     Attributes:
         text: Characters of a text.
@@ -159,7 +159,7 @@ def _of_array(value: Any, most: Most) -> Any:
 
 
 def _names_of(value: Any) -> Sequence[str] | None:
-    """Of the elements, if they have names: those of a named tuple, or of a record of NumPy."""
+    """The names of the elements of a named tuple, or of a record of NumPy; None: they have none."""
     if isinstance(value, np.void):
         return value.dtype.names
     names = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None

@@ -39,11 +39,11 @@ class FailedAttempts:
         return attempt.txid >= self._first
 
     def hear(self, attempts: Collection[TransactionAttempt]) -> None:
-        """These failed elsewhere."""
+        """Note attempts that failed elsewhere."""
         self._first = min([self._first, *(attempt.txid for attempt in attempts)])
 
     def add(self, failed: FailedAttempt) -> None:
-        """One failed here. The first reason counts."""
+        """Note an attempt that failed here. The first reason counts."""
         if failed.attempt not in self:
             self._first = failed.attempt.txid
             self.own.append(failed)

@@ -97,7 +97,7 @@ class Task(ABC):
     # What it is made of
 
     def add(self, part: Part) -> Part:
-        """It has a part more."""
+        """Add a part."""
         self.parts.append(part)
         return part
 

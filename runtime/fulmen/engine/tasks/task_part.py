@@ -13,7 +13,7 @@ from fulmen.engine.tasks.author.instance import Guard
 
 
 class TaskPart:
-    """One thing that a task has. Making it restores it.
+    """A part of a task. Making it restores it.
 
     A task asks its parts in the order in which it has got them. A part does nothing where it has
     nothing to do.
@@ -36,7 +36,7 @@ class TaskPart:
 
 
 class Journaled(TaskPart):
-    """Something that is written whenever it has changed, and that knows by itself what has."""
+    """A part that is written whenever it has changed, and that knows by itself what has."""
 
     def __init__(
         self, guarded: Guard, what: str, updates: Callable[[int], Mapping[str, Update]]

@@ -77,7 +77,7 @@ class StreamTimes:
         return int(wall * 1000) + self._most_ahead
 
     def _of_arrow(self, column: Any, wall: float) -> FoundTimes | None:
-        """All at once, if they came as Arrow and nothing is wrong with any of them; else None."""
+        """Read all times at once, if they came as Arrow and none of them is wrong; else None."""
         if not isinstance(column, pa.Array) or not len(column):
             return None
         found = column_times(column, self._reader)
@@ -88,7 +88,7 @@ class StreamTimes:
         return FoundTimes(found.times, {})
 
     def _whole_numbers(self, column: Sequence[Any]) -> FoundTimes | None:
-        """All at once, if they are their own times; else None."""
+        """Read all times at once, if the values are their own times; else None."""
         if not self._reader.are_times(column):
             return None
         try:

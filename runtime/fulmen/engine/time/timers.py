@@ -26,7 +26,7 @@ Next = tuple[int | None, float | None]
 
 
 class TaskTimers(TimerKeeper):
-    """Of one task."""
+    """Timers of one task."""
 
     def __init__(self, state: KeyedState) -> None:
         """`state` is what the checkpoint has of them."""

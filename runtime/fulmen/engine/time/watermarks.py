@@ -74,7 +74,7 @@ class SourcePart(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceTime:
-    """How far a component that declares event times has come.
+    """The event time of a component that declares one.
 
     Attributes:
         watermark: None: not known yet.
@@ -192,7 +192,7 @@ def _is_idle(part: SourcePart, rule: WatermarkRule, clock: float) -> bool:
 
 @dataclass(frozen=True)
 class Watermarks:
-    """How far event time has come after a commit.
+    """The event time of all components after a commit.
 
     Attributes:
         sources: Of each component that declares event times.
@@ -238,7 +238,7 @@ class Watermarks:
         return Watermarks(self.sources, passed, self.passed, frozenset(ended))
 
     def encode(self) -> bytes:
-        """For a commit."""
+        """Turn it into bytes for a commit."""
         sources = {
             name: [source.watermark, {n: list(part) for n, part in source.parts.items()}]
             for name, source in self.sources.items()

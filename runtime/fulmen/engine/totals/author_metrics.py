@@ -116,7 +116,7 @@ class AuthorMetrics:
         return {"count": sum(value[0]), "sum": value[1], "buckets": buckets}
 
     def copy(self) -> AuthorMetrics:
-        """One that does not change with this, to be read."""
+        """Copy it, to be read while this one changes."""
         same = AuthorMetrics()
         same.families = dict(self.families)
         same._values.update({task: dict(values) for task, values in self._values.items()})

@@ -151,12 +151,12 @@ class Counted:
 
     @property
     def batches(self) -> int:
-        """How many have counted."""
+        """The number of batches that have counted."""
         return self.counts["", BATCHES, ""]
 
     @property
     def failed_attempts(self) -> int:
-        """How many attempts of batches came to nothing."""
+        """The number of failed attempts of batches."""
         return self.counts["", FAILED_ATTEMPTS, ""]
 
     @property
@@ -177,7 +177,7 @@ class Counted:
         )
 
     def sum(self, figure: Figure, component: str | None = None) -> int:
-        """All parts of a figure; None: of all components."""
+        """Add up all parts of a figure; None: of all components."""
         return sum(
             n
             for (name, what, _), n in self.counts.items()

@@ -24,7 +24,7 @@ _TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
 
 
 def waiting(totals: Counted, now: float) -> tuple[Wait, ...]:
-    """All waits, those first that hold up the most; under the lock of totals.
+    """All waits, the worst first; under the lock of totals.
 
     Args:
         totals: What is known.
@@ -43,7 +43,7 @@ def waiting(totals: Counted, now: float) -> tuple[Wait, ...]:
 
 
 def _holds(holds: Mapping[int, str], plan: Plan) -> Iterator[Wait]:
-    """Who holds the spouts, and why: of each component the first task that does."""
+    """Yield who holds the spouts, and why: of each component the first task that does."""
     reasons: dict[str, str] = {}
     for task, reason in sorted(holds.items()):
         reasons.setdefault(plan.component_of(task), reason)

@@ -58,17 +58,17 @@ class Failures(dict[str, dict[str, FailureReason]]):
         return reason
 
     def copy(self) -> Failures:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         return Failures({c: {k: copy(r) for k, r in kinds.items()} for c, kinds in self.items()})
 
     def last(self) -> Iterator[tuple[str, FailureReason]]:
-        """Of each component, the reason of the tuple that failed last."""
+        """Yield each component with the reason of the tuple that failed last."""
         for component, kinds in self.items():
             yield component, max(kinds.values(), key=lambda reason: reason.time)
 
 
 def failure_sentence(component: str, number: int, example: str) -> str:
-    """How many tuples of a component failed for one kind of reason, for people."""
+    """Say how many tuples of a component failed for one kind of reason."""
     return f"{component}: {number:,} failed, such as: {example}"
 
 
@@ -122,7 +122,7 @@ class Errors(dict[str, deque[dict[str, Any]]]):
         return error
 
     def copy(self) -> Errors:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         return Errors({name: deque(map(dict, kept), kept.maxlen) for name, kept in self.items()})
 
 

@@ -1,4 +1,4 @@
-"""How people are told of state that nobody uses: its component is not in the topology."""
+"""Sentences about state that nobody uses: its component is not in the topology."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ def lost_source(manifest: Manifest, topology: Topology) -> list[str]:
 
 
 def kept_sentences(kept: Mapping[str, int]) -> list[str]:
-    """One for each component.
+    """Make a sentence for each component.
 
     Args:
         kept: Components that are not in the topology, and how many tasks they had.

@@ -48,7 +48,7 @@ class Latencies:
         return new
 
     def copy(self) -> Latencies:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         same = Latencies()
         same._counts, same.count = self._counts.copy(), self.count
         return same
@@ -84,7 +84,7 @@ class TimeHistogram:
         self.seconds += other.seconds
 
     def copy(self) -> TimeHistogram:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         return TimeHistogram(self.counts, self.seconds)
 
     def since(self, earlier: TimeHistogram) -> TimeHistogram:
@@ -125,7 +125,7 @@ class Times(dict[CountKey, TimeHistogram]):
                 self[component, PROCESS, source].put(bucket, int(acked), process_seconds)
 
     def copy(self) -> Times:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         return Times((key, histogram.copy()) for key, histogram in self.items())
 
 

@@ -184,7 +184,7 @@ class TransactionTotals:
 
     @property
     def head(self) -> str:
-        """That it holds up all others, in a sentence; "": it has not failed."""
+        """A sentence: it holds up all others; "": it has not failed."""
         if not (n := self.head_failures):
             return ""
         times = "once" if n == 1 else f"{n:,} times"
@@ -201,7 +201,7 @@ class TransactionTotals:
         return attempts_in(self.active.values(), phase)
 
     def copy(self) -> TransactionTotals:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         return replace(
             self,
             attempts=self.attempts.copy(),

@@ -47,7 +47,7 @@ class WaitKind(StrEnum):
 
 @dataclass(frozen=True)
 class Wait:
-    """Something that holds up batches or spouts, made where it is noticed.
+    """A wait of batches or spouts, made where it is noticed.
 
     Attributes:
         kind: What kind of wait it is.
@@ -193,7 +193,7 @@ class Waits:
         self.exhausted = {}
 
     def copy(self) -> Waits:
-        """One that does not change with this."""
+        """Copy it: the copy does not change with this."""
         return Waits(
             dict(self.away),
             dict(self.holds),
@@ -206,7 +206,7 @@ class Waits:
 
 
 def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:
-    """How far tasks are behind together: all their messages, and the oldest of these.
+    """Add up the lag of tasks: all their messages, and the age of the oldest.
 
     If one of them is behind and does not know by how many messages, the total is unknown.
 

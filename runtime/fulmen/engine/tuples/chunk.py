@@ -60,7 +60,7 @@ class Lineage:
 
     @staticmethod
     def concat(parts: Sequence[tuple[Lineage | None, int]]) -> Lineage | None:
-        """One lineage of several (lineage, number of tuples). None: these are not tracked."""
+        """Join several (lineage, number of tuples) into one. None: these are not tracked."""
         if all(lineage is None for lineage, _ in parts):
             return None
         if len(parts) == 1:
@@ -128,7 +128,7 @@ class Chunk:
         return self.rows.n
 
     def take(self, at: Sequence[int]) -> Chunk:
-        """Some of the tuples, by their numbers."""
+        """Take some of the tuples, by their numbers."""
         index = np.array(at, np.int64)
         tasks = self.tasks if isinstance(self.tasks, int) else self.tasks[index]
         lineage = None if self.lineage_columns is None else self.lineage_columns.take(index)

@@ -59,7 +59,7 @@ def encoded(column: Column) -> Column:
 
 
 def joined(columns: Sequence[Column]) -> Column:
-    """All values of all columns, one after another."""
+    """Join all columns, one after another."""
     if len(columns) == 1:
         return columns[0]
     texts = [column for column in columns if isinstance(column, StringColumn)]

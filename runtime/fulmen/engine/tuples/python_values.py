@@ -93,12 +93,12 @@ def python_rows(batch: pa.RecordBatch) -> tuple[list[Row], dict[int, str]]:
 
 
 def shown_row(batch: pa.RecordBatch, i: int) -> Row:
-    """One row, for people and dead letters: texts or bytes for what Python has no value for."""
+    """Show one row to people and dead letters: texts or bytes for what Python has no value for."""
     return tuple(_shown(column.slice(i, 1)) for column in batch.columns)
 
 
 def shown_rows(batch: pa.RecordBatch) -> Sequence[Row]:
-    """All rows in this way."""
+    """Show all rows in this way."""
     rows, wrong = python_rows(batch)
     for i in wrong:
         rows[i] = shown_row(batch, i)

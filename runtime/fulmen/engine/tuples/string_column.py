@@ -27,7 +27,7 @@ class StringColumn:
     __slots__ = ("_array", "_ends", "_text")
 
     def __init__(self, array: pa.LargeStringArray | None = None, text: bytes | None = None) -> None:
-        """One of the two forms, or both; the other is made when it is asked for.
+        """Make it of one of the two forms, or of both; the other is made when it is asked for.
 
         Args:
             array: The strings with their NULs, without nulls.
@@ -71,7 +71,7 @@ class StringColumn:
 
     @property
     def ends(self) -> npt.NDArray[np.intp]:
-        """Where the NULs are in the text."""
+        """The places of the NULs in the text."""
         if self._ends is None:
             self._ends = (np.frombuffer(self.text, np.uint8) == 0).nonzero()[0]
         return self._ends
@@ -101,12 +101,12 @@ class StringColumn:
 
     @staticmethod
     def concat(parts: Iterable[StringColumn]) -> StringColumn:
-        """All strings of all parts."""
+        """Join all parts."""
         return StringColumn(text=b"".join([part.text for part in parts]))
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the column takes."""
+        """The size of the column in bytes."""
         return int(self.array.nbytes)
 
     def to_pylist(self) -> list[str]:

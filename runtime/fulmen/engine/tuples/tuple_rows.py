@@ -138,7 +138,7 @@ class TupleRows(Sequence[Any]):
         return self._container
 
     def kinds(self) -> Sequence[bool]:
-        """For each row whether it is a list."""
+        """Whether each row is a list."""
         container = self.container
         return (container == "l",) * self.n if isinstance(container, str) else container
 
@@ -208,7 +208,7 @@ class TupleRows(Sequence[Any]):
     # Some of them, and several together
 
     def take(self, at: Any) -> TupleRows:
-        """Some of the rows, in the form that they have.
+        """Take some of the rows, in the form that they have.
 
         Args:
             at: Their numbers, as an array of NumPy; or a slice of them.
@@ -240,7 +240,7 @@ class TupleRows(Sequence[Any]):
 
     @staticmethod
     def concat(parts: Sequence[TupleRows]) -> TupleRows:
-        """All rows, one after another: in the form of the parts, if all have the same.
+        """Join the parts: in the form that they have, if all have the same.
 
         Args:
             parts: At least one. If they are record batches, they have one schema.

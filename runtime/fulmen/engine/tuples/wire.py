@@ -55,7 +55,7 @@ class Parcel:
         return len(self.targets)
 
     def take(self, at: Positions | slice) -> Parcel:
-        """Some of the tuples, by their positions."""
+        """Take some of the tuples, by their positions."""
         lineage = self.lineage
         if lineage is not None:
             lineage = lineage.take(np.arange(len(self))[at] if isinstance(at, slice) else at)

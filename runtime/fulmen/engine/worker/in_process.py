@@ -61,7 +61,7 @@ class InProcessJobs:
         return placed.workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:  # noqa: ARG002 (nothing is cancelled here)
-        """One job, one part after another."""
+        """Run one job, one part after another."""
         n = self._placed.plan.workers
         header = Header.decode(header.encode())
         inputs: list[list[bytes]] = [[] for _ in range(n)]
@@ -87,7 +87,7 @@ class InProcessJobs:
         return [row for rows in inputs for row in rows]
 
     def recover(self) -> Sequence[int]:
-        """Nothing has to be waited for."""
+        """Wait for nothing: all workers are here."""
         return range(self._placed.plan.workers)
 
     def left_calls(self) -> list[Call]:
@@ -96,14 +96,14 @@ class InProcessJobs:
         return left
 
     def calls_under_way(self) -> list[Call]:
-        """None: who would ask is this process itself."""
+        """Give none: who would ask is this process itself."""
         return []
 
     def cancel(self) -> None:
-        """Nothing: there is no process that could be ended."""
+        """Do nothing: there is no process that could be ended."""
 
     def alive(self) -> tuple[int, ...]:
-        """All of them."""
+        """List all workers."""
         return tuple(range(self._placed.plan.workers))
 
     def close(self) -> None:

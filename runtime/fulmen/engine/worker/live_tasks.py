@@ -36,7 +36,7 @@ class LiveTasks:
         clock: Callable[[], float],
         rng: np.random.Generator,
     ) -> None:
-        """None yet: the first batch makes them."""
+        """Keep what tasks are made of. The first batch makes them."""
         self.placed = placed
         self.stage = stage
         self.partition = partition

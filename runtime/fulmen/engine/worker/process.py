@@ -71,7 +71,7 @@ class CollectionPauses:
         self._next_full = clock()  # the first task's imports leave much behind
 
     def begin(self) -> None:
-        """At the start of a task: from here on nothing is collected until its end.
+        """Begin a task: from here on nothing is collected until its end.
 
         Tuples are made by the hundred thousand, and hardly any of them is part of a cycle: looking
         for cycles among them took a third of the time.
@@ -80,7 +80,7 @@ class CollectionPauses:
         gc.disable()
 
     def end(self) -> None:
-        """At the end of a task, before the daemon collects."""
+        """End a task, before the daemon collects."""
         now = self._clock()
         if now >= self._next_full:
             gc.collect()

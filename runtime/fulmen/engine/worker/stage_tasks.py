@@ -240,7 +240,7 @@ class StageTasks(LiveTasks):
         yield self.partition, row
 
     def _deliveries(self, header: Header) -> Mapping[int, Deliveries]:
-        """How trees ended that began at tasks here, or at others."""
+        """Find how trees ended that began at tasks here, or at others."""
         if header.deliveries is not None:
             return header.deliveries
         has_results = any(bolt.results and bolt.results.kept for bolt in self._bolts)

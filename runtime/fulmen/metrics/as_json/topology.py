@@ -70,7 +70,7 @@ class TopologyJson:
     step: int = STEPS[0]
 
     def json(self) -> Json:
-        """All of it."""
+        """Make the JSON."""
         now = self.now
         last = now.latencies.since(self.before.latencies)
         return {
@@ -283,7 +283,7 @@ class TopologyJson:
         }
 
     def _stages(self) -> Iterator[Json]:
-        """Where the time of a batch's run goes, in the mean of the last seconds' batches."""
+        """Yield the seconds of each stage, in the mean of the last seconds' batches."""
         now, before = self.now, self.before
         batches = now.batches - before.batches
         for number, components in enumerate(now.placed.plan.stages):

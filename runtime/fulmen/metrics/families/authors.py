@@ -20,7 +20,7 @@ PREFIX = "fulmen_user_"
 
 
 def author_families(now: Snapshot) -> Iterator[Metric]:
-    """All metrics of authors, by name."""
+    """Yield all metrics of authors, by name."""
     for name in sorted(now.metrics.families):
         yield _author_family(now, now.metrics.families[name])
 

@@ -38,7 +38,7 @@ Rows = Mapping[Any, float]
 
 
 def derived_families(now: Snapshot) -> Iterator[Metric]:
-    """All of them, with the values of that moment."""
+    """Yield the families, with the values of that moment."""
     yield from _ends(now)
     yield from _shape(now)
     yield from _workers(now)
@@ -67,7 +67,7 @@ def _tuple(values: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ends(now: Snapshot) -> Iterator[Metric]:
-    """How trees ended, and tuples that failed."""
+    """Families of ended trees, and of tuples that failed."""
     failed = {
         (c, *source_and_stream(of), BY_FAIL): now.counts[c, FAILED, of] for c, of in now.inputs
     }
@@ -124,7 +124,7 @@ def _shape(now: Snapshot) -> Iterator[Metric]:
 
 
 def _workers(now: Snapshot) -> Iterator[Metric]:
-    """Where workers are, and what each of them needs."""
+    """Families of workers: where each is, and what it needs."""
     processes = {str(worker): now.processes[worker] for worker in sorted(now.processes)}
     text = "Where the worker is; always 1. On Kubernetes the host is the pod."
     places = {(w, p.host, slot_label(now.slot_of(int(w)))): 1 for w, p in processes.items()}
@@ -141,7 +141,7 @@ def _workers(now: Snapshot) -> Iterator[Metric]:
 
 
 def _waits(now: Snapshot) -> Iterator[Metric]:
-    """How far spouts are behind, and what holds up batches or spouts."""
+    """Families of waits: how far spouts are behind, and what holds up batches or spouts."""
     resting, of = resting_by_component(now.resting, now.placed.plan), ("component",)
     text = "Messages of a spout that have failed and come again after a pause."
     rests = {c: resting[c].messages if c in resting else 0 for c in now.spouts}
@@ -168,7 +168,7 @@ def _waits(now: Snapshot) -> Iterator[Metric]:
 
 
 def _times(now: Snapshot) -> Iterator[Metric]:
-    """How far event time has come, of each component that declares or receives it."""
+    """Families of event time, of each component that declares or receives it."""
     times, of = now.component_times, ("component",)
     text = "The component's watermark, in seconds since 1970."
     marks = {c: at.watermark / 1000 for c, at in times.items() if at.watermark is not None}

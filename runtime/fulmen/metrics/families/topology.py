@@ -33,13 +33,13 @@ class TopologyCollector(Collector):
         self._totals = totals
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
+        """Yield all families."""
         totals = self._totals()
         if totals is not None:
             yield from families(Snapshot.of(totals))
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: so that registering it asks for no scrape."""
+        """Give nothing: so that registering it asks for no scrape."""
         return ()
 
 

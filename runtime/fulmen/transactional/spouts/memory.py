@@ -110,7 +110,7 @@ class _Coordinator(TransactionalSpout.Coordinator):
         return self.lag() == 0
 
     def lag(self) -> int | None:
-        """How many rows are in no transaction."""
+        """The number of rows in no transaction."""
         return None if self._ends is None else sum(self._lengths) - sum(self._ends)
 
 

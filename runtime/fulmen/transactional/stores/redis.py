@@ -244,7 +244,7 @@ class RedisMap(StoredMap):
         stamps: Mapping[Raw, bytes],
         made: Changes,
     ) -> list[Any]:
-        """Of the script: the mark, what was read, and what is to be written."""
+        """Arguments of the script: the mark, what was read, and what is to be written."""
         read = [_bytes(key) for key in stamps]
         rows = {_bytes(key): row for key, row in made.rows.items()}
         changed, kept, unkept = "", [], []

@@ -84,7 +84,7 @@ def _document(topology: Json) -> Json:
 
 
 def _given(topology: Json) -> Json:
-    """Its spec without what is the default anyway; as it is if this version can't read it."""
+    """The spec without defaults; as it is if this version can't read it."""
     try:
         spec: Json = to_document(parse(_document(topology)))["spec"]
     except ValidationFailed:

@@ -72,7 +72,7 @@ def rebalance(
 
 
 def make_rebalance(topology: Json, wanted: WantedNumbers) -> Rebalance:
-    """How the topology gets these numbers. ValidationFailed names all mistakes."""
+    """Plan a rebalance to these numbers. ValidationFailed names all mistakes."""
     problems: list[Problem] = []
     made = Rebalance()
     spec = topology["spec"]

@@ -59,7 +59,7 @@ def _end(code: int, message: str) -> NoReturn:
 
 
 def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Rollout:
-    """How it has ended, or what it was like when the time was over."""
+    """Wait for the end; give the outcome, or the last one when the time was over."""
     deadline, told, away = time.monotonic() + seconds, "", ""
     while True:
         outcome = outcome_of(topology)

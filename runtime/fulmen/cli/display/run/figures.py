@@ -51,7 +51,7 @@ def is_warming_up(figures: Figures) -> bool:
 
 
 def plain_line(figures: Figures) -> str:
-    """All that matters in one line, for a log."""
+    """Format all that matters in one line, for a log."""
     state = f", {WARMING_UP}" if is_warming_up(figures) else ""
     return ", ".join(
         (
@@ -65,7 +65,7 @@ def plain_line(figures: Figures) -> str:
 
 
 def _plain_ends(figures: Figures) -> Iterator[str]:
-    """How trees ended, or transactions."""
+    """Say how trees ended, or transactions."""
     if figures.transactions is not None:
         yield from plain_parts(figures.transactions)
         return
@@ -78,14 +78,14 @@ def _plain_ends(figures: Figures) -> Iterator[str]:
 
 
 def _batches(figures: Figures) -> str:
-    """Their number, and how long the last ones took."""
+    """Say how many batches there were, and how long the last ones took."""
     if figures.batch_millis is None:
         return count(figures.batches)
     return f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"
 
 
 def trees_line(trees: TreeCounts) -> Text:
-    """How trees ended."""
+    """Say how trees ended."""
     return line(
         item("trees acked", count(trees.acked)),
         item("failed", count(trees.failed), "red" if trees.failed else "bold"),
@@ -95,7 +95,7 @@ def trees_line(trees: TreeCounts) -> Text:
 
 
 def latency_line(p50: float | None, p99: float | None, lag: Lag | None = None) -> Text:
-    """How long trees took from emit to ack, or transactions; how much the sources have left."""
+    """Say how long trees or transactions took from emit to ack, and what the sources have left."""
     figures = [item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99))]
     return line(*figures, *(item(*part) for part in lag_parts(lag)))
 

@@ -39,7 +39,7 @@ class TransactionFigures:
 
 
 def _ends(figures: TransactionFigures) -> Sequence[tuple[str, int]]:
-    """How attempts ended; the last three not well."""
+    """Counts of ended attempts; the last three not well."""
     bad = (AttemptOutcome.FAILED, AttemptOutcome.LOST, AttemptOutcome.GIVEN_UP)
     return (
         ("txid", figures.committed_txid),
@@ -50,7 +50,7 @@ def _ends(figures: TransactionFigures) -> Sequence[tuple[str, int]]:
 
 
 def transactions_line(figures: TransactionFigures) -> Text:
-    """How attempts ended."""
+    """Say how attempts ended."""
     *usual, failed, lost, given_up = _ends(figures)
     bad = [(*one, "red" if one[1] else "bold") for one in (failed, lost, given_up)]
     shown = [item(label, count(number)) for label, number in usual]

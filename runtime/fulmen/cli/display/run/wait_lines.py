@@ -66,7 +66,7 @@ def still_open_sentence(totals: Totals) -> str | None:
 
 
 def lag_parts(lag: Lag | None) -> Iterator[tuple[str, str]]:
-    """How far spouts are behind, and the name of each figure."""
+    """Yield the name and the text of each figure of the lag."""
     if lag is not None and lag.messages is not None:
         yield "lag", count(lag.messages)
     if lag is not None and lag.seconds is not None:
@@ -74,6 +74,6 @@ def lag_parts(lag: Lag | None) -> Iterator[tuple[str, str]]:
 
 
 def plain_waits(figures: WaitFigures) -> Iterator[str]:
-    """All of it for a line in a log."""
+    """Yield lag and waits for a line in a log."""
     yield from (f"{label} {text}" for label, text in lag_parts(figures.lag))
     yield from figures.sentences

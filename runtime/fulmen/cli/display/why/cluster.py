@@ -94,7 +94,7 @@ def scaling_findings(topology: Json) -> Iterator[Finding]:
 
 
 def scaling_now(topology: Json) -> Iterator[Finding]:
-    """How many workers were chosen by the load, and why, if that is nothing to be mended."""
+    """Say how many workers were chosen by the load, and why, if that is nothing to be mended."""
     reason = topology.get("status", {}).get("autoscale", {}).get("reason")
     if reason is not None and reason not in LIMITED:
         yield Finding(scaling_sentence(topology))
@@ -137,7 +137,7 @@ def _is_news(message: str, told: str) -> bool:
 
 
 def _time_of(event: Json) -> str:
-    """When an event came last. The times of one kind of event can be compared as texts."""
+    """The time at which an event came last. Times of one kind of event compare as texts."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     made: str = event.get("metadata", {}).get("creationTimestamp", "1970-01-01T00:00:00Z")

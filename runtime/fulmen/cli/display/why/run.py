@@ -259,7 +259,7 @@ def time_findings(view: TopologyView) -> Iterator[Finding]:
 
 
 def latency_of_report(report: RunReport) -> Iterator[Finding]:
-    """How long trees, or transactions, took."""
+    """Say how long trees, or transactions, took."""
     latency = report.latency_ms
     if latency.p50 is not None:
         p50, p99 = milliseconds(latency.p50), milliseconds(latency.p99)

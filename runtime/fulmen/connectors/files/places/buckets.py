@@ -71,7 +71,7 @@ class Bucket:
     """
 
     def __init__(self, uri: str) -> None:
-        """Nothing is requested yet.
+        """Keep the URI. Nothing is requested yet.
 
         Raises:
             BadPlace: It is no URI of a bucket, or what every request needs is not in the
@@ -116,7 +116,7 @@ class Bucket:
                 self.raise_for(error)
 
     def list(self, folder: str, told: Callable[[str], None]) -> Iterator[Any]:
-        """All objects below a folder: mappings with `path`, `size`, `last_modified`, `e_tag`.
+        """List all objects below a folder: mappings with `path`, `size`, `last_modified`, `e_tag`.
 
         Args:
             folder: Its path; "" is the whole bucket.
@@ -128,7 +128,7 @@ class Bucket:
             self.raise_for(error)
 
     def head(self, path: str) -> Any | None:
-        """One object, as `list` has it; None: there is none."""
+        """Look up one object, as `list` has it; None: there is none."""
         try:
             return obstore.head(self._store, path)
         except FileNotFoundError as error:
@@ -259,7 +259,7 @@ class BucketFiles:
     """
 
     def __init__(self, patterns: Sequence[str], owns: Callable[[str], bool]) -> None:
-        """Nothing is requested yet.
+        """Keep the patterns. Nothing is requested yet.
 
         Args:
             patterns: URIs, whose paths are as `glob` takes them; `**` is any folders.
@@ -280,7 +280,7 @@ class BucketFiles:
             bucket.check()
 
     def folder(self) -> str | None:
-        """There are none in a bucket."""
+        """None: there are no folders in a bucket."""
         return None
 
     def missing(self) -> str | None:
@@ -292,7 +292,7 @@ class BucketFiles:
         return None
 
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, FoundFile]:  # noqa: ARG002 (objects keep their names)
-        """All that are there."""
+        """Find all objects."""
         found: dict[Key, FoundFile] = {}
         self.passed_over = {}
         for bucket in self._patterns:
@@ -331,7 +331,7 @@ class BucketFiles:
         return str(error) if isinstance(error, UnreadableFile) else None
 
     def folder_of(self, key: Key) -> int:  # noqa: ARG002 (a bucket is not unmounted)
-        """All objects count as in one folder."""
+        """0: all objects count as in one folder."""
         return 0
 
 

@@ -21,7 +21,7 @@ _NO_NAMES = ("", ".", "..")
 def objects_below(
     store: ObjectStore, folder: str, told: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
-    """All objects below a folder; some may come twice.
+    """List all objects below a folder; some may come twice.
 
     Args:
         store: Of the bucket.

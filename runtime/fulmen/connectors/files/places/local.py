@@ -75,7 +75,7 @@ class OpenedFile:
 
     @property
     def size(self) -> int | None:
-        """In bytes, as far as it is written now; None: it is an object."""
+        """The size in bytes, as far as it is written now; None: it is an object."""
         return None if self.raw is None else os.fstat(self.raw.fileno()).st_size
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class LocalFiles:
         is_whole: Callable[[str], bool],
         now: Callable[[], float],
     ) -> None:
-        """Nothing is looked at yet.
+        """Keep the patterns. Nothing is looked at yet.
 
         Args:
             patterns: As `glob` takes them; `**` is any folders.
@@ -172,7 +172,7 @@ class LocalFiles:
         self.passed_over: dict[str, str] = {}
 
     def check(self) -> None:
-        """Nothing can be said before files are looked for."""
+        """Check nothing: nothing can be said before files are looked for."""
 
     def missing(self) -> str | None:
         """A file that is named without `*`, or the folder of a pattern, that is not there."""
@@ -193,7 +193,7 @@ class LocalFiles:
         return next(filter(None, map(folder_named, self._patterns)), None)
 
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, FoundFile]:
-        """All that are there.
+        """Find all files.
 
         Args:
             is_known: Whether a file was read before: it is found under any name.

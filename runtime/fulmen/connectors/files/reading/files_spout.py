@@ -361,7 +361,7 @@ class FilesSpout(Source):
         self.progress.release(lambda key: self._troubles.is_over(key, now))
 
     def _tell_age(self) -> None:
-        """How long ago the oldest file was written to that is not read to its end."""
+        """Tell how long ago the oldest file was written to that is not read to its end."""
         self.lag_due.later()
         unread = [*islice(self._queue, 1), *self._troubled]  # the queue is in the order of times
         if self.positions.current is not None and self._found is not None:
@@ -426,6 +426,6 @@ class FilesSpout(Source):
             self.tell(f"{reason}. It is tried again later", f"{position.path}:{position.offset}")
 
     def tell(self, reason: str, where: str, text: str = "") -> None:
-        """Something is lost or passed over: report it, and tell it on the stream `errors`."""
+        """Report a loss or a passed-over file, and tell it on the stream `errors`."""
         self.collector.report_error(as_text(text or f"{where}: {reason}"))
         self.emit_error([b"", as_text(reason), as_text(where)], None)

@@ -18,7 +18,7 @@ OPEN_FILES = 64
 
 
 class OpenFiles:
-    """By their numbers; those that were used least lately come first."""
+    """Open files by their numbers; those that were used least lately come first."""
 
     def __init__(self, open_one: Callable[[Position], OpenedFile], positions: Positions) -> None:
         self._open_one, self._positions = open_one, positions

@@ -52,7 +52,7 @@ class RowGroups:
     def batches(
         self, group: int, columns: Sequence[str], most_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group.
+        """Yield all rows of a row group.
 
         Args:
             group: Its number.
@@ -75,7 +75,7 @@ class RowGroups:
             yield one_batch(some)
 
     def _rows_at_once(self, group: int, columns: Sequence[str], most_rows: int) -> int:
-        """How many rows can be read at once, whatever they share."""
+        """The number of rows that can be read at once, whatever they share."""
         found = self.file.metadata.row_group(group)
         chunks = {i: found.column(i) for i in range(found.num_columns)}
         wanted = {
@@ -141,7 +141,7 @@ class RowGroups:
         raise Unfit(_BAD_HEADER)
 
     def _longest(self, group: int, paths: list[str]) -> int:
-        """How many bytes the longest value has that rows of these columns share."""
+        """The bytes of the longest value that rows of these columns share."""
         if not paths:
             return 0
         file = pq.ParquetFile(
@@ -224,7 +224,7 @@ def _dictionaries(arrays: Sequence[Any]) -> Iterator[pa.Array]:
 
 
 def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """All rows of some batches."""
+    """Join batches into one."""
     if len(batches) == 1:
         return batches[0]
     table: Any = pa.Table.from_batches(batches).combine_chunks()

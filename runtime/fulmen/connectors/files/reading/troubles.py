@@ -27,7 +27,7 @@ class Troubles:
         self._troubles: dict[Hashable, _Trouble] = {}
 
     def met(self, which: Hashable, reason: str, now: float, stamp: int = 0) -> bool:
-        """Something can't be read. Returns whether that is to be told."""
+        """Note what can't be read. Returns whether that is to be told."""
         known = self._troubles.get(which)
         pause = self._first if known is None else min(2 * known.pause, LONGEST_PAUSE)
         self._troubles[which] = _Trouble(reason, stamp, pause, now + pause)
@@ -42,5 +42,5 @@ class Troubles:
         return which in self._troubles
 
     def forget(self, which: Hashable) -> None:
-        """It was read."""
+        """Forget what was read."""
         self._troubles.pop(which, None)

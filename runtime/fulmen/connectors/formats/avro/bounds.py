@@ -28,7 +28,7 @@ _RECORDS = ("record", "error")
 
 
 class _Size(NamedTuple):
-    """Of the values of a schema, without the items of arrays and maps.
+    """The least size of the values of a schema, without the items of arrays and maps.
 
     Attributes:
         bytes: How many they have at least; 0: they never have any.

@@ -229,7 +229,7 @@ class Registry:
 
 
 def _nothing() -> None:
-    """Nothing is to be closed."""
+    """Do nothing: nothing is to be closed."""
 
 
 def _parsed(client: SchemaRegistryClient, found: Registered, what: str) -> Schema:

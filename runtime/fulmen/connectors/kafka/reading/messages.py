@@ -94,7 +94,7 @@ class MessageReader:
             form.connect()
 
     def read(self, messages: Sequence[Message]) -> list[Run]:
-        """All of them, in their order. What can't be read is for the stream `errors`.
+        """Read messages, in their order. What can't be read is for the stream `errors`.
 
         Args:
             messages: Without errors of the client.
@@ -125,7 +125,7 @@ class MessageReader:
         return [run for run in runs if run.ids]
 
     def _values(self, messages: Sequence[Message]) -> list[Any]:
-        """Of each message the values, Malformed, or None if it is left out."""
+        """The values of each message, Malformed, or None if it is left out."""
         data = [message.value() for message in messages]
         found = self._decode_each([one for one in data if one is not None])
         if len(found) == len(data):
@@ -151,7 +151,7 @@ class MessageReader:
             self.notice = ""
 
     def position(self, partition: int, offset: int) -> str:
-        """Where a message is, for people: `orders[3]@1207`."""
+        """The place of a message, for people: `orders[3]@1207`."""
         return f"{self._topic}[{partition}]@{offset}"
 
 

@@ -68,7 +68,7 @@ class PartitionReader:
     def __init__(
         self, consumer: Consumer, topic: str, most: int, refused: Callable[[KafkaError], object]
     ) -> None:
-        """Nothing is fetched before it is asked for.
+        """Keep the consumer. Nothing is fetched before it is asked for.
 
         Args:
             consumer: With `enable.partition.eof`, and without partitions.
@@ -99,7 +99,7 @@ class PartitionReader:
     def between(
         self, partition: int, start: int, end: int, count: int, seconds: float
     ) -> list[Message]:
-        """All messages from an offset up to another one. Waits until they have arrived.
+        """Take all messages from an offset up to another one. Waits until they have arrived.
 
         Args:
             partition: Which.

@@ -32,7 +32,7 @@ class Rereading:
         self._partition, self._next = -1, 0  # where it reads; -1: nowhere
 
     def find(self, wanted: Collection[MessageId]) -> tuple[list[Message], list[MessageId]]:
-        """Some of the wanted messages, if they have arrived.
+        """Find some of the wanted messages, if they have arrived.
 
         Returns:
             Messages, and wanted ones that are in the topic no more.

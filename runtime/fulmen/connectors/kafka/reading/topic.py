@@ -121,7 +121,7 @@ def ends_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 def first_positions(
     brokers: Brokers, consumer: Consumer, options: KafkaSpoutOptions, partitions: Iterable[int]
 ) -> dict[int, int]:
-    """Where to begin partitions that there is no position of, as `start` says.
+    """Find where to begin partitions that have no position, as `start` says.
 
     Raises:
         KafkaException: The brokers do not answer.
@@ -147,7 +147,7 @@ def first_positions(
 def place_after(
     consumer: Consumer, topic: str, partition: int, position: int
 ) -> tuple[int, str | None]:
-    """Where to go on in a partition that does not have the offset that is to be read next.
+    """Find where to go on in a partition that lacks the offset to be read next.
 
     Returns:
         The offset, and what is gone, for people; None: the offset is there after all.
@@ -171,7 +171,7 @@ def place_after(
 
 
 def unread(consumer: Consumer, topic: str, partition: int, position: int) -> int | None:
-    """How many messages of a partition are to be read, by what the last fetch has said."""
+    """The number of messages of a partition to be read, by what the last fetch has said."""
     known = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
     return max(0, known[1] - position) if known and known[1] >= 0 else None
 

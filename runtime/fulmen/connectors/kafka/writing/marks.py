@@ -43,13 +43,13 @@ class Written:
 
     @staticmethod
     def pages_after(metadata: str | None) -> int:
-        """How many pages there are behind the first one."""
+        """The number of pages behind the first one."""
         count: int = json.loads(metadata or "{}").get("pages", 1)
         return count - 1
 
     @staticmethod
     def read(offset: int, pages: Sequence[str | None]) -> Written:
-        """From a committed offset and its pages."""
+        """Read it from a committed offset and its pages."""
         if offset < 0:
             return Written()
         told = json.loads(pages[0] or "{}")

@@ -48,14 +48,14 @@ class ProducedRow(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes, as brokers count it: without what is alike in all messages sent one by one."""
+        """The size in bytes, as brokers count it, without what is alike in all messages."""
         parts = [self.key, self.value]
         for name, value in self.headers or ():
             parts += [name.encode(), value]
         return sum(map(_size_of, parts)) + _varint_size(len(self.headers or ()))
 
     def described(self) -> dict[str, Any]:
-        """For people, without what it does not have."""
+        """Describe it for people, without what it does not have."""
         found: dict[str, Any] = {"topic": self.topic, "key": self.key, "value": self.value}
         if self.partition >= 0:
             found["partition"] = self.partition
@@ -79,17 +79,17 @@ class RefusedRow(NamedTuple):
 
     @property
     def is_suspect(self) -> bool:
-        """It may be about this row, or about others that were sent with it."""
+        """Whether it may be about this row, or about others that were sent with it."""
         return not self.is_exact and self.code != _WITH_OTHERS
 
 
 def _size_of(part: bytes | None) -> int:
-    """Of a key, a value, or the name or value of a header, with its length before it."""
+    """The size of a key, a value, or the name or value of a header, with its length before it."""
     return 1 if part is None else _varint_size(len(part)) + len(part)
 
 
 def _varint_size(number: int) -> int:
-    """Of a number that the protocol writes with seven bits in each byte, after its sign."""
+    """The size of a number that is written with seven bits in each byte, after its sign."""
     return max(1, -(-(2 * number).bit_length() // 7))
 
 
@@ -106,7 +106,7 @@ def _readable(value: Any) -> Any:
 
 
 def reason_of_refusal(code: int, row: ProducedRow) -> str:
-    """In one line. Brokers give the code alone, so more can't be known."""
+    """Give the reason in one line. Brokers give the code alone, so more can't be known."""
     found = _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
     return found + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and row.key is None else found
 
@@ -257,7 +257,7 @@ class RowDelivery:
         return bool(self._failed)
 
     def _wait(self) -> None:
-        """Until all messages are written, or one is refused and the transaction is lost by that."""
+        """Wait until all messages are written, or one that is refused ends the transaction."""
         deadline = time.monotonic() + DELIVERY_SECONDS + 5
         while self._flushed() and not (self._failed and self._is_transactional):
             if time.monotonic() > deadline:

@@ -156,7 +156,7 @@ class KafkaTransactions:
     def _transact(
         self, rows: Rows, refused: dict[int, int], mark: Mark
     ) -> dict[int, RefusedRow] | None:
-        """One transaction with all rows but those that are `refused`, to which more are added.
+        """Write all rows but those that are `refused`, to which more are added, in one transaction.
 
         Returns:
             None: It is committed. Otherwise it is not, because of these.
@@ -183,7 +183,7 @@ class KafkaTransactions:
         return None
 
     def _look(self, rows: Rows, left: Sequence[int], mark: Mark) -> dict[int, RefusedRow]:
-        """Which rows are for other topics that are forbidden: each of these is tried alone.
+        """Find the rows for other topics that are forbidden: each of these is tried alone.
 
         The brokers don't say which topic of a transaction they mean.
         """

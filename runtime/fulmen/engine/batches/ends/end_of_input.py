@@ -40,7 +40,7 @@ class EndOfInput:
             self._emitted_at = clock
 
     def seconds_without_input(self, clock: float) -> float:
-        """For how long no spout has emitted anything."""
+        """Seconds since a spout emitted last."""
         return clock - self._emitted_at
 
     def is_likely(self, idle: Idle, clock: float) -> bool:

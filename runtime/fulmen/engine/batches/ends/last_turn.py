@@ -23,7 +23,7 @@ class Turn(Enum):
 
 
 class LastTurn:
-    """Which of these it is.
+    """The kind of a last batch.
 
     Attributes:
         next: That.

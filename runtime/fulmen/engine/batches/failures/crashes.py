@@ -112,7 +112,7 @@ class Crashes:
         return self.limit >= enough
 
     def permits(self, tasks: Sequence[int]) -> tuple[dict[int, int] | None, tuple[int, ...]]:
-        """How many tuples each spout task may emit, and whose first one is to be dropped.
+        """How many tuples each spout task may emit, and the tasks whose first one is to be dropped.
 
         Returns:
             None, if every task may emit as much as ever.

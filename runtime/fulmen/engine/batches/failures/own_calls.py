@@ -19,7 +19,7 @@ from fulmen.engine.protocol.summary import Summary
 
 @dataclass
 class OwnCalls:
-    """All that are suspected."""
+    """The suspected calls of all tasks."""
 
     _suspects: dict[tuple[int, str], Suspect] = field(default_factory=dict)
     _one_by_one: set[int] = field(default_factory=set)

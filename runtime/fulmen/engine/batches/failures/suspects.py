@@ -63,7 +63,7 @@ class Suspect:
         return f"{callback} does not end" if self.hangs else f"{callback} ends its process"
 
     def failed(self, now: float, hung_seconds: float = 0.0) -> None:
-        """It made a batch fail. With the second one in a row, or if it hangs, it is left out.
+        """Note that it made a batch fail. With the second in a row, or if it hangs, it is left out.
 
         Args:
             now: Steady seconds.
@@ -106,7 +106,7 @@ class Suspects:
 
     @property
     def certain(self) -> Suspect | None:
-        """One that makes batches fail for ever, as far as can be known."""
+        """A suspect that makes batches fail for ever, as far as can be known."""
         return next((s for s in self._by_task.values() if s.is_certain), None)
 
     def tasks(self, now: float, *, tries: bool) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ class Idle:
         return self.quiet >= IDLE_BATCHES_TO_END - SHORT_WAITS
 
     def seconds(self) -> float:
-        """How long to wait before the next batch."""
+        """Seconds to wait before the next batch."""
         batches = self.batches if self.is_warm else 0
         longest = max(seconds for n, seconds in IDLE_SECONDS if n <= batches)
         return min(longest, 0.001 * 2.0 ** min(self.batches, 16))

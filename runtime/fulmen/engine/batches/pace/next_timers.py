@@ -33,7 +33,7 @@ class NextTimers:
         self._parts |= {(s.stage, s.partition): s.timers for s in summaries}
 
     def copy(self) -> NextTimers:
-        """One that does not change with this, to be read."""
+        """Copy it, to be read while this one changes."""
         same = NextTimers()
         same._parts = dict(self._parts)
         return same
@@ -68,7 +68,7 @@ class NextTimers:
         return found
 
     def seconds_until(self, clock: float) -> Iterator[float]:
-        """How long it is to the next timers of the batch clock."""
+        """Yield the seconds until the next timers of the batch clock."""
         for _, timers in self.by_task():
             if timers.clock is not None:
                 yield max(0.0, timers.clock - clock)

@@ -67,7 +67,7 @@ class Rests:
     def seconds(
         self, clock: float, *, is_held: bool, ticks: Iterable[float], resting: Iterable[float]
     ) -> float:
-        """How long to wait before the next batch: next to no time if something happened.
+        """Seconds to wait before the next batch: next to none if something happened.
 
         Tasks that want a batch get it soon, as the first waits are short. They may want one after
         each batch, and are not to keep the processors busy.

@@ -45,7 +45,7 @@ class StageSkipping:
     def cuts(
         self, placed: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
     ) -> tuple[int, ...]:
-        """Where the stages of an attempt are divided into jobs: the end of each.
+        """Divide the stages of an attempt into jobs: the end of each.
 
         Args:
             placed: The topology.

@@ -18,7 +18,7 @@ TIMEOUT_SHARE = 0.25
 
 @dataclass
 class BatchSize:
-    """It follows the time that batches take.
+    """The size of the next batch. It follows the time that batches take.
 
     Attributes:
         permit: How many tuples each spout task may emit in a batch.

@@ -251,7 +251,7 @@ def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Upda
 
 
 def _ended(trees: Trees) -> dict[int, Deliveries]:
-    """How trees end when there are no ackers any more: they fail."""
+    """Fail trees that have no ackers any more."""
     none = np.empty((0, 2), np.int64)
     return {
         origin: Deliveries(

@@ -52,7 +52,7 @@ _MESSAGES: Mapping[str, tuple[type[PendingMessages] | type[FailedMessages], str]
 
 
 class Removed(NamedTuple):
-    """Something that can't be read.
+    """A key or value that can't be read.
 
     Attributes:
         task: Of the component, counted from 0.

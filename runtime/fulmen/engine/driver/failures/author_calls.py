@@ -130,7 +130,7 @@ class AuthorCalls:
 
     @property
     def hung(self) -> str:
-        """Which call the end of an interrupted topology waits for in vain; none: nothing."""
+        """Say which call the end of an interrupted topology waits for in vain; none: nothing."""
         for call in self.given_up:
             return (
                 f"{self._who(call.task)}: {method_of(call.callback)} did not end for"

@@ -201,7 +201,7 @@ class Recovery:
     def _hopeless(
         self, coordinator: Coordinator, header: Header, reason: str, *, is_loss: bool
     ) -> None:
-        """From now on the batch fails although it has no tuple that could be left out."""
+        """Note that the batch fails from now on although it has no tuple that could be left out."""
         failures = coordinator.blame.crashes.failures
         what = (
             f"batch {header.number} failed {failures} times in a row, at last without"

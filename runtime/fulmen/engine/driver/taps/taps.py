@@ -51,7 +51,7 @@ class Taps:
         self.rule(rules)
 
     def rule(self, rules: Tap) -> None:
-        """From the next batch on these rules are in force."""
+        """Use these rules from the next batch on."""
         with self._lock:
             self._rules = rules
             if not rules.allowed:
@@ -98,7 +98,7 @@ class Taps:
             return tap
 
     def close(self, number: int) -> None:
-        """Somebody looks no more."""
+        """Close a tap: nobody looks any more."""
         with self._lock:
             self._open.pop(number, None)
 
@@ -195,7 +195,7 @@ class OpenTap:
         return tuple(itertools.islice(roots, MOST_TREES))
 
     def end(self, why: str) -> None:
-        """There will be no more."""
+        """End it."""
         with self._new:
             self._why_ended = why
             self._new.notify_all()

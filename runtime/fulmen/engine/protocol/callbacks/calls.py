@@ -68,7 +68,7 @@ class Calls:
         self._map: mmap.mmap | None = None
 
     def keep_in(self, folder: Path) -> None:
-        """From now on, have calls in a file of this process as well, if that is possible."""
+        """Keep calls in a file of this process as well from now on, if that is possible."""
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = folder / str(os.getpid())
@@ -93,7 +93,7 @@ class Calls:
         self._note(slot, (task, now, callback))
 
     def end(self, before: Noted = _NOTHING) -> None:
-        """It has ended, well or not.
+        """Note that the call has ended, well or not.
 
         It is not for `finally`: a call that never returned is to stay noted, and so is one whose
         process was taken away.

@@ -43,7 +43,7 @@ class CallTeller:
         self._thread: threading.Thread | None = None
 
     def serve(self, run: str, store: Store, hang_seconds: float) -> None:
-        """From now on, tell the driver of this run of calls that have lasted so long."""
+        """Tell the driver of this run of calls that have lasted so long, from now on."""
         self._run, self._store, self._hang_seconds = run, store, hang_seconds
         if self._thread is None:
             self._thread = threading.Thread(target=self._look, name="fulmen-calls", daemon=True)

@@ -183,7 +183,7 @@ class KeyedState(dict[Any, Any]):
         return changed
 
     def _note_by(self, way: type[KeyedState]) -> None:
-        """How changes are noticed from now on."""
+        """Choose how changes are noticed from now on."""
         if way is _Compared and not set(map(type, self.values())) <= _UNCHANGEABLE:
             way = KeyedState
         object.__setattr__(self, "__class__", way)

@@ -78,7 +78,7 @@ class KeyMeasures:
 
 
 def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
-    """None: they are of several kinds."""
+    """Measure values of one kind; None: they are of several kinds."""
     kind = _kind_of(values)
     if kind is set:
         return _sizes_of_sets(values)
@@ -97,7 +97,7 @@ def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
 
 
 def _sizes_of_sets(sets: Sequence[set[Any]]) -> Numbers | None:
-    """None: what is in them is of several kinds, or not plain."""
+    """Measure sets; None: what is in them is of several kinds, or not plain."""
     elements = list(chain.from_iterable(sets))
     if not elements or (sizes := _plain_sizes(elements, _kind_of(elements))) is None:
         return None
@@ -174,7 +174,7 @@ def hashes_of(keys: Sequence[Any]) -> Numbers:
 
 
 def _hashes(keys: Sequence[Any]) -> Numbers | None:
-    """None: they are of several kinds."""
+    """Hash keys of one kind; None: they are of several kinds."""
     kind = _kind_of(keys)
     if kind is not tuple:
         return _plain_hashes(keys, kind)

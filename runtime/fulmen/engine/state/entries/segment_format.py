@@ -71,7 +71,7 @@ class Piece(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Where a block is in its segment."""
+    """The place of a block in its segment."""
 
     start: int
     length: int
@@ -141,7 +141,7 @@ class _Entries(NamedTuple):
     hashes: Numbers | None = None
 
     def at(self, where: slice | npt.NDArray[np.bool_]) -> _Entries:
-        """Some of them."""
+        """Take some of the entries."""
         if isinstance(where, slice):
             keys, values = self.keys[where], self.values[where]
         else:
@@ -274,7 +274,7 @@ def _block(found: BlockContent, names: Mapping[int, str]) -> bytes:
 
 
 def decode(where: str, data: bytes) -> Iterator[BlockContent]:
-    """All that is in a segment.
+    """Read all blocks of a segment.
 
     Raises:
         CheckpointError: It is damaged, or of a newer version.
@@ -285,7 +285,7 @@ def decode(where: str, data: bytes) -> Iterator[BlockContent]:
 
 
 def blocks_in(where: str, head: bytes) -> list[Block]:
-    """Where the blocks of a segment are; of its first bytes, at least `head_bytes`."""
+    """Find the blocks of a segment in its first bytes, at least `head_bytes`."""
     version, count = _HEAD.unpack_from(head) if len(head) >= _HEAD.size else (0, 0)
     if version != _VERSION or len(head) < head_bytes(head):
         raise CheckpointError(
@@ -301,7 +301,7 @@ def blocks_in(where: str, head: bytes) -> list[Block]:
 
 
 def head_bytes(head: bytes) -> int:
-    """How long the head is, of a segment's first few bytes."""
+    """The length of the head, by a segment's first few bytes."""
     _, count = _HEAD.unpack_from(head)
     return _HEAD.size + int(count) * _BLOCK.size
 

@@ -85,7 +85,7 @@ class FailedMessages:
 
     @property
     def resting(self) -> int:
-        """How many rest."""
+        """The number of messages that rest."""
         return len(self._resting)
 
     @property
@@ -148,7 +148,7 @@ class FailedMessages:
             yield self._told(sequence)
 
     def acked(self, msg_ids: Sequence[Any]) -> None:
-        """These are done with."""
+        """Forget messages that were acked."""
         for i in self.among(msg_ids):
             self._hope += (1 - self._hope) / _REMEMBERED
             with IGNORED:  # an author's ==

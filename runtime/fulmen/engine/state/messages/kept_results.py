@@ -42,7 +42,7 @@ class KeptResults:
 
     @property
     def pending(self) -> int:
-        """How many are on their way: those that rest are not."""
+        """The number of results on their way: those that rest are not."""
         return self._results.count - self.failed.resting
 
     def pending_numbers(self) -> Iterator[int]:
@@ -85,7 +85,7 @@ class KeptResults:
         self.failed.add([(n, number, reasons[n]) for n, number in rest], clock, rests=True)
 
     def acked(self, numbers: Sequence[int]) -> None:
-        """These are done with, though they had failed before."""
+        """Forget results that were acked, though they had failed before."""
         if not numbers:
             return
         self.failed.acked(numbers)

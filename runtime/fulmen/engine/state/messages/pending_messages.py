@@ -139,7 +139,7 @@ class PendingMessages:
         return segment
 
     def _by_segment(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
-        """Where segments start, each with the numbers, which ascend, that are in it."""
+        """Group ascending numbers by segment: yield the start of each, and its numbers."""
         starts, sequences = sorted(self._segments), numbers.tolist()
         places = np.searchsorted(np.array(starts, np.int64), numbers, "right") - 1
         cuts = [0, *(np.flatnonzero(np.diff(places)) + 1).tolist(), len(sequences)]

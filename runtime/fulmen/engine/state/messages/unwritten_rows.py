@@ -45,7 +45,7 @@ class Unwritten:
 
     @property
     def point(self) -> Point:
-        """Of these rows."""
+        """The mark of these rows."""
         return Point(self.number, self.tag)
 
     @staticmethod

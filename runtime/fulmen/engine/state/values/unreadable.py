@@ -34,7 +34,7 @@ class Unreadable:
         return self
 
     def __reduce__(self) -> Any:
-        """It is never written again."""
+        """Refuse: it is never written again."""
         raise pickle.PicklingError(self.reason)
 
     def __repr__(self) -> str:
@@ -229,7 +229,7 @@ def loads(data: bytes) -> Any:
 def left_of(
     items: Mapping[Any, Any], shown: Callable[[Any, Any], Any] = lambda key, _: key
 ) -> Left:
-    """Which keys and values of a mapping can be written and read again.
+    """Divide a mapping into what can be written and read again, and the rest.
 
     Args:
         items: From `loads`.

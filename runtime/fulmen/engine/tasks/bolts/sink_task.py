@@ -161,7 +161,7 @@ class SinkTask(BoltTask):
 
     @override
     def drain(self) -> None:
-        """There is no last turn: all rows are written at the end of their batch."""
+        """Take no last turn: all rows are written at the end of their batch."""
 
     @override
     def execute(self, chunk: Chunk) -> None:

@@ -89,7 +89,7 @@ class MessageTrees(TaskPart):
         """The sequence numbers of messages that are pending."""
 
     def with_orphans(self, deliveries: Deliveries | None) -> Deliveries | None:
-        """With messages that were pending when the component left the topology: they fail."""
+        """Add messages that were pending when the component left the topology: they fail."""
         if not self._is_orphaned:
             return deliveries
         self._is_orphaned = False

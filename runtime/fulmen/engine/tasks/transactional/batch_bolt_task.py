@@ -122,7 +122,7 @@ class TransactionalBasicBoltTask(BasicBoltTask):
 
     @override
     def drain(self) -> None:
-        """There is no last turn: what it would emit is no part of a transaction."""
+        """Take no last turn: what it would emit is no part of a transaction."""
         return
 
 
@@ -328,7 +328,7 @@ class BatchBoltTask(BoltTask):
 
     @override
     def record(self, number: int) -> dict[str, Update]:
-        """Nothing of instances, which are not durable. Their state is the task's."""
+        """Record the task's state, and nothing of instances, which are not durable."""
         state, attempt = self._state, self.uncommitted.attempt
         if attempt is not None and attempt in self.attempts.failed:
             self.uncommitted.lose()  # a thread that nobody waits for may go on to change it
@@ -339,7 +339,7 @@ class BatchBoltTask(BoltTask):
 
     @override
     def drain(self) -> None:
-        """There is no last turn: each batch has its end."""
+        """Take no last turn: each batch has its end."""
         return
 
     @override

@@ -115,7 +115,7 @@ class InstanceCollectors:
                 collector.open()
 
     def close(self) -> None:
-        """No instance may emit any more."""
+        """Forbid the instances to emit."""
         for collector in self._called:
             collector.close()
 

@@ -170,7 +170,7 @@ def _is_committed(unwritten: Unwritten, work: TransactionWork) -> bool:
 
 
 def _part(chunk: Chunk, first: int, end: int) -> Chunk:
-    """Some rows without their attempt."""
+    """Take some rows, without their attempt."""
     some = chunk.rows[first:end]
     rows = TupleRows.of_columns(some.columns[1:], some.container, len(some))
     return Chunk(chunk.component, chunk.stream, chunk.fields[1:], -1, None, rows)
