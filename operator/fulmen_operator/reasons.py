@@ -125,6 +125,9 @@ AnyReason = Reason | State | EndReason | OutageReason | Foreign
 mypy accepts no other text, so that a new reason has to become a member of `Reason`.
 """
 
+Trouble = tuple[AnyReason, str]
+"""What keeps pods from starting: the reason, for programs, and the words, for people."""
+
 ON_THE_WAY: tuple[State, ...] = ("Pending", "Starting", "Rebalancing", "Draining")
 """States in which a topology is not ready, but will be."""
 

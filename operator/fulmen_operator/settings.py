@@ -1,8 +1,8 @@
 """What the operator itself is set up with: its environment variables, which the chart writes."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from fulmen_operator.acceptance.pod_security import Level
@@ -82,22 +82,8 @@ class Settings:
             for name, value in environment.items()
             if name.startswith("FULMEN_") and value
         }
-        default = cls()
-        return cls(
-            image=given.get("image", default.image),
-            image_pull_policy=given.get("image_pull_policy", ""),
-            namespaces=tuple(given.get("namespaces", "").replace(",", " ").split()),
-            pod_template_allow=_level(given.get("pod_template_allow", "restricted")),
-            starts_per_node=int(given.get("starts_per_node", default.starts_per_node)),
-            claim_size=given.get("claim_size", default.claim_size),
-            claim_access_mode=given.get("claim_access_mode", default.claim_access_mode),
-            claim_storage_class=given.get("claim_storage_class", ""),
-            metrics_port=int(given.get("metrics_port", default.metrics_port)),
-            probe_port=int(given.get("probe_port", default.probe_port)),
-            json_logs=given.get("json_logs", "") == "true",
-            lease=given.get("lease", ""),
-            network_policies=NetworkPolicies.from_json(given.get("network_policies", "")),
-        )
+        read = {field.name: _READ.get(field.name, str) for field in fields(cls)}
+        return cls(**{name: read[name](value) for name, value in given.items() if name in read})
 
 
 def _level(text: str) -> Level:
@@ -108,3 +94,15 @@ def _level(text: str) -> Level:
             return found
     message = f"FULMEN_POD_TEMPLATE_ALLOW: {text!r} is none of {', '.join(get_args(Level))}"
     raise ValueError(message)
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "namespaces": lambda text: tuple(text.replace(",", " ").split()),
+    "pod_template_allow": _level,
+    "starts_per_node": int,
+    "metrics_port": int,
+    "probe_port": int,
+    "json_logs": "true".__eq__,
+    "network_policies": NetworkPolicies.from_json,
+}
+"""How settings that are no texts are read."""

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from fulmen.topology.resource.status import MAX_CONDITION_MESSAGE, Condition, Placement
 from fulmen_operator.model import DecisionRefusal, clipped, text_of
-from fulmen_operator.reasons import ON_THE_WAY, AnyReason, Foreign, Reason
+from fulmen_operator.reasons import ON_THE_WAY, AnyReason, Foreign, Reason, Trouble
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Overdue, Step
 
@@ -51,7 +51,7 @@ class Facts:
     desired: int
     ready: int
     rows: Sequence[Placement]
-    waiting: tuple[AnyReason, str] | None = None
+    waiting: Trouble | None = None
 
 
 def conditions(

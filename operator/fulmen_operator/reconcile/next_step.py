@@ -26,7 +26,7 @@ from fulmen_operator.model import (
     time_of,
 )
 from fulmen_operator.ownership import is_claim_going
-from fulmen_operator.reasons import AnyReason, Foreign, Reason
+from fulmen_operator.reasons import AnyReason, Foreign, Reason, Trouble
 from fulmen_operator.reconcile.pod_states import (
     Ending,
     Next,
@@ -126,7 +126,7 @@ def next_step(now: Situation) -> Step:
     return replace(step, hopeless=_hopeless(now, step, ending))
 
 
-def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[AnyReason, str] | None:
+def _hopeless(now: Situation, step: Step, ending: Ending | None) -> Trouble | None:
     """Why a version that never worked fails again and again."""
     if now.revision.worked or now.revision.previous or step.state not in ("Pending", "Starting"):
         return None
@@ -374,7 +374,7 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
     return state, report.message or WORDS[state]
 
 
-def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason, str] | None, str]:
+def _what_is_waited_for(now: Situation, driver: Object) -> tuple[Trouble | None, str]:
     """What keeps the driver from starting, else what keeps its workers; and since when."""
     since = scheduled_at(driver) or str(driver["metadata"]["creationTimestamp"])
     if trouble := driver_waits_for(driver, now.seen.pods, now.seen.now):

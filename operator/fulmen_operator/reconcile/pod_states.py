@@ -27,7 +27,7 @@ from fulmen_operator.model import (
     time_of,
     uid_of,
 )
-from fulmen_operator.reasons import AnyReason, Foreign, Reason
+from fulmen_operator.reasons import AnyReason, Foreign, Reason, Trouble
 from fulmen_operator.room import UNSCHEDULABLE
 
 GONE_AFTER: Final = 30
@@ -191,7 +191,7 @@ def _is_lost(pod: Object, now: datetime) -> bool:
     return by_node or seconds_since(deletion, now) > GONE_AFTER
 
 
-def _disruption(pod: Object) -> tuple[AnyReason, str] | None:
+def _disruption(pod: Object) -> Trouble | None:
     """By whom a pod was ended for reasons that are not its own, and in which words."""
     condition, status = condition_of(pod, "DisruptionTarget"), status_of(pod)
     if condition.get("status") == "True":
@@ -272,7 +272,7 @@ def scheduled_at(pod: Object) -> str:
     return str(placed.get("lastTransitionTime") or "") if is_placed else ""
 
 
-def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
+def waiting_for(pod: Object, now: datetime) -> Trouble | None:
     """What keeps a pod from starting, in Kubernetes' own words; None if it runs or just begins."""
     if phase_of(pod) != "Pending":
         return None
@@ -303,7 +303,7 @@ def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
     )
 
 
-def waiting_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
+def waiting_worker(seen: Observed, attempt: int) -> Trouble | None:
     """What keeps the first of the workers that wait from starting."""
     troubles = (
         waiting_for(pod, seen.now) for pod in seen.pods_of(contract.WORKER, attempt=attempt)
@@ -311,7 +311,7 @@ def waiting_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None
     return next(filter(None, troubles), None)
 
 
-def missing_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
+def missing_worker(seen: Observed, attempt: int) -> Trouble | None:
     """Why a worker is not there: the reason and the words of whoever refuses or has ended it."""
     if seen.missing:
         return Reason.WORKER_REFUSED, f"no further worker is taken: {seen.missing}"
@@ -346,9 +346,7 @@ def mounting_for(pod: Object, now: datetime) -> float | None:
     return MOUNT_SECONDS - seconds_since(since, now)
 
 
-def driver_waits_for(
-    driver: Object, pods: Iterable[Object], now: datetime
-) -> tuple[AnyReason, str] | None:
+def driver_waits_for(driver: Object, pods: Iterable[Object], now: datetime) -> Trouble | None:
     """What keeps a driver from starting, as `waiting_for`, and which of the pods may do so."""
     trouble = waiting_for(driver, now)
     if trouble is None or trouble[0] != Reason.VOLUMES_NOT_MOUNTED:

@@ -103,10 +103,10 @@ def consider(
     candidate = new_revision(seen, judged, before, settings)
     if before is not None:
         candidate = on_trial(candidate, before)
+    change = _Change(seen, judged, before, candidate, settings)
     if before is None or not proven:  # nothing runs that would have to go on meanwhile
-        dry_run = _dry_run(seen, before, candidate, attempt, settings)
-        return dry_run or _accepted(seen, judged, candidate)
-    return _try(seen, judged, before, candidate, tasks, attempt, settings)
+        return change.dry_run(attempt) or _accepted(seen, judged, candidate)
+    return change.tried(tasks, attempt)
 
 
 def _told(given_up: contract.RolledBack) -> str:
@@ -141,71 +141,87 @@ def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
     )
 
 
-def _try(
-    seen: Observed,
-    judged: Accepted,
-    before: Revision,
-    candidate: Revision,
-    tasks: Mapping[str, int],
-    attempt: int,
-    settings: Settings,
-) -> Verdict:
-    """The candidate's dry run, then its preflight, then its acceptance."""
-    name = names.preflight_pod(seen.name, candidate.trial)
-    pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
-    if pod is not None:
-        return _after_preflight(seen, judged, before, candidate, pod)
-    preflight = preflight_pod(seen, candidate, settings.image_pull_policy)
-    dry_run = _dry_run(seen, before, candidate, attempt, settings, preflight)
-    if dry_run is not None:
-        return dry_run
-    actions = (*_code(seen, judged), Apply(candidate_map(seen, candidate, tasks)), Apply(preflight))
-    verdict = Verdict(
-        before,
-        "Unknown",
-        Reason.CHECKING,
-        f"{name} validates it with its own image and code; meanwhile the last good one runs",
-        actions=actions,
-        preflight=name,
-        code_name=judged.mounts.code,
-    )
-    if seen.refusal is None or seen.refusal.reason != Reason.REFUSED:
-        return verdict
-    words = f"{name} can't be made, and is tried again: {seen.refusal.message}"
-    return _within(
-        seen, candidate, replace(verdict, message=words), Reason.PREFLIGHT_TIMEOUT, words
-    )
+@dataclass(frozen=True)
+class _Change:
+    """A spec that is not the one that holds, on its way to take its place.
 
+    Attributes:
+        seen: Everything.
+        judged: What the spec asks for.
+        before: The revision that holds.
+        candidate: The revision that would take its place.
+        settings: The operator's.
+    """
 
-def _within(
-    seen: Observed, candidate: Revision, verdict: Verdict, reason: AnyReason, words: str
-) -> Verdict:
-    """The verdict, and after the time that a preflight may take, counted from its first try, no."""
-    limit = candidate.resolved.spec.start_timeout_seconds
-    waited = seconds_since(tried_since(seen, candidate), seen.now)
-    if waited > limit:
+    seen: Observed
+    judged: Accepted
+    before: Revision | None
+    candidate: Revision
+    settings: Settings
+
+    def tried(self, tasks: Mapping[str, int], attempt: int) -> Verdict:
+        """Its dry run, then its preflight, then its acceptance."""
+        seen, candidate = self.seen, self.candidate
+        name = names.preflight_pod(seen.name, candidate.trial)
+        pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
+        if pod is not None:
+            return self._after_preflight(pod)
+        preflight = preflight_pod(seen, candidate, self.settings.image_pull_policy)
+        if (dry_run := self.dry_run(attempt, preflight)) is not None:
+            return dry_run
+        made = (Apply(candidate_map(seen, candidate, tasks)), Apply(preflight))
+        words = "validates it with its own image and code; meanwhile the last good one runs"
+        verdict = self._checking(name, f"{name} {words}")
+        verdict = replace(verdict, actions=(*_code(seen, self.judged), *made))
+        if seen.refusal is None or seen.refusal.reason != Reason.REFUSED:
+            return verdict
+        words = f"{name} can't be made, and is tried again: {seen.refusal.message}"
+        return self._within(replace(verdict, message=words), Reason.PREFLIGHT_TIMEOUT, words)
+
+    def dry_run(self, attempt: int, *others: Manifest) -> Verdict | None:
+        """What the API server says of its pods, and of others; None: it would take them."""
+        seen, candidate, before = self.seen, self.candidate, self.before
+        if seen.trial is None or seen.trial[0] != candidate.input_hash:
+            final, driver = for_attempt(seen, candidate, attempt + 1, self.settings)
+            workers = [final.worker_pod] if candidate.resolved.spec.pods else []
+            pods = [_for_trial(seen, pod) for pod in (driver, *workers)]
+            trial = Trial(candidate.input_hash, (*pods, *others))
+            return Verdict(before, "Unknown", Reason.CHECKING, "its pods are checked", trial=trial)
+        if words := seen.trial[1]:
+            return Verdict(before, "False", Reason.POD_REFUSED, words, again_in=REFUSED_SECONDS)
+        return None
+
+    def _checking(self, preflight: str, message: str) -> Verdict:
+        verdict = Verdict(self.before, "Unknown", Reason.CHECKING, message)
+        return replace(verdict, preflight=preflight, code_name=self.judged.mounts.code)
+
+    def _within(self, verdict: Verdict, reason: AnyReason, words: str) -> Verdict:
+        """The verdict; after the time that a preflight may take, from its first try, no."""
+        limit = self.candidate.resolved.spec.start_timeout_seconds
+        waited = seconds_since(tried_since(self.seen, self.candidate), self.seen.now)
+        if waited <= limit:
+            return replace(verdict, again_in=limit - waited + 1)
         return replace(verdict, status="False", reason=reason, message=f"{words} (after {limit} s)")
-    return replace(verdict, again_in=limit - waited + 1)
 
-
-def _dry_run(
-    seen: Observed,
-    before: Revision | None,
-    candidate: Revision,
-    attempt: int,
-    settings: Settings,
-    *others: Manifest,
-) -> Verdict | None:
-    """What the API server says of the candidate's pods, and of others; None: it would take them."""
-    if seen.trial is None or seen.trial[0] != candidate.input_hash:
-        final, driver = for_attempt(seen, candidate, attempt + 1, settings)
-        workers = [final.worker_pod] if candidate.resolved.spec.pods else []
-        pods = [_for_trial(seen, pod) for pod in (driver, *workers)]
-        trial = Trial(candidate.input_hash, (*pods, *others))
-        return Verdict(before, "Unknown", Reason.CHECKING, "its pods are checked", trial=trial)
-    if seen.trial[1]:
-        return Verdict(before, "False", Reason.POD_REFUSED, seen.trial[1], again_in=REFUSED_SECONDS)
-    return None
+    def _after_preflight(self, pod: Object) -> Verdict:
+        name = name_of(pod)
+        ending = preflight_ending_of(pod, self.seen.now)
+        if ending is not None and ending.is_valid:
+            return _accepted(self.seen, self.judged, self.candidate)
+        verdict = self._checking(name, f"{name} validates it; meanwhile the last good one runs")
+        if ending is None:
+            trouble = waiting_for(pod, self.seen.now)
+            verdict = replace(verdict, message=trouble[1] if trouble else verdict.message)
+            said = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name} has not ended")
+            return self._within(verdict, *said)
+        if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
+            return replace(verdict, actions=(Delete.pod(pod),), message=ending.message)
+        texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
+        if len(texts) > 1:  # its message says how many: there may be more than it had room for
+            texts = [ending.message, *(f"({n}) {t}" for n, t in enumerate(texts, 1))]
+        reason = Reason.INVALID_SPEC if ending.next is Next.NEVER else Reason.PREFLIGHT_FAILED
+        message = " ".join([ending.where, *texts]).strip()
+        return replace(verdict, status="False", reason=reason, message=message)
 
 
 def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
@@ -220,47 +236,6 @@ def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
     if account in own and ("ServiceAccount", account) not in seen.children:
         del spec["serviceAccountName"]
     return {**pod, "metadata": meta, "spec": spec}
-
-
-def _after_preflight(
-    seen: Observed,
-    judged: Accepted,
-    before: Revision,
-    candidate: Revision,
-    pod: Object,
-) -> Verdict:
-    name = name_of(pod)
-    ending = preflight_ending_of(pod, seen.now)
-    if ending is not None and ending.is_valid:
-        return _accepted(seen, judged, candidate)
-    verdict = Verdict(
-        before,
-        "Unknown",
-        Reason.CHECKING,
-        f"{name} validates it; meanwhile the last good one runs",
-        preflight=name,
-        code_name=judged.mounts.code,
-    )
-    if ending is None:
-        return _during_preflight(seen, candidate, pod, verdict)
-    if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
-        return replace(verdict, actions=(Delete.pod(pod),), message=ending.message)
-    texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
-    numbered = texts
-    if len(texts) > 1:  # its message says how many: there may be more than it had room for
-        numbered = [ending.message, *(f"({n}) {t}" for n, t in enumerate(texts, 1))]
-    reason = Reason.INVALID_SPEC if ending.next is Next.NEVER else Reason.PREFLIGHT_FAILED
-    message = " ".join([ending.where, *numbered]).strip()
-    return replace(verdict, status="False", reason=reason, message=message)
-
-
-def _during_preflight(
-    seen: Observed, candidate: Revision, pod: Object, verdict: Verdict
-) -> Verdict:
-    trouble = waiting_for(pod, seen.now)
-    verdict = replace(verdict, message=trouble[1] if trouble else verdict.message)
-    said = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name_of(pod)} has not ended")
-    return _within(seen, candidate, verdict, *said)
 
 
 def _mistake(mistake: contract.Mistake) -> str:

@@ -30,7 +30,7 @@ from fulmen_operator.model import (
     name_of,
     text_of,
 )
-from fulmen_operator.reasons import AnyReason, Reason
+from fulmen_operator.reasons import Reason, Trouble
 from fulmen_operator.reconcile.conditions import Facts, conditions
 from fulmen_operator.reconcile.pod_states import (
     is_ready,
@@ -253,7 +253,7 @@ def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> froz
     return frozenset(name.rpartition("[")[0] for name in on_driver) & known
 
 
-def _waiting_worker(seen: Observed, step: Step) -> tuple[AnyReason, str] | None:
+def _waiting_worker(seen: Observed, step: Step) -> Trouble | None:
     """What keeps workers from starting: of the pods that there are, else of those there are not."""
     found = waiting_worker(seen, step.attempt)
     if found is None and step.state in WITH_WORKERS:

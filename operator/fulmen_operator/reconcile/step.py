@@ -9,7 +9,7 @@ from typing import Final
 
 from fulmen.kube import contract
 from fulmen.topology.resource.status import State
-from fulmen_operator.reasons import AnyReason, Reason
+from fulmen_operator.reasons import AnyReason, Reason, Trouble
 from fulmen_operator.reconcile.pod_states import Ending
 
 WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
@@ -66,7 +66,7 @@ class AwaitDriver:
         trouble: What keeps pods from starting, if it is known: the reason and Kubernetes' words.
     """
 
-    trouble: tuple[AnyReason, str] | None = None
+    trouble: Trouble | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Overdue:
         trouble: What keeps pods from starting: the reason and Kubernetes' words.
     """
 
-    trouble: tuple[AnyReason, str]
+    trouble: Trouble
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Step:
     directive: contract.Directive
     attempt: int
     does: Does = Stay()
-    hopeless: tuple[AnyReason, str] | None = None
+    hopeless: Trouble | None = None
     failures: int = 0
     report: contract.Report | None = None
     again_in: float | None = None
@@ -129,7 +129,7 @@ class Step:
         return self.does if isinstance(self.does, Start) else None
 
     @property
-    def trouble(self) -> tuple[AnyReason, str] | None:
+    def trouble(self) -> Trouble | None:
         """What keeps pods from starting, if that is waited for: the reason and the words."""
         return self.does.trouble if isinstance(self.does, AwaitDriver | Overdue) else None
 

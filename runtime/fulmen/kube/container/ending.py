@@ -21,6 +21,16 @@ from fulmen.kube.contract import ENDED_BYTES, TERMINATION_FILE, Ended, EndReason
 from fulmen.topology.problems import Problem
 
 MESSAGE_CHARACTERS = 1000
+_ENDS: Sequence[tuple[type[FulmenError], ExitCode, EndReason]] = (
+    (Fenced, ExitCode.FENCED, "Fenced"),
+    (CheckpointLost, ExitCode.CHECKPOINT, "CheckpointLost"),
+    (Unreachable, ExitCode.CHECKPOINT, "CheckpointUnreachable"),
+    (CheckpointMismatch, ExitCode.CHECKPOINT, "CheckpointMismatch"),
+    # it may be mended, or a right given: the next driver looks again
+    (CheckpointError, ExitCode.CHECKPOINT, "CheckpointUnusable"),
+    (FulmenError, ExitCode.FAILED, "Error"),
+)
+"""How errors end the container that name no mistakes: the first that fits."""
 
 
 def of_error(error: Exception) -> tuple[ExitCode, Ended]:
@@ -34,19 +44,9 @@ def of_error(error: Exception) -> tuple[ExitCode, Ended]:
             return ExitCode.MISTAKE, refusal([found])
         case DeclarationError():
             return ExitCode.MISTAKE, refusal([Mistake(reason=str(error))])
-        case Fenced():
-            return ExitCode.FENCED, Ended(reason="Fenced", message=one_line(error))
-        case CheckpointLost():
-            return ExitCode.CHECKPOINT, Ended(reason="CheckpointLost", message=one_line(error))
-        case Unreachable():
-            unreachable: EndReason = "CheckpointUnreachable"
-            return ExitCode.CHECKPOINT, Ended(reason=unreachable, message=one_line(error))
-        case CheckpointMismatch():
-            return ExitCode.CHECKPOINT, Ended(reason="CheckpointMismatch", message=one_line(error))
-        case CheckpointError():  # it may be mended, or a right given: the next driver looks again
-            return ExitCode.CHECKPOINT, Ended(reason="CheckpointUnusable", message=one_line(error))
-        case FulmenError():
-            return ExitCode.FAILED, Ended(reason="Error", message=one_line(error))
+    for kind, code, reason in _ENDS:
+        if isinstance(error, kind):
+            return code, Ended(reason=reason, message=one_line(error))
     traceback.print_exception(error)
     what = f"a mistake in Fulmen: {type(error).__name__}: {error}".rstrip(": ")
     return ExitCode.FAILED, Ended(reason="Error", message=what[:MESSAGE_CHARACTERS])
