@@ -200,7 +200,7 @@ class TopologyBuilder:
         Raises:
             ValidationFailed: Fields are wrong, or the `config` of a class with a `config_model`.
                 What else takes several fields or the classes to see,
-                `fulmen.topology.validation.check.validate` finds.
+                `fulmen.topology.validation.check.check` finds.
         """
         unknown = [name for name in self._spec if name in ("spouts", "transactional", "bolts")]
         if unknown:

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from fulmen.cli.main import main
 from fulmen.topology.reading.documents import parse_yaml
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 
 TOPOLOGY = """
 apiVersion: fulmen.dev/v1alpha1
@@ -102,7 +102,7 @@ RIGHT = [
 
 
 def problems(sink, config):
-    return validate(parse_yaml(TOPOLOGY % (sink, config)), None)
+    return [*check(parse_yaml(TOPOLOGY % (sink, config)), None).problems]
 
 
 @pytest.mark.parametrize(("sink", "config", "said"), CASES)
@@ -127,7 +127,7 @@ def problems_with_variable(sink, config, text):
     written = document["spec"]["bolts"][0]
     written["config"] = with_variable(written["config"], text)
     assert "${NAME}" in str(document)
-    return validate(document, None)
+    return [*check(document, None).problems]
 
 
 @pytest.mark.parametrize(

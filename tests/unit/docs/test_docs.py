@@ -28,7 +28,7 @@ from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.base import spelling
 from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.spec import Topology, TopologySpec
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.docs.pages import (
     ROOT,
     anchors,
@@ -87,7 +87,7 @@ def test_topologies_are_valid(page, block, folder):
         document = {"bolts": document}
     if "kind" not in document:  # a part of a spec
         document = within_a_topology(document, page)
-    assert [str(problem) for problem in validate(document, folder)] == []
+    assert [str(problem) for problem in check(document, folder).problems] == []
 
 
 def within_a_topology(part, page):

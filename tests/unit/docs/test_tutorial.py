@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fulmen.topology.reading.documents import parse_yaml
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.docs.pages import blocks, commands, write_files
 from support.docs.shown_commands import output_of
 
@@ -68,5 +68,5 @@ def test_the_whole_topology_is_valid(for_kubernetes, folder):
     if for_kubernetes:  # as `fulmen manifest` makes it
         files = {file.name: file.read_text() for file in folder.glob("*.py")}
         document["spec"]["code"] = {"files": files}
-    problems = validate(document, folder, for_kubernetes=for_kubernetes)
+    problems = [*check(document, folder, for_kubernetes=for_kubernetes).problems]
     assert [str(problem) for problem in problems] == []

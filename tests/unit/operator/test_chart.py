@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from fulmen_operator.acceptance.pod_security import (
     BASELINE_CAPABILITIES,
     SELINUX_TYPES,
@@ -131,7 +131,7 @@ def test_helm_test_makes_a_valid_topology_with_few_rights():
     assert set(environment) == {TOPOLOGY_ENV, TIMEOUT_ENV}
     topology = json.loads(environment[TOPOLOGY_ENV])
     assert topology["metadata"]["labels"]["app.kubernetes.io/name"] == "fulmen-test"
-    assert validate(topology, for_kubernetes=True) == []
+    assert check(topology, for_kubernetes=True).problems == ()
     assert topology["spec"]["checkpoint"] == {"deletionPolicy": "Delete", "uri": "s3://a/b"}
     assert (topology["metadata"]["namespace"], topology["metadata"]["name"]) == (
         "tools",

@@ -5,12 +5,12 @@ import pytest
 from fulmen.plan import make_plan
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.scaling import executors_on, scaled
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 
 
 def problems(changes):
-    found = validate(word_count(changes), import_classes=False)
+    found = [*check(word_count(changes), import_classes=False).problems]
     return [f"{problem.severity} {problem.path}: {problem.message}" for problem in found]
 
 
@@ -123,7 +123,7 @@ def test_mistakes(scale, others, wrong):
 
 def test_a_checkpoint_knows_how_many_tasks_there_are():
     document = word_count({"spec.autoscale": {"maxWorkers": 11}})
-    assert validate(document, import_classes=False, checkpoint_tasks={"split": 8}) == []
+    assert check(document, import_classes=False, checkpoint_tasks={"split": 8}).problems == ()
 
 
 # ---- a topology with another number of workers

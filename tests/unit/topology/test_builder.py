@@ -12,7 +12,7 @@ from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import create
 from fulmen.topology.reading.documents import load, parse_yaml
 from fulmen.topology.reading.field_problems import parse
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.parts.components import ByWeight, Count, Limited, Outer, Sentences, Split
 
 PATH = Path(fulmen.__file__).parents[1], Path(__file__).parents[2]
@@ -108,7 +108,7 @@ def test_everything_that_can_be_said(builder, tmp_path):
     rest.none_grouping("sentences").local_or_shuffle_grouping("split")
     rest.custom_grouping("split", ByWeight, "errors", {"a": 1})
     assert builder.to_yaml() == EVERYTHING
-    assert validate(builder.build()) == []
+    assert check(builder.build()).problems == ()
     path = tmp_path / "topology.yaml"
     path.write_text(EVERYTHING)
     assert load(path) == builder.build()
@@ -125,7 +125,7 @@ def test_an_object_with_fields_is_copied_to_each_task(builder):
     builder.set_spout("sentences", Sentences)
     builder.set_bolt("count", Limited(5, ("a",))).shuffle_grouping("sentences")
     topology = parse(parse_yaml(builder.to_yaml()))
-    assert validate(topology) == []
+    assert check(topology).problems == ()
     first, second = (create(topology.component("count")) for _ in range(2))
     assert (type(first), first.limit, first.names) == (Limited, 5, ("a",))
     assert first is not second
@@ -237,7 +237,7 @@ def test_classes_of_a_program_have_its_real_name(tmp_path, command):
     (tmp_path / "program.py").write_text(PROGRAM)
     topology = parse(parse_yaml(run(tmp_path, *command).stdout))
     assert [c.class_ for c in topology.spec.components] == ["program.Sentences", "program.Count"]
-    assert validate(topology, base=tmp_path) == []
+    assert check(topology, base=tmp_path).problems == ()
 
 
 def test_a_program_whose_name_is_not_one_of_a_module(tmp_path):

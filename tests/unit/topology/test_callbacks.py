@@ -14,7 +14,7 @@ from fulmen import (
     TopologyBuilder,
 )
 from fulmen.testing import run
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 from support.parts.components import ByWeight, Count, Sentences
 
@@ -24,7 +24,7 @@ SPOUT, BOLT = "spec.spouts.0.class", "spec.bolts.1.class"
 
 def problems_of(place, cls):
     """What validation says about the class, without where that is."""
-    found = [str(problem) for problem in validate(word_count({place: ME + cls.__name__}))]
+    found = [str(problem) for problem in check(word_count({place: ME + cls.__name__})).problems]
     who = {
         SPOUT: "spec.spouts[0].class: spout 'sentences': ",
         BOLT: "spec.bolts[1].class: bolt 'count': ",
@@ -369,4 +369,4 @@ class Async(CustomStreamGrouping):
 def test_a_grouping_that_can_not_be_called_is_a_mistake(cls, expected):
     grouping = {"type": "custom", "class": f"{cls.__module__}.{cls.__name__}"}
     changes = {"spec.bolts.0.inputs.0.grouping": grouping}
-    assert [str(problem) for problem in validate(word_count(changes))] == expected
+    assert [str(problem) for problem in check(word_count(changes)).problems] == expected

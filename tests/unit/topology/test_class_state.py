@@ -8,7 +8,7 @@ import pytest
 
 from fulmen import BasicBolt
 from fulmen.topology.code.class_state import kept_in_class
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 
 ME = f"{__name__}."
@@ -104,7 +104,7 @@ def test_what_methods_change_in_their_class_is_told(cls, name):
 
 
 def test_what_is_kept_in_a_class_is_a_warning():
-    (problem,) = validate(word_count({"spec.bolts.1.class": f"{ME}ByIndex"}))
+    (problem,) = check(word_count({"spec.bolts.1.class": f"{ME}ByIndex"})).problems
     assert problem.severity == "warning"
     assert str(problem) == (
         f"spec.bolts[1].class: bolt 'count': {ME}ByIndex.counts belongs to the class, and methods"

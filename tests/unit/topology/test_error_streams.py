@@ -4,7 +4,7 @@ import pytest
 
 from fulmen import BasicBolt, Sink, Stream
 from fulmen.connectors.console import StdinSpout
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 
 HERE = __name__
@@ -48,7 +48,7 @@ class TwoOfThree(StdinSpout):
 
 
 def problems(changes):
-    return [str(problem) for problem in validate(word_count(changes))]
+    return [str(problem) for problem in check(word_count(changes)).problems]
 
 
 def of_sink(cls):

@@ -5,7 +5,7 @@ import pytest
 from fulmen import Spout, Stream, TopologyBuilder
 from fulmen.testing import CollectBolt, ListSpout
 from fulmen.topology.reading.documents import to_document
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 
 
 def problems(**declared):
@@ -15,7 +15,7 @@ def problems(**declared):
     builder.set_bolt("late", CollectBolt).shuffle_grouping("clicks", "__late")
     document = to_document(builder.build())
     document["spec"]["spouts"][0]["eventTime"] = declared
-    return [f"{p.path}: {p.message}" for p in validate(document)]
+    return [f"{p.path}: {p.message}" for p in check(document).problems]
 
 
 WHERE = "spec.spouts[0].eventTime"
@@ -138,9 +138,9 @@ def test_a_field_whose_type_is_none_of_a_time_is_told(declared, where):
     builder.set_spout("clicks", Days).set_event_time("at")
     builder.set_bolt("keep", CollectBolt).shuffle_grouping("clicks")
     document = to_document(builder.build())
-    assert validate(document) == []
+    assert check(document).problems == ()
     document["spec"]["spouts"][0]["eventTime"] = declared
-    (found,) = validate(document)
+    (found,) = check(document).problems
     assert found.path == f"{WHERE}.{where or 'streams.default'}"
     assert found.message == (
         "spout 'clicks': eventTime is field 'day', a date32, but must be a timestamp, a number or"
@@ -153,8 +153,8 @@ def test_that_the_unit_of_numbers_is_guessed_is_said():
     builder.set_spout("clicks", Days).set_event_time("millis")
     builder.set_bolt("keep", CollectBolt).shuffle_grouping("clicks")
     document = to_document(builder.build())
-    (found,) = validate(document)
+    (found,) = check(document).problems
     assert (found.severity, found.path) == ("warning", f"{WHERE}.unit")
     assert "'millis', of type int64 without a unit, which is guessed" in found.message
     document["spec"]["spouts"][0]["eventTime"]["unit"] = "ms"
-    assert validate(document) == []
+    assert check(document).problems == ()

@@ -2,13 +2,13 @@
 
 import pytest
 
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 
 
 def found(changes, **options):
     """(severity, text) of each problem."""
-    return [(p.severity, str(p)) for p in validate(word_count(changes), **options)]
+    return [(p.severity, str(p)) for p in check(word_count(changes), **options).problems]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
-from fulmen.topology.validation.check import check, validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 from support.parts.config_parts import Numbered, Writer
 
@@ -22,7 +22,7 @@ def document(config, name="Writer", **more):
 
 
 def texts(config, name="Writer"):
-    return [str(problem) for problem in validate(document(config, name))]
+    return [str(problem) for problem in check(document(config, name)).problems]
 
 
 MISTAKES = {
@@ -111,7 +111,7 @@ def test_every_mistake_in_a_config_is_told(config, expected):
 def test_of_a_list_or_a_mapping_only_the_one_that_was_meant_is_told():
     config = {"path": "x", "format": {"type": "csv", "fields": {"day": "date"}}}
     spout = {"name": "sentences", "class": "fulmen.connectors.files.FileSpout", "config": config}
-    told = [str(problem) for problem in validate(word_count({"spec.spouts.0": spout}))]
+    told = [str(problem) for problem in check(word_count({"spec.spouts.0": spout})).problems]
     where, what = "spec.spouts[0].config.format.fields.day", "day is 'date', but must be one of "
     (found,) = [text for text in told if "config" in text]
     assert found.startswith(f"{where}: spout 'sentences': {what}string, ")
@@ -126,7 +126,7 @@ def test_a_config_model_must_be_a_model():
 
 
 def test_a_config_that_is_no_mapping_is_one_mistake():
-    assert [p.path for p in validate(document([1]))] == [PATH]
+    assert [p.path for p in check(document([1])).problems] == [PATH]
 
 
 def test_streams_are_those_of_the_options():
@@ -160,7 +160,7 @@ def test_streams_that_depend_on_a_variable_are_a_mistake():
         "Write the value instead, or one that has a default: ${NAME:-value}."
     ]
     assert texts({"count": "${COUNT:-2}"}, "Numbered") == []
-    paths = [p.path for p in validate(document({"dsn": "${DSN}", "columns": ["a", "${C}"]}))]
+    paths = [p.path for p in check(document({"dsn": "${DSN}", "columns": ["a", "${C}"]})).problems]
     assert paths == [f"{PATH}.columns[1]"]
 
 
@@ -170,14 +170,16 @@ def test_streams_that_depend_on_a_key_that_is_a_variable_are_a_mistake():
     config = {"path": "x", "format": {"type": "csv", "fields": fields}}
     kind = "fulmen.connectors.files.FileSpout"
     changes = {"spec.spouts.0.class": kind, "spec.spouts.0.config": config}
-    problems = [(p.path, p.message) for p in validate(word_count(changes)) if "config" in p.path]
+    problems = [
+        (p.path, p.message) for p in check(word_count(changes)).problems if "config" in p.path
+    ]
     said = "its streams depend on this, which is not known before it runs"
     assert problems == [(path, f"spout 'sentences': {said}")]
 
 
 def test_what_streams_do_not_depend_on_need_not_be_known():
     config = {"dsn": "${DSN}", "layout": {"type": "comma", "width": "${W}"}, "hosts": "${HOSTS}"}
-    assert [p.path for p in validate(document(config))] == [f"{PATH}.hosts"]
+    assert [p.path for p in check(document(config)).problems] == [f"{PATH}.hosts"]
     assert texts({**config, "hosts": []}) == []
     assert texts({**config, "hosts": [{"type": "comma", "width": "1${W}"}]}) == []
 

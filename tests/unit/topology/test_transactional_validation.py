@@ -5,7 +5,7 @@ import pytest
 from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.topology.reading.documents import to_document
-from fulmen.topology.validation.check import check, validate
+from fulmen.topology.validation.check import check
 from support.parts.components import Count, Sink, Split
 from support.transactions.sources import Rows
 from support.transactions.words import BatchCount, UpdateGlobalCount, global_count
@@ -85,7 +85,7 @@ def document(**changes):
 
 
 def texts(made):
-    return [str(problem) for problem in validate(made)]
+    return [str(problem) for problem in check(made).problems]
 
 
 def bolt(cls, **fields):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import ABSENT, WORD_COUNT, word_count
 
 COMPONENTS = "support.parts.components"
@@ -15,7 +15,7 @@ def from_split(stream="default", **grouping):
 
 
 def texts(document, **kwargs):
-    return [str(problem) for problem in validate(document, **kwargs)]
+    return [str(problem) for problem in check(document, **kwargs).problems]
 
 
 OWN_VARIABLE = (

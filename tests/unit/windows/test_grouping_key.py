@@ -6,7 +6,7 @@ import yaml
 from fulmen import TopologyBuilder
 from fulmen.cli.display.why.run import CURES
 from fulmen.testing import CollectBolt, ListSpout
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from fulmen.windows import Aggregate, Deduplicate, LookupJoin, WindowedBolt
 
 FIELDS = ["user", "place", "n"]
@@ -43,7 +43,7 @@ def warnings_of(kind, group, tasks=2, table=None):
         builder.set_spout("table", ListSpout([], fields=FIELDS))
         (table or by_key)(bolt, "table")
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("bolt")
-    problems = validate(yaml.safe_load(builder.to_yaml()))
+    problems = [*check(yaml.safe_load(builder.to_yaml())).problems]
     assert {problem.severity for problem in problems} <= {"warning"}, problems
     return [(problem.message, problem.cure) for problem in problems]
 

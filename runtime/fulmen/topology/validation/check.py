@@ -104,27 +104,6 @@ class Runnable:
     printing: Sequence[str] = ()
 
 
-def validate(
-    source: Any,
-    code_folder: Path | None = None,
-    checkpoint_tasks: Mapping[str, int] | None = None,
-    *,
-    base: Path | None = None,
-    import_classes: bool = True,
-    for_kubernetes: bool = False,
-) -> list[Problem]:
-    """All mistakes in a topology; empty if there are none. Takes what `check` takes."""
-    checked = check(
-        source,
-        code_folder,
-        checkpoint_tasks,
-        base=base,
-        import_classes=import_classes,
-        for_kubernetes=for_kubernetes,
-    )
-    return list(checked.problems)
-
-
 def check(
     source: Any,
     code_folder: Path | None = None,

@@ -38,7 +38,7 @@ from fulmen.topology.configuration.options import (
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.field_problems import SECTIONS
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
-from fulmen.topology.resource.spec import BoltSpec, TopologySpec, TransactionalSpoutSpec
+from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.validation.event_times import timed_stream, without_watermark
 from fulmen.topology.validation.inputs import checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
@@ -108,33 +108,41 @@ class Classes:
         """Import all classes, make an instance of each, and read what it declares."""
         self.is_transactional = any(part.kind == TRANSACTIONAL for part in parts)
         for part in parts:
-            if part.model is None:
-                continue
-            try:
-                instance = yield from self._instance(part)
-            except CodeError as error:
-                yield from self._code_problem(f"{part.path}.class", part.label, error)
-                continue
-            if instance is None:
-                continue
-            if not isinstance(instance, type):
-                yield from _callbacks(f"{part.path}.class", part.label, instance)
-            for message, cure in mistaken_transient(instance):
-                yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
-            if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
-                self.pinned.append(part.name)
-            if part.name and getattr(instance, "prints", False):
-                self.printing.append(part.name)
-            yield from self._committer(part, instance)
-            checked = self._options(part, instance)
-            yield from checked.problems
-            yield from self._sink(part, instance, checked)
-            yield from self._in_transactions(part, instance, checked)
-            yield from self._streams(part, instance, checked)
+            if part.model is not None:
+                yield from self._component(part)
 
-    def _options(self, part: ComponentPart, instance: Any) -> CheckedOptions:
-        """What is known of a component's options."""
-        cls = instance if isinstance(instance, type) else type(instance)
+    def _component(self, part: ComponentPart) -> Iterator[Problem]:
+        assert part.model is not None
+        try:
+            instance = yield from self._instance(part)
+        except CodeError as error:
+            yield from self._code_problem(f"{part.path}.class", part.label, error)
+            return
+        if instance is None:
+            return
+        is_class = isinstance(instance, type)
+        cls = instance if is_class else type(instance)
+        if not is_class:
+            yield from _callbacks(f"{part.path}.class", part.label, instance)
+        for message, cure in mistaken_transient(instance):
+            yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
+        if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
+            self.pinned.append(part.name)
+        if part.name and getattr(instance, "prints", False):
+            self.printing.append(part.name)
+        yield from self._committer(part, cls)
+        checked = self._options(part, cls)
+        yield from checked.problems
+        if issubclass(cls, api.Sink):
+            yield from self._sink(part, cls, checked)
+        if self.is_transactional and part.kind == "bolt":
+            for problem in in_transactions(part, instance, checked.options, self.spec):
+                self.refused.add(part.name or "")
+                yield problem
+        self.is_opaque |= issubclass(cls, api.OpaquePartitionedTransactionalSpout)
+        yield from self._streams(part, instance, cls, checked)
+
+    def _options(self, part: ComponentPart, cls: type) -> CheckedOptions:
         if part.model is None or "config" in part.wrong:
             return CheckedOptions(has_streams=not depends_on_options(cls))
         config = part.model.config
@@ -143,7 +151,7 @@ class Classes:
         return check_options(cls, config, part.path, part.label)
 
     def _streams(
-        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+        self, part: ComponentPart, instance: Any, cls: type, checked: CheckedOptions
     ) -> Iterator[Problem]:
         """Read what a component declares, which may depend on its options."""
         assert part.model is not None
@@ -155,7 +163,6 @@ class Classes:
             message = f"{part.label}: {str(error).rstrip('.')}"
             yield Problem(f"{part.path}.class", message)
             return
-        cls = instance if isinstance(instance, type) else type(instance)
         known = streams
         if self.is_transactional and issubclass(cls, api.Sink):
             known = {name: with_attempt(stream) for name, stream in streams.items()}
@@ -167,8 +174,7 @@ class Classes:
         if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
             yield Problem(f"{part.path}.class", f"{part.label}: {wrong[0]}", wrong[1])
 
-    def _committer(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
-        cls = instance if isinstance(instance, type) else type(instance)
+    def _committer(self, part: ComponentPart, cls: type) -> Iterator[Problem]:
         is_sink = self.is_transactional and issubclass(cls, api.Sink)
         is_marked = is_sink or issubclass(cls, api.Committer)
         if is_marked and part.name:
@@ -178,23 +184,10 @@ class Classes:
             message = f"{part.label}: only a BatchBolt can be a committer"
             yield Problem(f"{part.path}.committer", message, "Derive it from fulmen.BatchBolt.")
 
-    def _in_transactions(
-        self, part: ComponentPart, instance: Any, checked: CheckedOptions
-    ) -> Iterator[Problem]:
-        if not self.is_transactional or part.kind != "bolt":
-            cls = instance if isinstance(instance, type) else type(instance)
-            self.is_opaque |= issubclass(cls, api.OpaquePartitionedTransactionalSpout)
-            return
-        for problem in in_transactions(part, instance, checked.options, self.spec):
-            self.refused.add(part.name or "")
-            yield problem
-
     def _sink(
-        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+        self, part: ComponentPart, cls: type[api.Sink], checked: CheckedOptions
     ) -> Iterator[Problem]:
-        cls = instance if isinstance(instance, type) else type(instance)
-        if not issubclass(cls, api.Sink) or part.model is None:
-            return
+        assert part.model is not None
         if part.name:
             self.sinks[part.name] = takes_any_stream(checked.options, part.model.config)
         if cls.config_model is not None and checked.options is None:
@@ -210,12 +203,6 @@ class Classes:
             )
             yield Problem(path, message, cure)
 
-    def _bases(self, part: ComponentPart) -> tuple[type, ...]:
-        """What the class of a component may be derived from."""
-        if part.kind == "bolt" and self.is_transactional:
-            return BASES["bolt of a transactional topology"]
-        return BASES[part.kind]
-
     def _instance(self, part: ComponentPart) -> Any:
         """An instance of the part's class; the class if none can be made; None if it is no use."""
         assert part.model is not None
@@ -227,8 +214,10 @@ class Classes:
                 yield from self._code_problem(f"{part.path}.instance", part.label, error)
                 return cls
             cls, name = type(instance), f"{type(instance).__module__}.{type(instance).__qualname__}"
-        if not issubclass(cls, self._bases(part)):
-            yield _wrong_kind(part, cls, name, self._bases(part))
+        is_batch_bolt = part.kind == "bolt" and self.is_transactional
+        bases = BASES["bolt of a transactional topology" if is_batch_bolt else part.kind]
+        if not issubclass(cls, bases):
+            yield _wrong_kind(part, cls, name, bases)
             return None
         if part.model.instance is not None:
             return instance
@@ -286,7 +275,7 @@ class Classes:
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
         """Bolts whose results are kept have a stream for those given up, if it is asked for."""
-        if any(isinstance(part.model, TransactionalSpoutSpec) for part in parts):
+        if self.is_transactional:
             return
         keep = {
             part.name
@@ -294,12 +283,10 @@ class Classes:
             if isinstance(part.model, BoltSpec) and part.model.track_results
         }
         for item in (item for part in parts for item in part.inputs):
-            found = self.streams.get(item.source or "") if item.source in keep else None
-            if found and item.source and item.stream == DEAD_LETTERS:
-                self.streams[item.source] = {
-                    **found,
-                    DEAD_LETTERS: api.Stream(DEAD_LETTER_FIELDS),
-                }
+            streams = self.streams.get(item.source or "") if item.source in keep else None
+            if streams and item.source and item.stream == DEAD_LETTERS:
+                dead = {DEAD_LETTERS: api.Stream(DEAD_LETTER_FIELDS)}
+                self.streams[item.source] = {**streams, **dead}
 
     def _received(self, part: ComponentPart) -> Mapping[str, Streams]:
         """The streams of all components as a component gets them."""

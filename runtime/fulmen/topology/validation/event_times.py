@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from fulmen import api
 from fulmen.api.event_time import MUST_BE, NO_TIMES, milliseconds
-from fulmen.errors import PASSED_ON, error_text
 from fulmen.topology.configuration.options import CheckedOptions
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart
+from fulmen.topology.validation.inputs import answer
 
 _NUMBERS = re.compile("u?int|float|double|decimal")
 _FIELD = "Add it, such as field: at. For several streams: streams: {orders: at, visits: began}."
@@ -124,12 +124,9 @@ def _stands_still(
     options: Any,
 ) -> list[Problem]:
     path = f"{part.path}.inputs"
-    try:
-        what = instance.needs_event_time(options)
-    except PASSED_ON:
-        raise
-    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
-        return [Problem(path, f"{part.label}: needs_event_time raised {error_text(error)}")]
+    what, failure = answer(instance, "needs_event_time", options)
+    if failure:
+        return [Problem(path, f"{part.label}: {failure}")]
     if what is None:
         return []
     message = (

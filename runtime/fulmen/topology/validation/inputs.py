@@ -73,12 +73,10 @@ def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem
     for item in part.inputs:
         if item.grouping is None or item.grouping.type in TOGETHER:
             continue
-        try:
-            key = instance.grouping_key(options, (item.source or "", item.stream or ""))
-        except PASSED_ON:
-            raise
-        except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
-            yield Problem(item.path, f"{item.label}: grouping_key raised {error_text(error)}")
+        source = item.source or "", item.stream or ""
+        key, failure = answer(instance, "grouping_key", options, source)
+        if failure:
+            yield Problem(item.path, f"{item.label}: {failure}")
             continue
         is_by_key = item.grouping.type == "fields" and set(item.grouping.fields) <= {*key}
         if key and not is_by_key:
@@ -97,3 +95,13 @@ def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str,
         raise
     except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
         return [(f"{name} raised {error_text(error)}", "error")]
+
+
+def answer(instance: Any, method: str, *given: Any) -> tuple[Any, str]:
+    """What a component's method returns, and how it failed; "": it did not."""
+    try:
+        return getattr(instance, method)(*given), ""
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
+        return None, f"{method} raised {error_text(error)}"

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fulmen.api.event_time import DURATION, TOO_LATE, milliseconds
-from fulmen.errors import PASSED_ON
 from fulmen.topology.configuration.options import CheckedOptions
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.partial_document import ComponentPart
+from fulmen.topology.validation.inputs import answer
 
 
 def stricter_in_front(
@@ -27,7 +27,7 @@ def stricter_in_front(
         name: late
         for name, (instance, checked) in checks.items()
         if allowing.get(name) is not None
-        and (late := _lateness(instance, checked.options)) is not None
+        and (late := answer(instance, "lateness", checked.options)[0]) is not None
     }
     for part in parts:
         allowed = allowing[part.name or ""]
@@ -75,17 +75,6 @@ def _allowed(part: ComponentPart) -> int | None:
     duration = part.model.config.get("allowedLateness", "0") if part.model is not None else None
     is_one = isinstance(duration, str) and re.match(DURATION, duration)
     return milliseconds(str(duration)) if is_one else None
-
-
-def _lateness(instance: Any, options: Any) -> int | None:
-    """How late what a component emits may be, in milliseconds; None: it does not limit that."""
-    try:
-        found: int | None = instance.lateness(options)
-    except PASSED_ON:
-        raise
-    except BaseException:  # noqa: BLE001 (an author's method may raise anything)
-        return None
-    return found
 
 
 def _seconds(duration: int) -> str:

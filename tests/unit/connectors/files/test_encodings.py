@@ -7,7 +7,7 @@ import pytest
 
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.formats import CsvOptions, JsonOptions, TextOptions
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from support.cli.documents import word_count
 from support.connectors.file_sinks import made, mark, write
 from support.connectors.file_spouts import SpoutLives
@@ -138,7 +138,7 @@ def told(kind, config):
         document["spec"]["bolts"] = [component]
     else:
         document["spec"]["spouts"].append(component)
-    return [str(problem) for problem in validate(document)]
+    return [str(problem) for problem in check(document).problems]
 
 
 LINES = ("files.FileSpout", "console.StdinSpout", "files.FileSink", "console.StdoutSink")

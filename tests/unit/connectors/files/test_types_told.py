@@ -6,7 +6,7 @@ from fulmen.api import Stream
 from fulmen.connectors.files import FileSink
 from fulmen.connectors.formats import AvroOptions
 from fulmen.topology.reading.documents import parse_yaml
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 
 TOPOLOGY = """
 apiVersion: fulmen.dev/v1alpha1
@@ -26,7 +26,7 @@ YEARS = "{type: csv, fields: [year, name]}"
 
 def told(form, columns, sink="FileSink", stream="default"):
     document = parse_yaml(TOPOLOGY % (form, sink, stream, columns))
-    return [(problem.path, problem.message) for problem in validate(document, None)]
+    return [(problem.path, problem.message) for problem in check(document, None).problems]
 
 
 @pytest.mark.parametrize("sink", ["FileSink", "RollingFileSink"])

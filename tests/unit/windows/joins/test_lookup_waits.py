@@ -6,7 +6,7 @@ from fulmen import Stream, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.topology.reading.documents import to_document
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from fulmen.windows import LookupJoin
 
 FIELDS = Stream(("who", "n", "at"))
@@ -108,7 +108,7 @@ def test_a_table_that_has_no_part_in_event_time_is_told_as_nothing_waits_for_it(
         join = builder.set_bolt("join", LookupJoin).set_config({**config, "waitFor": "2024-05-01"})
         join.fields_grouping("sales", ["who"]).fields_grouping("prices", ["who"])
         builder.set_bolt("sink", CollectBolt).shuffle_grouping("join")
-        return [(p.severity, p.message) for p in validate(to_document(builder.build()))]
+        return [(p.severity, p.message) for p in check(to_document(builder.build())).problems]
 
     assert told(sales="at", prices="at") == told("at", sales="at") == []
     ((severity, message),) = told(sales="at")

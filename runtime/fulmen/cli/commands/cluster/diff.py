@@ -23,7 +23,7 @@ from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import parse, repair
 from fulmen.topology.resource.changes import MEANINGS, Change, Effect, spec_changes, strongest
 from fulmen.topology.resource.status import TopologyStatus
-from fulmen.topology.validation.check import validate
+from fulmen.topology.validation.check import check
 from fulmen.visible import visible
 
 _SHOWN = 60
@@ -52,13 +52,12 @@ class Difference:
 def difference(before: Json | None, after: Json) -> Difference:
     """The effect of a change, by the table by which the operator decides. Pure."""
     status, _ = repair(TopologyStatus, _known((before or {}).get("status") or {}))
-    problems = validate(
+    errors = check(
         _document(after),
         checkpoint_tasks=status.kept_tasks if status else {},
         import_classes=False,
         for_kubernetes=True,
-    )
-    errors = [problem for problem in problems if problem.severity == "error"]
+    ).errors
     old, new = _given(before) if before else {}, _given(after)
     changes = spec_changes(old, new) if before else []
     if errors:
