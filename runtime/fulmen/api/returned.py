@@ -14,9 +14,6 @@ def refuse_result(returned: object) -> None:
     In other frameworks a bolt returns or yields what is to be sent. Here that would go nowhere, and
     the tuple would be acked.
 
-    Args:
-        returned: What it returned.
-
     Raises:
         TypeError: It is not None.
     """

@@ -135,7 +135,7 @@ class Brokers(Service):
         self._said[error.code()] = error
 
     def forget(self) -> None:
-        """The brokers have answered: what was said before is over."""
+        """Forget what was said before: the brokers have answered."""
         self._said.clear()
 
     @property

@@ -135,7 +135,7 @@ class Postgres(Service):
         self._defaults = {name: value for name, value in DEFAULTS.items() if name not in given}
 
     def connect(self) -> psycopg.Connection[Any]:
-        """A connection that nobody else has, for whoever closes it."""
+        """A new connection; the caller closes it."""
         db = psycopg.connect(self._dsn, autocommit=True, prepare_threshold=None, **self._defaults)
         db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return db

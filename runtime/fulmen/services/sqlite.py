@@ -122,12 +122,7 @@ class Sqlite(Service):
         return ServiceUnavailable(self.name, f"{reason}. {cure}")
 
     def refused(self, where: str, error: sqlite3.Error) -> StoreError:
-        """The error that the user of a table or map gets.
-
-        Args:
-            where: Which one, and where.
-            error: What was raised.
-        """
+        """The error that the user of a table or map gets."""
         kind, reason, cure = self._meaning(error)
         may_pass = kind in (ErrorKind.AWAY, ErrorKind.BUSY)
         return (StoreUnavailable if may_pass else StoreRefused)(where, reason, cure)

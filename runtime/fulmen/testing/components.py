@@ -82,7 +82,7 @@ class Runs:
 
     @classmethod
     def begin(cls) -> None:
-        """A new run begins."""
+        """Begin a new run."""
         cls.number += 1
         cls.aborted.clear()
 

@@ -159,7 +159,7 @@ class Faults:
         return any(fault.component == component for fault in self._faults)
 
     def make(self, task: Task, attempt: TransactionAttempt, phase: Phase, moment: Moment) -> None:
-        """A task has come to a moment: make what is to go wrong there.
+        """Make the fault that a task is to have at this moment, if there is one.
 
         Raises:
             Killed: Its worker is lost.

@@ -91,7 +91,7 @@ class OtlpTracer:
         self._complaints.tell(moments.committed)
 
     def attempt_failed(self, number: int, reason: str, at: float) -> None:
-        """An attempt of a batch came to nothing."""
+        """Note a failed attempt of a batch."""
         self._following.attempt_failed(number, reason, at)
 
     def close(self) -> None:

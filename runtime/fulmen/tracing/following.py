@@ -131,7 +131,7 @@ class Following:
                     yield self._trees[root]
 
     def attempt_failed(self, number: int, reason: str, at: float) -> None:
-        """An attempt of a batch came to nothing, for which all trees have waited."""
+        """Note a failed attempt of a batch, for which all trees have waited."""
         event = TreeEvent(at, "attempt failed", masked(f"batch {number}: {reason}"))
         for tree in self._trees.values():
             tree.happened(event)

@@ -111,7 +111,6 @@ def _canonical(value: Any) -> Any:
 
 
 def _strings(value: Any) -> str:
-    """Join all strings in it."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -151,10 +151,6 @@ class FoundMap:
     def before(self, where: str, attempt: TransactionAttempt) -> Mapping[Raw, Raw]:
         """The values before a transaction, and after all earlier ones.
 
-        Args:
-            where: Which map.
-            attempt: Of the transaction.
-
         Raises:
             StaleAttempt: A later attempt was written.
             StoreRefused: The map does not keep them.

@@ -98,13 +98,7 @@ def _check_buckets(name: str, bounds: tuple[float, ...]) -> None:
 
 
 def differs(family: Family, known: Family, where: str) -> str:
-    """A message: a name means two things.
-
-    Args:
-        family: What it means here.
-        known: What it means already.
-        where: In which component.
-    """
+    """A message: a name means two things."""
     parts = [
         (family.kind, known.kind, "a {}"),
         (family.labels, known.labels, "with the labels {}"),

@@ -125,7 +125,7 @@ def _taken_in(context: Path, folder: Path, requirements: Path) -> list[Path]:
 
 
 def _copied(sources: list[Path], into: str = f"{CODE_FOLDER}/") -> str:
-    """A COPY of files and of what is in folders. Blanks in a name need the form of a list."""
+    """A COPY of files and of folders' contents. Blanks in a name need the form of a list."""
     words = [*(path.as_posix() for path in sources), into]
     if any(" " in word for word in words):
         return f"COPY {json.dumps(words)}"

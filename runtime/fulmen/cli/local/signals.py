@@ -42,7 +42,7 @@ class StopSignals:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
     def over(self) -> None:
-        """The topology has ended: nothing is left to be drained or ended."""
+        """Note that the topology has ended: nothing is left to be drained or ended."""
         self._is_over = True
 
     def __enter__(self) -> Self:

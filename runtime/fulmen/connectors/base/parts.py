@@ -33,7 +33,7 @@ class TransactionParts(ABC):
         partition: int,
         last: Any,
     ) -> Any:
-        """Emit what there is behind the last part, and return what tells it from others.
+        """Emit the next part, and return what identifies it.
 
         Raises:
             ServiceUnavailable: Nothing can be read.

@@ -145,7 +145,7 @@ class FileProgress:
     held: list[int] = field(default_factory=list)
 
     def hold(self, number: int) -> None:
-        """A file can't be read now: its messages wait."""
+        """Let the messages of a file wait that can't be read now."""
         self.held += [one for one in self.again if place_of(one)[0] == number]
         self.again = deque(one for one in self.again if place_of(one)[0] != number)
 
@@ -226,19 +226,19 @@ class Positions:
         return number
 
     def restart(self, found: FoundFile) -> int:
-        """A file has other content than before: read it from its start, as a new one."""
+        """Read a file with other content than before from its start, as a new one."""
         self.drop(found.key)
         return self._new(found)
 
     def drop(self, key: Key) -> None:
-        """A file has other content than before: forget what was read of it."""
+        """Forget what was read of a file that has other content than before."""
         number = self._numbers.get(key)
         if number is not None:
             self.cut(number)
         self._finished.pop(key, None)
 
     def cut(self, number: int) -> None:
-        """The content of a file is gone: it is forgotten with its last message."""
+        """Mark a file whose content is gone: it is forgotten with its last message."""
         position = self[number]
         position.is_gone = True
         if self._numbers.get(position.key) == number:
@@ -259,7 +259,7 @@ class Positions:
         return [k for k in self._finished if k not in self._numbers and not isinstance(k, str)]
 
     def ended(self, number: int, messages: int = 1) -> bool:
-        """Messages of a file were acked. Returns whether the file was forgotten with them."""
+        """Note acked messages of a file. Returns whether the file was forgotten with them."""
         position = self._progress.positions.get(number)
         if position is None:
             return False
@@ -296,7 +296,7 @@ class UnfinishedFiles:
         self._seen: dict[Key, tuple[int, int, float]] = {}
 
     def begun(self, found: FoundFile, now: float) -> None:
-        """A file is read now up to its end."""
+        """Note that a file is read now up to its end."""
         size, _, since = self._seen.get(found.key, (-1, 0, now))
         self._seen[found.key] = found.size, found.stamp, since if size == found.size else now
 

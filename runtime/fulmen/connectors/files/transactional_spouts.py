@@ -25,7 +25,7 @@ from fulmen.connectors.files.reading.parts import FileParts
 
 
 class _OpaqueParts(FileParts):
-    """While nothing can be read, the attempt fails: the next one has what there is then."""
+    """Parts of opaque transactions: the attempt fails while nothing can be read."""
 
     @override
     def emit_part(self, *about: Any) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ class Malformed(ValueError):
 
 
 def named(what: str, made: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function that makes the same of a value, and says of what if it can't be made."""
+    """Wrap a function of a value so that its error names the value."""
 
     def named_made(value: Any) -> Any:
         try:
@@ -63,12 +63,7 @@ class Format(ABC):
     types: Mapping[str, str] = MappingProxyType({})
 
     def stream(self, *more: str, **types: str) -> Stream:
-        """The stream of what is read.
-
-        Args:
-            more: Further fields.
-            types: Those of some of them.
-        """
+        """The stream of what is read."""
         return Stream((*self.fields, *more), types={**self.types, **types})
 
     def connect(self) -> None:

@@ -175,7 +175,7 @@ class KafkaSink(MessageSink):
 
 
 def with_traces(items: Sequence[ProducedRow], rows: Rows) -> Sequence[ProducedRow]:
-    """The messages, of which those that are traced say so in place of what they have said of it."""
+    """Write the trace into the headers of traced messages, in place of one that is there."""
     found = list(items)
     for i, traceparent in rows.traceparents.items():
         if i not in rows.failed:

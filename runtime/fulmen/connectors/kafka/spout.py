@@ -269,7 +269,7 @@ class KafkaSpout(Source):
         self._is_assigned = True
 
     def _begin_anew(self, topic_id: str) -> None:
-        """The topic was deleted and made again: what was not read of the old one is gone."""
+        """Begin with a topic that was made again: what was not read of the old one is gone."""
         unread = sum(self._unread(*place) or 0 for place in self.positions.items())
         text = (
             f"topic {self.options.topic!r} was deleted and made again. Of the old one, at least"
@@ -304,7 +304,7 @@ class KafkaSpout(Source):
         self._troubles.of_partition(error, self.options.topic)
 
     def _find_place(self, partition: int | None) -> None:
-        """The next message of a partition is not in the topic, or not in this one."""
+        """Find where to go on in a partition that lacks the next message, or whose topic is new."""
         assert partition is not None
         found = self._topic.describe()
         if found.topic_id != self.topic_id:

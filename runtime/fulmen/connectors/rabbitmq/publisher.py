@@ -200,7 +200,7 @@ class Publisher:
         self._blocked = reason and f"it takes no messages for now ({reason})"
 
     def _ended(self, _of: Any, error: BaseException) -> None:
-        """A channel or the connection was closed. The first reason is the one that tells why."""
+        """Note that a channel or the connection was closed. The first error tells why."""
         self._channel = None
         self._error = self._error or error
         self._loop.stop()

@@ -239,7 +239,7 @@ class GrowingSpout(SqlSource):
         super().fail(msg_id, reason)
 
     def _end(self, key: int) -> None:
-        """A row of a block needs it no more."""
+        """Note that a row of a block needs it no more."""
         if key in self.blocks:
             self.blocks[key] -= 1
             if not self.blocks[key]:

@@ -16,7 +16,7 @@ class BatchClock:
         self._mark = now
 
     def begin(self, now: float, *, is_retry: bool, stands: bool) -> None:
-        """An attempt begins.
+        """Begin an attempt.
 
         Args:
             now: Steady seconds.

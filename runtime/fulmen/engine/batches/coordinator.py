@@ -77,7 +77,7 @@ class Coordinator:
         active: bool = True,
         more_may_come: bool = False,
     ) -> None:
-        """A topology begins, or another topology goes on: with what the last commit holds."""
+        """Begin a topology, or go on with another one: with what the last commit holds."""
         self.current, self.last, self.clock, self._new_tag = current, last, clock, new_tag
         self.transactions, self.active = transactions, active
         self.attempt: Header | None = None
@@ -152,7 +152,7 @@ class Coordinator:
         ackers_ran: bool = False,
         must_commit: bool = False,
     ) -> Done:
-        """A batch ran to its end. It counts only when `committed` has been called.
+        """Finish a batch that ran to its end. It counts only when `committed` has been called.
 
         Args:
             summaries: Of all its stages and workers.
@@ -213,7 +213,7 @@ class Coordinator:
         return outcome
 
     def committed(self, done: Done, commit_work: float = 0.0) -> None:
-        """The batch is in the checkpoint, or had nothing to write there.
+        """Note that the batch is in the checkpoint, or had nothing to write there.
 
         Args:
             done: The batch.
@@ -244,7 +244,7 @@ class Coordinator:
             self.size.adapt(done, seconds, commit_work, placed.topology.spec)
 
     def failed(self, void: VoidAttempt, now: float) -> None:
-        """The attempt came to nothing; `now` is when the same batch can be tried again."""
+        """Note a failed attempt; `now` is when the same batch can be tried again."""
         header, self.attempt, self._is_retry = self.attempt, None, True
         self.idle.failed()
         if self.blame.failed(void, header, self.placed, self.transactions, now):

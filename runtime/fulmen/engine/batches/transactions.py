@@ -136,7 +136,7 @@ class Transactions:
         return None
 
     def initialize(self, txid: int, metadata: Parts) -> None:
-        """A transaction has its metadata, for good."""
+        """Set a transaction's metadata, for good."""
         ledger = self.ledger
         self.ledger = replace(
             ledger,
@@ -236,7 +236,7 @@ class Transactions:
         )
 
     def committed(self, outcome: Outcome, now: float) -> None:
-        """The batch is in the checkpoint, or had nothing to write there."""
+        """Note that the batch is in the checkpoint, or had nothing to write there."""
         self.ledger, self.active = outcome.ledger, dict(outcome.active)
         if outcome.failed:
             txid = outcome.failed[0].attempt.txid
@@ -258,7 +258,7 @@ class Transactions:
         return count
 
     def came_to_nothing(self, reason: str, *, is_outage: bool) -> bool:
-        """A batch came to nothing. Returns whether there was any transaction in it."""
+        """Note a failed batch. Returns whether there was any transaction in it."""
         had = self.reset() > 0
         if is_outage or not had:
             return had

@@ -138,7 +138,7 @@ class RunningTopology:
     def __init__(
         self, driver: Driver, store: Store, committer: CommitWriter, planner: Planner
     ) -> None:
-        """The planner has started the jobs: from now on time passes for the topology."""
+        """Begin once the planner has started the jobs: from now on time passes for the topology."""
         self.runnable, self.jobs = driver.runnable, driver.jobs
         self.store, self.committer, self.log = store, committer, committer.log
         self.planner = planner
@@ -329,7 +329,7 @@ class RunningTopology:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
 
     def _finish(self, ran: AttemptResult, owed: Mapping[int, Deliveries], started: float) -> None:
-        """An attempt came to its end: commit it, and count it."""
+        """Commit an attempt that came to its end, and count it."""
         ended = self.clocks.steady()
         migration = self.planner.migration
         done = self.coordinator.finish(

@@ -108,7 +108,7 @@ class TransactionHost:
     _hosted: list[HostedCoordinator] = field(default_factory=list)  # made when first asked
 
     def open(self, coordinator: Coordinator) -> None:
-        """Let the authors' coordinators say what there is for new transactions.
+        """Ask the authors' coordinators for new transactions.
 
         Raises:
             TopologyFailed: The topology can't go on.
@@ -161,7 +161,7 @@ class TransactionHost:
         self._recovery.tell(errors)
 
     def count(self, coordinator: Coordinator) -> None:
-        """Have what there is counted, as it is now."""
+        """Count the transactions and the lag as they are now."""
         if coordinator.transactions is not None:
             lags = {one.name: one.lag for one in self._hosted if one.lag is not None}
             self._totals.begin(coordinator.transactions, lags)

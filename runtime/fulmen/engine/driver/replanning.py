@@ -152,7 +152,7 @@ class Planner:
         return migration
 
     def migrated(self) -> None:
-        """The commit of a batch has changed the checkpoint's shape."""
+        """Note that a commit has changed the checkpoint's shape."""
         self.migration = Migration(self.migration.layout)
 
     @property

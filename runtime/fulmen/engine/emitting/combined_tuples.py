@@ -116,7 +116,7 @@ class Combiners:
         ]
 
     def begin(self, watermarks: Mapping[str, Any]) -> dict[int, CombinedTuples]:
-        """A batch begins: what combines its tuples, by the numbers of subscriptions."""
+        """Begin a batch: give what combines its tuples, by the numbers of subscriptions."""
         found = {}
         for subscription, combiner in self._combiners:
             _, watermark = watermarks.get(subscription.target, (None, None))

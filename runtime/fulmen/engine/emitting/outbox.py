@@ -61,14 +61,6 @@ class Outbox:
     def __init__(
         self, placed: PlacedTopology, stage: int, rng: np.random.Generator, measured: Measured
     ) -> None:
-        """Make one.
-
-        Args:
-            placed: The topology.
-            stage: The stage.
-            rng: For edge ids.
-            measured: Takes what is counted and measured.
-        """
         self.inbox = Inbox()
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
@@ -244,7 +236,7 @@ class Outbox:
         self._parcels.add(subscription.number, copies)
 
     def _refuse(self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any]) -> None:
-        """A tuple can't leave its worker: its trees fail."""
+        """Fail the trees of a tuple that can't leave its worker."""
         self.refused.append((task, reason, row))
         self.failures.add(self._placed.plan.component_of(task), task, reason)
         self.messages.fail(roots, reason)

@@ -130,7 +130,6 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
 
 
 def _hashable(values: Sequence[Any]) -> bool:
-    """Whether all of them are."""
     try:
         deque(map(hash, values), maxlen=0)
     except TypeError:

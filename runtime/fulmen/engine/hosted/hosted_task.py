@@ -72,7 +72,7 @@ class HostedTask:
     dropping: KeyedState | None = None
 
     def committed(self) -> None:
-        """The last attempt was committed."""
+        """Note that the last attempt was committed."""
         if self.dropping is not None:
             self.task.messages.dropped.entries, self.dropping = self.dropping, None
 

@@ -90,12 +90,12 @@ class SpoutTurn:
         return rows + outbox.take_rows(), summary
 
     def next_messages(self) -> Iterator[tuple[str, list[Any]]]:
-        """The stream and the plain values of what the attempt has: one message of each parcel."""
+        """Yield stream and plain values of one message of each parcel of the attempt."""
         for parcel, at in self._chosen():
             yield self.placed.subscriptions[parcel.subscription].stream, first_row(parcel, at)
 
     def committed(self) -> bool:
-        """The attempt was committed. Returns whether there are messages left."""
+        """Note that the attempt was committed. Returns whether there are messages left."""
         if self.end is None:
             return False
         self.is_told, self.begin = True, self.end

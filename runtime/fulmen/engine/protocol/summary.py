@@ -202,7 +202,7 @@ class Summary(Measured):
     extra: dict[str, Any] = field(default_factory=dict)
 
     def end_transaction(self, *, is_committed: bool) -> None:
-        """The batch's transaction is committed, or not: so is what its tasks have changed."""
+        """Keep what tasks have changed for the transaction if it is committed; else drop it."""
         found, self.with_transaction = self.with_transaction, {}
         if is_committed:
             for key, journals in found.items():

@@ -84,13 +84,7 @@ class EarlyTable:
         return GivenRows(_chunks(filter(self._has_none, found)), [*chunks])
 
     def wrote(self, gone: Written, rows: Written, *, early: bool) -> None:
-        """Note what was written.
-
-        Args:
-            gone: What was deleted.
-            rows: What was written.
-            early: Whether the rows are early ones.
-        """
+        """Note what was written."""
         for chunk, failed in gone:
             self._forget(chunk, failed)
         for chunk, failed in rows:

@@ -56,7 +56,7 @@ class TapSampler:
         return TapSampler(requests, placed) if requests else None
 
     def end(self, spouts: Iterable[TreeSource]) -> Tapped:
-        """The batch has ended: all that there is for the taps.
+        """End the batch, and give the tuples for the taps.
 
         Args:
             spouts: The tasks that may have been asked which tree they begin next.

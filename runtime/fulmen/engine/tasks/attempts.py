@@ -69,7 +69,7 @@ class Attempts:
         is_loss: bool = False,
         is_outage: bool = False,
     ) -> None:
-        """The attempt can't be committed any more. See `FailedAttempt`."""
+        """Fail the attempt: it can't be committed any more. See `FailedAttempt`."""
         failed = FailedAttempt(attempt, self._component, self._task, reason, is_loss, is_outage)
         self.failed.add(failed)
 

@@ -12,14 +12,7 @@ from fulmen.engine.protocol.header import Header
 def saved(
     store: Store, header: Header, key: str, records: Mapping[str, Record]
 ) -> dict[str, Update]:
-    """Save records; give what the commit refers to, by journal.
-
-    Args:
-        store: The checkpoint.
-        header: Of the batch.
-        key: Of the task.
-        records: What it has to write.
-    """
+    """Save records; give what the commit refers to, by journal."""
     return {
         journal: save(store, header.number, header.tag, key, journal, data, keep_from)
         for journal, (data, keep_from) in records.items()

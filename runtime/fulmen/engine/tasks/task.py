@@ -202,7 +202,7 @@ class Task(ABC):
     # A batch
 
     def begin_batch(self, header: Header) -> None:
-        """A batch begins: tell the instance which, and what has become durable.
+        """Begin a batch: tell the instance which, and what has become durable.
 
         Raises:
             ComponentFailed: `onError: crash`, and `committed` raised.

@@ -50,7 +50,7 @@ class TaskErrors:
         self.forget()
 
     def forget(self) -> None:
-        """A batch begins, or an attempt came to nothing."""
+        """Forget all errors: a batch begins, or an attempt came to nothing."""
         self.all: list[ErrorReport] = []
         self._told = self._more = 0
         self._reasons: dict[tuple[type, str, str], str] = {}  # rows fail for the same reason

@@ -34,7 +34,7 @@ class Uncommitted:
         self._has_changes = self._may_settle = False
 
     def begin(self, work: TransactionWork) -> bool:
-        """A batch begins. Returns whether it commits an attempt of which the task knows nothing."""
+        """Begin a batch. Returns whether it commits an attempt that the task does not know."""
         if self.attempt is not None and work.committed >= self.attempt.txid:
             self._has_changes = False
         processed = [opened.attempt for opened in work.processes]
@@ -62,7 +62,7 @@ class Uncommitted:
         self._has_changes |= bool(changed)
 
     def lose(self) -> None:
-        """The attempt has failed, and may have changed anything, if it was alone."""
+        """Note that the attempt has failed, and may have changed anything, if it was alone."""
         self._has_changes |= self.is_possible
 
     @property

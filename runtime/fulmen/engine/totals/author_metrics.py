@@ -76,7 +76,7 @@ class AuthorMetrics:
             series -= {key for key in series if key[0] == name}
 
     def renumber(self) -> None:
-        """The topology has changed: tasks are others, and a name may have another meaning."""
+        """Begin a changed topology: tasks are others, and a name may have another meaning."""
         self._may_change = set(self.families)
         self._refused.clear()
         for values in self._values.values():

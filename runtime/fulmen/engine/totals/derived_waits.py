@@ -78,12 +78,7 @@ def _held(totals: Counted) -> Sequence[str]:
 
 
 def resting_waits(resting: Mapping[int, Resting], plan: Plan) -> Iterator[Wait]:
-    """Messages that have failed and come again.
-
-    Args:
-        resting: By task.
-        plan: Where tasks are.
-    """
+    """Yield a wait for each component whose failed messages come again."""
     for name, found in resting_by_component(resting, plan).items():
         messages, failures = found.messages, found.failures
         what = f"{messages:,} messages" if messages != 1 else "1 message"

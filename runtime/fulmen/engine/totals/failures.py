@@ -81,12 +81,7 @@ def is_error(component: str, reason: FailureReason, errors: Iterable[Mapping[str
 
 
 def resting_by_component(resting: Mapping[int, Resting], plan: Plan) -> dict[str, Resting]:
-    """Component -> its messages that have failed and come again after a pause.
-
-    Args:
-        resting: By task.
-        plan: Where tasks are.
-    """
+    """Component -> its messages that have failed and come again after a pause."""
     found: dict[str, Resting] = {}
     for task, new in sorted(resting.items()):
         name = plan.component_of(task)

@@ -122,7 +122,7 @@ class Totals(Counted):
                 self.transactions.nothing(reason, self.steady())
 
     def begin(self, transactions: Transactions, lags: Mapping[str, int]) -> None:
-        """A batch of a transactional topology begins.
+        """Begin a batch of a transactional topology.
 
         Args:
             transactions: All that there are.

@@ -92,7 +92,7 @@ class TransactionTotals:
     def begin(
         self, ledger: Ledger, active: Mapping[int, Active], lags: Mapping[str, int], now: float
     ) -> None:
-        """A batch begins.
+        """Begin a batch.
 
         Args:
             ledger: What is durable.
@@ -105,7 +105,7 @@ class TransactionTotals:
         self.ledger, self.active, self.lags = ledger, dict(active), lags
 
     def nothing(self, reason: str, now: float) -> None:
-        """The batch came to nothing: all that are active come again as new attempts."""
+        """Note a failed batch: all active attempts come again as new ones."""
         self._lose(self._by_txid, reason, now)
         self.active = {}
 

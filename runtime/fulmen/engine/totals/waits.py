@@ -154,7 +154,7 @@ class Waits:
                 self.is_away(report, wall, steady, Stops.TRANSACTIONS)
 
     def add(self, summaries: Sequence[Summary], holds: Mapping[int, str]) -> None:
-        """A batch was committed: nothing was away that it needs.
+        """Note a committed batch: nothing was away that it needs.
 
         Args:
             summaries: Of all its parts.
@@ -188,7 +188,7 @@ class Waits:
         self.full = {task: now if task in moved else self.full.get(task, now) for task in full}
 
     def renumber(self) -> None:
-        """Tasks are others from now on."""
+        """Forget the waits of tasks: tasks are others from now on."""
         self.holds, self.lags, self.left_out, self.full = {}, {}, {}, {}
         self.exhausted = {}
 

@@ -22,10 +22,6 @@ def fitting(
 ) -> tuple[dict[int, str], pa.RecordBatch]:
     """A record batch of as many rows as fit together.
 
-    Args:
-        fields: Names of the columns.
-        columns: The values of each.
-
     Returns:
         What is wrong with each row that is left out, by its number, and the batch of the others.
     """

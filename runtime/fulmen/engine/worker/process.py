@@ -130,5 +130,5 @@ def watch(seconds: float) -> None:
 
 
 def unwatch() -> None:
-    """The task has ended in time."""
+    """Stop the watch: the task has ended in time."""
     faulthandler.cancel_dump_traceback_later()

@@ -149,7 +149,6 @@ class StageTasks(LiveTasks):
         self._transactions.begin(header, self._tasks.values())
 
     def _outbox(self, header: Header, summary: Summary) -> Outbox:
-        """The outbox for the batch."""
         outbox = Outbox(self.placed, self.stage, self._rng, summary)
         outbox.wall = header.wall
         outbox.combined = self._combiners.begin(header.watermarks)
@@ -352,7 +351,6 @@ class StageTasks(LiveTasks):
             yield lambda task: task.end_batch()
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
-        """The chunks that wait for these tasks."""
         waiting = [(t, chunk) for t in tasks for chunk in outbox.inbox.take(t.task)]
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]

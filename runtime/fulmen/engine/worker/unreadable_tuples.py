@@ -36,11 +36,6 @@ class UnreadableTuples:
     ) -> wire.Parcel:
         """The tuples of a parcel that could be read. The trees of the others fail.
 
-        Args:
-            parcel: What has arrived.
-            receiver: Gives a task here.
-            outbox: Takes the failures.
-
         Raises:
             ComponentFailed: There is one, and the topology has `onError: crash`.
         """

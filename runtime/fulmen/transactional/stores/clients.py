@@ -9,12 +9,7 @@ from fulmen.services.errors import StoreRefused
 
 @contextmanager
 def needs(where: str, extra: str) -> Iterator[None]:
-    """Turn a failed import into a StoreRefused with the cure.
-
-    Args:
-        where: Which map.
-        extra: Fulmen's extra that has the client.
-    """
+    """Turn a failed import into a StoreRefused with the cure."""
     try:
         yield
     except ImportError as error:

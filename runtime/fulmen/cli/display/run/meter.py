@@ -98,7 +98,7 @@ class Meter:
         self._looks: deque[Snapshot] = deque()
 
     def start(self, totals: Totals) -> None:
-        """The first batch could begin now: time counts from here."""
+        """Count time from here: the first batch could begin now."""
         with self._lock:
             self._totals, self._started = totals, self._clock()
             self._looks = deque([Snapshot.of(totals)])

@@ -292,7 +292,7 @@ class LocalFiles:
         return f"the file can't be read: {error.strerror}"
 
     def folder_of(self, key: Key) -> int:
-        """Files of one folder have the same number."""
+        """The number of a folder; files of one folder have the same."""
         assert isinstance(key, tuple)
         return key[0]
 

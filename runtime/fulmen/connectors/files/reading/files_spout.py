@@ -231,7 +231,7 @@ class FilesSpout(Source):
     # Messages
 
     def emitted(self, number: int, place: int, end: int, messages: int = 1) -> int:
-        """Messages are about to be emitted: keep how far the file is read.
+        """Note how far a file is read, before messages of it are emitted.
 
         Returns:
             The id of the first.
@@ -411,7 +411,7 @@ class FilesSpout(Source):
         self.tell(text, f"{position.path}:{position.offset}", text)
 
     def _pass_over(self, number: int, error: Exception) -> None:
-        """A file can't be read, and others can: go on with them, and try it again later."""
+        """Pass over a file that can't be read: go on with others, and try it again later."""
         position, found = self.positions[number], self._found
         if (reason := self.source.fault_of(position.path, error)) is None:
             raise error

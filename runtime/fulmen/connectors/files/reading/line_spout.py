@@ -269,7 +269,7 @@ class FileSpout(FilesSpout):
         self.collector.emit(values, "errors", msg_id=msg_id)
 
     def _corrupt(self, number: int, reason: str) -> bool:
-        """The rest of a compressed file can't be read."""
+        """Tell that the rest of a compressed file can't be read."""
         self._records = None
         place = self.where(number, self.positions[number].offset)
         self.end_file(is_done=True)

@@ -195,7 +195,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
                 self.close_file(number)
 
     def _corrupt(self, number: int, error: BaseException) -> bool:
-        """The rest of a row group can't be read, or the file. Those behind it are read."""
+        """Pass over the rest of a row group, or file, that can't be read. Later ones are read."""
         position = self.positions[number]
         start, end = position.offset, self._group_end
         place = self.where(number, start)

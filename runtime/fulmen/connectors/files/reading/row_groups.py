@@ -54,11 +54,6 @@ class RowGroups:
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a row group.
 
-        Args:
-            group: Its number.
-            columns: Those that are read.
-            most_rows: Of a batch.
-
         Raises:
             Unfit: A row has too many bytes.
         """

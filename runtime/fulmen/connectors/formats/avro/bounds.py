@@ -71,10 +71,6 @@ class BoundedSchema:
     def check(self, data: bytes, at: int) -> None:
         """See that a message keeps to the bounds.
 
-        Args:
-            data: The message.
-            at: Where its value begins.
-
         Raises:
             Malformed: It does not.
         """

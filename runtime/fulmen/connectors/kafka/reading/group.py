@@ -22,13 +22,7 @@ class ConsumerGroup:
     def __init__(
         self, brokers: Brokers, context: TopologyContext, troubles: BrokerTroubles
     ) -> None:
-        """A group that is told positions if the options of the source name it.
-
-        Args:
-            brokers: Where it is.
-            context: Of the source.
-            troubles: Reports that it can't be told.
-        """
+        """A group that is told positions if the options of the source name it."""
         options: KafkaSpoutOptions = context.options
         self.name = options.group_id or f"fulmen-{context.topology}-{context.component}"
         self._is_told = options.group_id is not None
@@ -44,12 +38,7 @@ class ConsumerGroup:
         )
 
     def tell(self, consumer: Consumer, positions: Mapping[int, int]) -> None:
-        """Commit positions that have changed, without waiting.
-
-        Args:
-            consumer: A member of the group.
-            positions: By partition.
-        """
+        """Commit positions that have changed, without waiting."""
         if not self._is_told:
             return
         changed = {p: at for p, at in positions.items() if self._told.get(p) != at}
@@ -65,7 +54,7 @@ class ConsumerGroup:
             self.refused(error)
 
     def refused(self, error: KafkaError) -> None:
-        """The brokers have something against the group. Messages are read all the same."""
+        """Report what the brokers have against the group. Messages are read all the same."""
         if not self._is_told:  # then nothing is done with it
             return
         cure = (

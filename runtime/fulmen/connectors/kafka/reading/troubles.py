@@ -48,7 +48,7 @@ class BrokerTroubles:
         self._told.pop(kind, None)
 
     def of_partition(self, error: KafkaError, topic: str) -> None:
-        """A partition of a topic can't be read for now."""
+        """Tell that a partition of a topic can't be read for now."""
         if error.code() in NO_TOPIC:
             self.tell("topic", self._unread(no_topic(topic)))
         else:
@@ -79,6 +79,6 @@ class BrokerTroubles:
         return ServiceUnavailable(self._brokers.name + of, reason, "can't be read")
 
     def heard(self) -> None:
-        """The brokers have answered."""
+        """Note that the brokers have answered."""
         self._brokers.forget()
         self.over("away")

@@ -35,7 +35,7 @@ class KafkaTransactions:
     """Writes rows of one task, each exactly once."""
 
     def __init__(self, brokers: Brokers, topic: str) -> None:
-        """The mark is kept for `topic`, which is that of the sink."""
+        """Keep the mark for `topic`, which is that of the sink."""
         self._brokers = brokers
         self._place = topic
         self._delivery: RowDelivery | None = None

@@ -16,7 +16,7 @@ class EndOfInput:
     """Watches the last batches for the end of the input."""
 
     def __init__(self, clock: float) -> None:
-        """A topology begins, at that time of the batch clock."""
+        """Begin at this time of the batch clock."""
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._calm_batches = IDLE_BATCHES_TO_END  # in a row: the `next_tuple` of no spout raised
         self._away_until = clock  # a source that was away may have more, until then

@@ -138,7 +138,7 @@ class Blame:
         transactions: Transactions | None,
         now: float,
     ) -> bool:
-        """An attempt came to nothing. Returns whether a tuple may be to blame.
+        """Note a failed attempt. Returns whether a tuple may be to blame.
 
         Args:
             void: What is known of that.

@@ -63,7 +63,7 @@ class Crashes:
     traceback: str = ""
 
     def failed(self, likely: int, cause: str, traceback: str = "") -> None:
-        """An attempt came to nothing."""
+        """Note a failed attempt."""
         self.failures += 1
         self.successes = 0
         if self.trial is not Probe.WITHOUT:

@@ -24,7 +24,7 @@ class ServiceProbe:
     was_answered: bool = False
 
     def failed(self, *, is_service_away: bool) -> None:
-        """An attempt came to nothing, of that or of something else."""
+        """Note a failed attempt, and whether a service was the reason."""
         self.is_next = is_service_away and not self.was_answered
 
     def committed(self) -> bool:

@@ -53,7 +53,7 @@ class Suspect:
 
     @property
     def is_certain(self) -> bool:
-        """Whether nobody else can be to blame."""
+        """Whether only this one can be to blame."""
         return self.hangs or self.failures >= CERTAIN_DEATHS
 
     @property
@@ -100,7 +100,7 @@ class Suspects:
         return suspect
 
     def prove(self, task: int, now: float) -> Suspect:
-        """A batch failed for which nothing but some call of this task's can be to blame."""
+        """Note a failed batch that only a call of this task's can have caused."""
         self._by_task.setdefault(task, Suspect(task, "")).failures = CERTAIN_DEATHS - 1
         return self.blame(task, "", now)
 

@@ -42,7 +42,7 @@ class Idle:
             self.quiet = 0
 
     def failed(self) -> None:
-        """A batch failed: a worker may have been lost, and its next JVM is cold."""
+        """Note a failed batch: a worker may have been lost, and its next JVM is cold."""
         self.warmed = 0
 
     @property

@@ -74,7 +74,7 @@ class StageSkipping:
         return self._whole_run != placed.run or header.deliveries is None
 
     def trees_outlived_batch(self, whole_batches: int) -> None:
-        """Trees were left for the ackers, in a job of their own: so many batches run whole now."""
+        """Run so many batches whole: trees were left for the ackers, in a job of their own."""
         self._whole_batches = whole_batches + 1
 
     def committed(

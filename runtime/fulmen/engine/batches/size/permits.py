@@ -35,7 +35,7 @@ class RecentBatches:
         self._besides: deque[float] = deque(maxlen=LAST_BATCHES)
 
     def took(self, tuples: int, seconds: float, work: float) -> None:
-        """A batch ran, of which its tuples took so many seconds of work."""
+        """Note a batch, and how many of its seconds were work for its tuples."""
         self._took.append((tuples, seconds))
         if tuples:
             self._besides.append(max(0.0, seconds - work))

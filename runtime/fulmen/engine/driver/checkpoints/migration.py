@@ -107,7 +107,6 @@ def migrate(
 
 
 def _layout(before: Layout, plan: Plan, topology: Topology, partitioned: Collection[str]) -> Layout:
-    """The layout for the new topology."""
     next_origin, spouts = before.next_origin, sorted(s.name for s in topology.spec.spouts)
     origins, next_origin = _given(before.origins, keys_of(plan, spouts), next_origin)
     bolts = sorted(_bolts_with_results(topology) | {_component(key) for key in before.results})
@@ -210,7 +209,7 @@ def _check_tasks(before: Layout, tasks: Mapping[str, int], where: str) -> None:
 
 
 def _check_written(removed: Sequence[str], manifest: Manifest, where: str) -> None:
-    """A sink can't go while it has rows that are committed, and that its store may not have."""
+    """Refuse to drop a sink with committed rows that its store may not have."""
     unwritten = sorted({_component(key) for key in removed if manifest.tasks[key].get(ROWS)})
     if unwritten:
         raise CheckpointMismatch(

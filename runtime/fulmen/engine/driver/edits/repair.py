@@ -266,7 +266,7 @@ class _Left:
 
 @dataclass(frozen=True)
 class _LeftByName(_Left):
-    """Says what nobody has asked to be taken out."""
+    """Takes out the entries that were named."""
 
     goes: Callable[[Any], bool]
 

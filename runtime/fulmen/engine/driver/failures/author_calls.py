@@ -174,7 +174,7 @@ class AuthorCalls:
         return f"{reason}, in {names}".removeprefix(", ")
 
     def failed(self, coordinator: Coordinator) -> None:
-        """An attempt failed, and the coordinator knows of what.
+        """Note a failed attempt whose cause the coordinator knows.
 
         Raises:
             TopologyFailed: A task can't be made that batches need. Or the topology has

@@ -100,7 +100,7 @@ class Recovery:
                 self._failed(coordinator, header, void, error)
 
     def after_void(self, coordinator: Coordinator, header: Header, failure: Failure) -> None:
-        """An attempt ran, and came to nothing.
+        """Deal with a failed attempt.
 
         Raises:
             CheckpointError: Parts of the checkpoint are missing or damaged.
@@ -143,7 +143,7 @@ class Recovery:
         return VoidAttempt(f"{self._who(report)}: {report.message}", fault=Fault.SERVICE)
 
     def _store_away(self, reason: str) -> VoidAttempt:
-        """The store did not do what a batch needs."""
+        """Note that the store did not do what a batch needs."""
         return VoidAttempt(f"{reason} {self.committer.is_away(reason)}", fault=Fault.OUTAGE)
 
     def source_said(self, away: ErrorReport | None) -> None:

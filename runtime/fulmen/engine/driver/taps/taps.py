@@ -58,7 +58,7 @@ class Taps:
                 self._end("the topology does not allow taps any more")
 
     def end(self) -> None:
-        """The topology ends."""
+        """End all taps with the topology."""
         with self._lock:
             self._current = None
             self._end("the topology has ended")
@@ -111,7 +111,7 @@ class Taps:
             return tuple(tap.request(mask) for tap in self._open.values())
 
     def committed(self, summaries: Sequence[Summary], batch: int, wall: float) -> None:
-        """A batch has counted."""
+        """Give the tuples of a batch that has counted to the taps."""
         if not self._open:
             return
         with self._lock:
@@ -157,7 +157,7 @@ class OpenTap:
     def committed(
         self, summaries: Sequence[Summary], placed: PlacedTopology, batch: int, wall: float
     ) -> None:
-        """A batch has counted."""
+        """Take the tap's tuples of a batch that has counted."""
         tapped = [summary.tapped for summary in summaries if summary.tapped is not None]
         found = [one for part in tapped for one in part.tuples if one.tap == self._number]
         found = self._of_the_tree(found)

@@ -80,7 +80,7 @@ class Calls:
                 os.close(file)
 
     def begin(self, task: int, callback: str) -> Noted:
-        """A call begins in this thread. Returns the one that it is a part of, for `end`."""
+        """Note that a call begins in this thread. Returns the outer one, for `end`."""
         slot = getattr(self._thread, "slot", None) or self._new_slot()
         before = slot.noted
         self._note(slot, (task, time.monotonic(), callback))

@@ -29,11 +29,7 @@ LOOK_SECONDS = 5.0
 
 
 class CallTeller:
-    """Tells of this process's calls that last, from a thread of its own.
-
-    Args:
-        calls: Those of the process.
-    """
+    """Tells of this process's calls that last, from a thread of its own."""
 
     def __init__(self, calls: Calls = CALLS) -> None:
         self._calls = calls
@@ -109,7 +105,7 @@ class ToldCalls:
                 self._seen[key] = Call(*msgpack.unpackb(self._store.get(key))), now
 
     def forget(self) -> None:
-        """The job has ended, and with it all of its calls."""
+        """Forget the calls of a job that has ended."""
         seen, self._seen, self._looked = self._seen, {}, None
         with suppress(CheckpointError):
             self._store.delete(seen)

@@ -68,7 +68,7 @@ class FailureReasons:
         entry[1:] = shown, task
 
     def add_all(self, component: str, task: int, reasons: Sequence[str]) -> None:
-        """Tuples have failed, for a reason each."""
+        """Add tuples that failed for a reason each."""
         numbers = Counter(reversed(reasons))
         for reason, n in reversed(numbers.items()):  # the last one is the example of its kind
             self.add(component, task, reason, n)

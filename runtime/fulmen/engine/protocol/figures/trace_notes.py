@@ -98,7 +98,7 @@ class TraceNotes:
         size: int,
         failed: Mapping[int, str],
     ) -> None:
-        """A component has executed a chunk.
+        """Note that a component has executed a chunk.
 
         Args:
             component: Which.
@@ -116,7 +116,7 @@ class TraceNotes:
             self.add(root, component, Ran(began, ended, n, max(0, size - n), failed=why))
 
     def add(self, root: int, component: str, ran: Ran) -> None:
-        """A component did something with tuples of a tree."""
+        """Note what a component did with tuples of a tree."""
         ran.failed = masked(ran.failed)[:LONGEST_REASON]
         known = self.ran.get((root, component))
         if known is not None:

@@ -114,7 +114,7 @@ class Segments:
         size: int,
         parts: Iterable[tuple[float, Sequence[Any]]],
     ) -> None:
-        """A segment was written, or read. They must come in the order of their commits.
+        """Add a segment that was written, or read. They must come in the order of their commits.
 
         Args:
             journal: Its journal.

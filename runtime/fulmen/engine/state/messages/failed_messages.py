@@ -98,7 +98,7 @@ class FailedMessages:
         return max(LEAST_SHARE, MOST_SHARE * self._hope)
 
     def add(self, messages: Iterable[tuple[int, Any, str]], clock: float, *, rests: bool) -> None:
-        """Messages have failed.
+        """Add failed messages.
 
         Args:
             messages: The sequence of each one's emit, its id, and why.
@@ -184,7 +184,7 @@ class FailedMessages:
         return len(self._resting), self._queue[0][0], max(self._failures), self._reason
 
     def _told(self, sequence: int) -> tuple[Any, str]:
-        """The spout is told of a message: it is tried. Gives its id, and why it has failed."""
+        """Move a message to those that are tried. Gives its id, and why it has failed."""
         _, _, msg_id, reason, failures = self._resting.pop(sequence)
         left = self._failures[failures] = self._failures[failures] - 1
         if not left:

@@ -64,7 +64,7 @@ class KeptResults:
             self._new += range(sequence, sequence + len(some))
 
     def deliver(self, acked: Ranges, failed: Sequence[tuple[int, str]], clock: float) -> None:
-        """Trees have ended: results that are acked are done with, the others rest.
+        """End trees: results that are acked are forgotten, the others rest.
 
         Args:
             acked: Ranges of sequence numbers.

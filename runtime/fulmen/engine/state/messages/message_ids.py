@@ -34,7 +34,7 @@ class MessageIds:
         return len(self._kept)
 
     def add(self, first: int, msg_ids: Sequence[Any], state: Container[Any] = ()) -> None:
-        """Messages are pending, with consecutive sequence numbers from `first`.
+        """Add pending messages, with consecutive sequence numbers from `first`.
 
         Args:
             first: The first of the numbers.
@@ -63,7 +63,7 @@ class MessageIds:
                 self._keep(msg_id, sequence)[1] += 1
 
     def ended(self, msg_ids: Iterable[Any], *, is_failed: bool = False) -> None:
-        """Messages have ended. Those that have failed may come again."""
+        """Note messages that have ended. Those that have failed may come again."""
         if not self._kept:
             return
         for msg_id in msg_ids:
@@ -97,7 +97,7 @@ class MessageIds:
                 self._keep(msg_id, known[id(msg_id)])
 
     def settle(self) -> None:
-        """The fields are restored, too."""
+        """Drop the restored ids: the fields are restored, too."""
         self._restored = {}
 
     def _keep(self, msg_id: Any, token: int) -> list[Any]:
@@ -108,7 +108,7 @@ class MessageIds:
         del self._kept[id(msg_id)], self.tokens[id(msg_id)]
 
     def _look(self, msg_id: Any) -> None:
-        """Find out whether copies of what is like a message id are equal to it."""
+        """Refuse a message id whose copies are not equal to it."""
         if self._copies.has(msg_id):
             return
         if getattr(type(msg_id), "__eq__", None) is not object.__eq__:

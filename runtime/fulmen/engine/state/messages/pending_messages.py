@@ -86,7 +86,7 @@ class PendingMessages:
         self._policy = RewritePolicy()
 
     def add(self, first: int, msg_ids: Sequence[Any]) -> None:
-        """Messages were emitted with consecutive sequence numbers from `first`."""
+        """Add emitted messages, with consecutive sequence numbers from `first`."""
         if not len(msg_ids):
             return
         self._segments[first] = msg_ids if isinstance(msg_ids, ResultRows) else list(msg_ids)
@@ -97,7 +97,7 @@ class PendingMessages:
     def end(
         self, ranges: Ranges, apart: Sequence[int] = ()
     ) -> tuple[list[Any], list[tuple[int, Any]]]:
-        """The trees of these sequence numbers have ended: they are forgotten.
+        """Forget the messages of these sequence numbers: their trees have ended.
 
         Args:
             ranges: Of sequence numbers.
@@ -204,7 +204,7 @@ class PendingMessages:
         return found
 
     def _forget(self, start: int, places: Sequence[tuple[int, int]], n: int) -> None:
-        """The messages at these places of a segment have ended: `n` that had not yet."""
+        """Forget the messages at these places of a segment: `n` that had not ended yet."""
         self.count -= n
         self._left[start] -= n
         if self._left[start] == 0:

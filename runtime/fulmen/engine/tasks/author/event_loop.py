@@ -32,12 +32,7 @@ def _loop(process: int) -> asyncio.AbstractEventLoop:
 
 
 def complete(work: Coroutine[Any, Any, T], process: int) -> T:
-    """Run a coroutine to its end, and wait for it here. Raises what it raises.
-
-    Args:
-        work: The coroutine.
-        process: The number of this process.
-    """
+    """Run a coroutine to its end, and wait for it here. Raises what it raises."""
     ends: list[BaseException] = []
     delay = 0.0
 

@@ -27,12 +27,7 @@ class Guard(Protocol):
     """Calls what may run an author's code, and deals with what it raises."""
 
     def __call__(self, what: str, call: Callable[[], T], /) -> T:
-        """Call it.
-
-        Args:
-            what: What it does, for a message.
-            call: The call.
-        """
+        """Call it."""
         ...
 
 

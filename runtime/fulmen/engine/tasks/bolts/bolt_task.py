@@ -212,7 +212,7 @@ class BoltTask(Task):
             buffer.remove(i)
 
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:  # noqa: ARG002 (for those below)
-        """An emit came to nothing: fail what it is anchored to."""
+        """Fail what an emit is anchored to that came to nothing."""
         if origin not in [i for i, _ in self.failed]:
             self.failed.append((origin, reason))
 

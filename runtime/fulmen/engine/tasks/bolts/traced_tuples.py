@@ -18,15 +18,7 @@ def note_executed(
     seconds: float,
     failed: Sequence[tuple[int, str]],
 ) -> None:
-    """Note that a bolt has executed a chunk: all its tuples had to wait until that was done.
-
-    Args:
-        notes: Takes the notes.
-        component: The bolt.
-        chunk: The chunk.
-        seconds: How long it took.
-        failed: Positions and reasons of the tuples that failed.
-    """
+    """Note that a bolt has executed a chunk: all its tuples had to wait until that was done."""
     lineage = chunk.lineage_columns
     if lineage is None or not len(roots := traced_among(lineage.roots)):
         return

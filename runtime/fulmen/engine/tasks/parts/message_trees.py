@@ -82,7 +82,7 @@ class MessageTrees(TaskPart):
 
     @abstractmethod
     def remember(self, ids: Sequence[Any]) -> None:
-        """Messages are pending, with consecutive sequence numbers from `sequence`; count them."""
+        """Keep pending messages, with consecutive sequence numbers from `sequence`; count them."""
 
     @abstractmethod
     def pending_numbers(self) -> Iterator[int]:

@@ -55,7 +55,7 @@ class NamedCalls(TaskPart, WindowCalls):
         self._made: set[str] = set()
 
     def begin_batch(self, header: Header) -> None:
-        """A batch begins."""
+        """Begin a batch."""
         self._header, self._made = header, set()
 
     @property

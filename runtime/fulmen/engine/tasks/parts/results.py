@@ -176,7 +176,6 @@ class Results(MessageTrees):
 
     @cached_property
     def _tasks(self) -> dict[str, int]:
-        """The tasks by their keys."""
         plan = self.placed.plan
         return {
             plan.key_of(task): task for tasks in plan.component_tasks.values() for task in tasks

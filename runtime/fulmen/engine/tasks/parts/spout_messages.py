@@ -85,7 +85,7 @@ class SpoutMessages(MessageTrees):
     def ended(
         self, deliveries: Deliveries, *, rests: bool
     ) -> tuple[list[Any], list[tuple[int, Any, str]]]:
-        """Trees have ended. Gives the message ids of the acked, and (number, id, reason) of others.
+        """End trees. Gives the message ids of the acked, and (number, id, reason) of others.
 
         Args:
             deliveries: How they ended.

@@ -49,7 +49,7 @@ class AuthorTimers(TaskPart):
     """
 
     def __init__(self, task: Task, journals: Journals) -> None:
-        """The timers are restored; call `settle` when the author's instance is opened."""
+        """Restore the timers; call `settle` when the author's instance is opened."""
         self.waiting = TaskTimers(KeyedState.restore(journals, name=TIMERS))
         self._task = task
         self._ttl: float | None = None  # how long a key of `self.state` is kept; None: for good
@@ -72,7 +72,7 @@ class AuthorTimers(TaskPart):
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:
-        """Set the timers of what was written. It comes before the state, which forgets that."""
+        """Set the timers of assigned keys. It comes before the state, which forgets these."""
         if self._ttl is None:
             return {}
         state, due = self._task.author.state, (self._task.context.timers.clock or 0.0) + self._ttl

@@ -88,7 +88,7 @@ class TracedMessages:
         self._contexts: dict[Any, TraceContext] = {}
 
     def add(self, msg_id: Any, context: TraceContext) -> None:
-        """A message is traced, and known by a context."""
+        """Remember the context of a message that is traced."""
         with IGNORED:  # an author's __hash__ or ==
             self._contexts.pop(msg_id, None)
             self._contexts[msg_id] = context

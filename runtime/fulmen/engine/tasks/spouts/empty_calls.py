@@ -27,7 +27,7 @@ class EmptyCalls:
         self.did_something = False
 
     def begin(self, turn: TurnTime) -> None:
-        """A turn begins, of that time."""
+        """Begin a turn of that time."""
         self._turn = turn
         self._emitted = -1
         self._calls = 0

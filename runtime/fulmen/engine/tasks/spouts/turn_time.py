@@ -27,7 +27,7 @@ class TurnTime:
         self._began = self.deadline = clock()
 
     def begin(self, seconds: float, before: float = 0.0) -> None:
-        """A turn of so many seconds begins. It has what is left of those `before`, too."""
+        """Begin a turn of so many seconds. It has what is left of those `before`, too."""
         self.deadline = max(self._began + before, self.clock()) + seconds
 
     def lost(self) -> float:

@@ -348,7 +348,7 @@ class BatchBoltTask(BoltTask):
 
 
 class _Maps(TaskPart):
-    """The maps of which it is known that a committer writes to them."""
+    """The maps that the committer is known to write to."""
 
     def __init__(self, engine: Mapping[str, Any]) -> None:
         self.names = set(engine.get("maps", ()))

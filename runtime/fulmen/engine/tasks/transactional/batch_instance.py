@@ -104,11 +104,11 @@ class InstanceCollectors:
         self._called: list[BatchCollector] = []
 
     def open(self) -> None:
-        """A chunk begins."""
+        """Begin a chunk."""
         self._called = []
 
     def add(self, collector: BatchCollector, *, opens: bool) -> None:
-        """An instance is called, or was called in a thread of its own."""
+        """Add an instance that is called, or was called in a thread of its own."""
         if collector not in self._called:
             self._called.append(collector)
             if opens:
