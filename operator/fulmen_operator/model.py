@@ -132,6 +132,11 @@ class Observed:
         return str(self.topology["metadata"]["namespace"])
 
     @property
+    def uid(self) -> str:
+        """The topology's uid."""
+        return str(self.topology["metadata"]["uid"])
+
+    @property
     def generation(self) -> int:
         """The generation of the topology's spec."""
         return int(self.topology["metadata"]["generation"])

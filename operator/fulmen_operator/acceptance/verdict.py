@@ -224,7 +224,7 @@ def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topo
         }
     )
     metadata = Metadata.model_validate(
-        {"name": seen.name, "namespace": seen.namespace, "uid": seen.topology["metadata"]["uid"]}
+        {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid}
     )
     return given.model_copy(update={"spec": spec, "metadata": metadata})
 

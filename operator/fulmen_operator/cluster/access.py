@@ -154,13 +154,12 @@ class Access:
             CallFailed: Somebody has (`is_conflict`), or the server could not be reached.
             Overtaken: The topology is gone.
         """
-        meta = {
-            "name": seen.name,
-            "namespace": seen.namespace,
-            "uid": uid_of(seen.topology),
-            "resourceVersion": seen.topology["metadata"]["resourceVersion"],
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": _as_seen(seen),
+            "status": status,
         }
-        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
         path = KINDS["Topology"].path(seen.namespace, seen.name)
         try:
             written = await self._api.call("PATCH", f"{path}/status", body, APPLY)
@@ -224,15 +223,7 @@ class Access:
 
     async def tell(self, seen: Observed, event: Event) -> None:
         """Tell people about something that happened to a topology."""
-        meta = seen.topology["metadata"]
-        about = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "name": seen.name,
-            "namespace": seen.namespace,
-            "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"],
-        }
+        about = {"apiVersion": API_VERSION, "kind": KIND, **_as_seen(seen)}
         body = event_about(about, event, seen.now)
         await self._api.call("POST", KINDS["Event"].path(seen.namespace), body)
 
@@ -358,6 +349,12 @@ class Access:
         elif known is not None:
             self._store.remove(kind, namespace, name, uid_of(known))
         return found
+
+
+def _as_seen(seen: Observed) -> Manifest:
+    """Which topology is meant, as it was when it was read."""
+    fields = ("name", "namespace", "uid", "resourceVersion")
+    return {field: seen.topology["metadata"][field] for field in fields}
 
 
 def _is_own(kind: str, found: Object, seen: Observed) -> bool:

@@ -34,7 +34,7 @@ def owner(seen: Observed) -> Manifest:
         "apiVersion": API_VERSION,
         "kind": KIND,
         "name": seen.name,
-        "uid": seen.topology["metadata"]["uid"],
+        "uid": seen.uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }

@@ -112,7 +112,7 @@ def worker_pod(
         policy: When to pull the operator's own image.
     """
     spec, image = revision.running.spec, revision.images.worker
-    uid = {UID_ANNOTATION: seen.topology["metadata"]["uid"]}
+    uid = {UID_ANNOTATION: seen.uid}
     meta = lasting(seen, names.worker_template(seen.name), contract.WORKER, uid)
     container = {
         **_container(
@@ -274,7 +274,7 @@ def _own_env(seen: Observed, attempt: int) -> list[Manifest]:
     plain = {
         contract.NAMESPACE_ENV: seen.namespace,
         contract.TOPOLOGY_ENV: seen.name,
-        contract.UID_ENV: seen.topology["metadata"]["uid"],
+        contract.UID_ENV: seen.uid,
         contract.ATTEMPT_ENV: str(attempt),
     }
     told = {contract.POD_NAME_ENV: "metadata.name", contract.POD_IP_ENV: "status.podIP"}

@@ -25,7 +25,6 @@ from fulmen_operator.model import (
     seconds_since,
     status_of,
     time_of,
-    uid_of,
 )
 from fulmen_operator.reasons import AnyReason, Foreign, Reason, Trouble
 from fulmen_operator.room import UNSCHEDULABLE
@@ -315,7 +314,7 @@ def missing_worker(seen: Observed, attempt: int) -> Trouble | None:
     """Why a worker is not there: the reason and the words of whoever refuses or has ended it."""
     if seen.missing:
         return Reason.WORKER_REFUSED, f"no further worker is taken: {seen.missing}"
-    if seen.fallen is None or annotation(seen.fallen, UID_ANNOTATION) != uid_of(seen.topology):
+    if seen.fallen is None or annotation(seen.fallen, UID_ANNOTATION) != seen.uid:
         return None
     since = last_seen(seen.fallen, seen.now)
     is_old = since is None or (seen.now - since).total_seconds() > FALLEN_SECONDS

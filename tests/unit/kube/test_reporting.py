@@ -81,6 +81,12 @@ def test_all_errors_go_before_anything_else():
     assert fitting(whole) == whole.model_copy(update={"errors": ()})
 
 
+def test_the_plan_goes_before_what_workers_do_and_the_operator_still_reads_the_report():
+    whole = largest(()).model_copy(update={"errors": ()})
+    found = fitting(whole.model_copy(update={"planned": whole.workers}))
+    assert found == Report.from_json(found.to_json()) == whole
+
+
 @pytest.mark.parametrize(("workers", "executors"), [(1000, 1), (1000, 100)])
 def test_pods_are_always_said_and_a_report_fits(workers, executors):
     whole = report(workers, executors)

@@ -272,7 +272,7 @@ def fitting(report: Report) -> Report:
         report.model_copy(update={"errors": report.errors[:1]}),
         report.model_copy(update={"errors": ()}),
         report.model_copy(update={"errors": (), "load": None}),
-        report.model_copy(update={"errors": (), "load": None, "planned": None}),
+        report.model_copy(update={"errors": (), "load": None, "planned": ()}),
     )
     for candidate in shorter:
         if len(candidate.to_json().encode()) <= REPORT_BYTES:

@@ -263,7 +263,8 @@ def test_workers_that_share_pods_are_counted_and_have_slots(pods, ready):
     """Five workers need three pods of two slots; one slot of the last is nobody's."""
     changes = {"spec.workers": 5, "spec.slots": 2, "metadata.namespace": "blue"}
     document = word_count({**changes, "metadata.uid": "u", "metadata.generation": 1})
-    seen = Observed(document, NOW, pods=tuple(map(worker_pod, range(pods))))
+    earlier = worker_pod(9, attempt="0")
+    seen = Observed(document, NOW, pods=(earlier, *map(worker_pod, range(pods))))
     status = new_status(seen, TopologyStatus(), ACCEPTED, step("Active"), parse(document))
     assert (status.workers.desired, status.workers.ready) == (5, ready)
     assert [(row.worker, row.slot) for row in status.assignment] == [
@@ -271,7 +272,7 @@ def test_workers_that_share_pods_are_counted_and_have_slots(pods, ready):
     ]  # fmt: skip
 
 
-def worker_pod(number):
-    labels = {"app.kubernetes.io/component": "worker", "fulmen.dev/attempt": "1"}
+def worker_pod(number, attempt="1"):
+    labels = {"app.kubernetes.io/component": "worker", "fulmen.dev/attempt": attempt}
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"}
     return {"metadata": {"name": f"pod-{number}", "labels": labels}, "status": ready}
