@@ -56,7 +56,7 @@ class _FileSource(PartSource):
 class TransactionalFileSpout(_FileSource, PartitionedTransactionalSpout):
     """Emits the lines of files; each attempt has exactly the lines of the one before.
 
-    If some of these are there no more, the transaction fails each time, with that reason.
+    If some of these are gone, the transaction fails each time, with that reason.
 
     The stream `errors` has lines that can't be read in the format, and what is said of files that
     are gone or can't be read: the attempt, `data`, `reason`, `position`.

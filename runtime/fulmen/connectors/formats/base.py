@@ -117,8 +117,7 @@ def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
             beside these is told with its type: it may run the code of a value's class.
 
     Raises:
-        ServiceUnavailable: What a format needs is away.
-        OSError: The same.
+        ServiceUnavailable, OSError: What a format needs is away.
     """
     made: list[Any] = []
     for i, values in enumerate(rows):

@@ -46,7 +46,7 @@ class _KafkaSource(PartSource):
 class TransactionalKafkaSpout(_KafkaSource, PartitionedTransactionalSpout):
     """Emits the messages of a topic; each attempt has exactly the messages of the one before.
 
-    If some of these are in the topic no more, the transaction fails each time, with that reason.
+    If some of these are gone from the topic, the transaction fails each time, with that reason.
 
     The stream `errors` has messages that can't be read in the format, and what is said of messages
     that are gone: the attempt, `data` (bytes or None), `reason`, `position`.

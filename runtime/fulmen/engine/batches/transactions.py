@@ -211,6 +211,7 @@ class Transactions:
         ledger, active = self.ledger, dict(self.active)
         current = {one.attempt for one in active.values()}
         own = sorted(one for one in failed if one.attempt in current)
+        # a failed attempt fails all later ones: commits come in the order of the txids
         gone = [t for t in active if own and t >= own[0].attempt.txid]
         blamed = [one for one in own if one.attempt == own[0].attempt and one.is_blamed]
         if blamed:

@@ -1,6 +1,6 @@
 """Stand-ins for values in hashes of keys, so that values that `==` finds equal go one way.
 
-The hash of what is none of Java's types is that of its text, see `value_hash`. Equal values may
+A value of no Java type is hashed by its text, see `value_hash`. Equal values may
 have different texts: `Decimal("1.50")` and `Decimal("1.5")`, one instant in two time zones. So such
 a value is replaced by one of which there is only one among equal ones, or by the parts that its
 `==` compares; parts that have no hash, such as a set, are refused with the cure.

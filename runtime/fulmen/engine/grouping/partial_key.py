@@ -19,7 +19,7 @@ from fulmen.engine.grouping.value_hash import bytes_hash
 
 Words = npt.NDArray[np.uint64]
 
-# java.util.Random: a linear congruential generator of 48 bits, of which it gives away the upper 31.
+# java.util.Random: a linear congruential generator of 48 bits, which gives away the upper 31.
 _FACTOR = 0x5_DEEC_E66D
 _INCREMENT = 0xB
 _STATE = (1 << 48) - 1

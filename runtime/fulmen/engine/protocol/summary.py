@@ -98,7 +98,7 @@ class Measured:
 
     Attributes:
         counts: (component, figure, part) -> number: it is added to those of other batches.
-        levels: (figure, task) -> number: what the task has said before counts no more.
+        levels: (figure, task) -> number: replaces what the task has said before.
         times: How long tuples took to be executed and acked.
         busy: First task of an executor -> seconds in the author's code.
         tasks: What each task did.
@@ -126,7 +126,7 @@ class Summary(Measured):
         stage: Which; -1 for pinned spouts.
         partition: The worker; -1 for the driver.
         updates: Task key -> journal -> what the commit is to hold.
-        with_transaction: The same, if the batch commits its transaction; else it is dropped.
+        with_transaction: More `updates`, if the batch commits its transaction; else dropped.
         acked: Origin -> ranges of sequence numbers whose trees were acked.
         failed: (origin, sequence number, reason) of trees that ended otherwise.
         born: (wall clock second of the emit, number, origin) of acked trees: for the complete

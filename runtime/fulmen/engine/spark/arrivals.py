@@ -19,7 +19,7 @@ class Arrivals:
 
         Args:
             wanted: The number of workers that is enough.
-            count: The number of workers that there are to be.
+            count: The number of workers that are wanted.
             seconds: How long to wait for another one.
             now: Steady time, in seconds.
         """

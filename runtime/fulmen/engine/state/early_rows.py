@@ -104,12 +104,12 @@ class EarlyRows:
         """
         back = []
         for key, (count, row) in list(self._entries()):
-            if row is not None:
+            if row is not None:  # taken back before anything else comes
                 back += [_taken_back(row) for _ in range(count)]
                 self._forget(key, count)
             elif not appends:
                 self._forget(key, count)
-        if not appends:
+        if not appends:  # all is written again: another row may have taken the place of one
             self.state.clear()
             return Given(back, [*chunks], [])
         given: list[Chunk] = []

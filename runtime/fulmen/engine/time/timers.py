@@ -1,6 +1,6 @@
 """The timers of one task, durable, and in the order of their times.
 
-What is durable is keyed state, key -> time, of which a commit writes what changed. Heaps beside it
+The durable part is keyed state, key -> time; a commit writes its changes. Heaps beside it
 say which timer is next; they are made anew with the task. An entry of a heap that the state
 contradicts is one of a timer that was moved or cancelled, and is left out when it comes up. So a
 batch costs what is set and what is due in it, however many timers there are.

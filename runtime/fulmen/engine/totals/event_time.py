@@ -30,7 +30,7 @@ class HeldBy(NamedTuple):
         is_unread: Whether its spout says that there is more to be read of it.
         others: How many other parts there are.
         lag: What its component declares, in milliseconds.
-        idle_timeout: The same, as it is declared; None: a part is never idle.
+        idle_timeout: As the component declares it; None: a part is never idle.
         untimed: How many of its component's tuples had no usable time.
         advances: Whether event time goes on with the clock while all parts are idle.
     """

@@ -125,7 +125,7 @@ class Totals(Counted):
         """Begin a batch of a transactional topology.
 
         Args:
-            transactions: All that there are.
+            transactions: All of them.
             lags: How many messages of each source are in none of them, where that is known.
         """
         with self.lock:

@@ -64,7 +64,7 @@ class LastTurn:
         Args:
             has_looked: Sinks have what there is to see, of all that has come so far.
             awaits_event_time: A bolt has a timer of event time.
-            has_early: Sinks have early rows: some may be no more.
+            has_early: Sinks have early rows, some of which may be outdated.
         """
         looks = (
             self.is_at_end

@@ -38,7 +38,7 @@ class StageSkipping:
     bases: Mapping[int, str] = field(default_factory=dict)
     rest_seconds: float = 0.0
     is_full: bool = False
-    _whole_run: str = ""  # the last run of which a batch had all stages
+    _whole_run: str = ""  # the last run in which a batch had all stages
     _whole_batches: int = 0
     _is_light_and_one: bool = False  # the batch at hand is light, and has one stage only
 

@@ -188,6 +188,7 @@ def _reshaped(
     )
     if first.layout == layout:
         return Migration(layout, first)
+    # what can't be taken back waits for the first batch: until then the shape before can go on
     rest = CheckpointChange(layout, [key for key in removed if _component(key) != ACKER])
     return Migration(layout, first, rest)
 

@@ -51,7 +51,7 @@ class EarlyResults(TaskPart):
             held: The rows.
             write: Writes rows, and deletes what the first of them have written: of so many.
             key_fields: What the sink says of itself.
-            appends: The same.
+            appends: Whether each row is one more for the sink.
         """
         is_early = self._task.context.batch.looks_ahead
         if not is_early and not (self and held):
