@@ -13,7 +13,7 @@ from fulmen.api.marks import Point, StoreMismatch
 from fulmen.errors import text_of
 
 Guarantee = Literal["at-least-once", "exactly-once"]
-"""What a sink promises: see `Sink`."""
+"""The promise of a sink: see `Sink`."""
 
 ERRORS_STREAM = "errors"
 """The stream that a sink emits refused rows on."""

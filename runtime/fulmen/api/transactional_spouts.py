@@ -24,7 +24,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 
 Metadata = Any
-"""What describes a transaction, or a partition's part in one. Picklable, and small."""
+"""Describes a transaction, or a partition's part in one. Picklable, and small."""
 
 
 class TransactionCoordinator(ABC):

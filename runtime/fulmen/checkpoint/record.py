@@ -40,7 +40,7 @@ CLAIMS_KEPT = 64
 COMMITS = "commits/"
 STATE = "state/"
 CALLS = "calls/"
-"""What workers tell of calls that last: no part of any commit."""
+"""Notes of workers about calls that last: no part of any commit."""
 _COMMIT_MAGIC = b"FLMC"
 _STATE_MAGIC = b"FLMS"
 _HEADER_BYTES = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 Journals = Mapping[str, Sequence[bytes]]
-"""What the checkpoint has of a task: journal -> its payloads, in the order of their commits."""
+"""A task's part of the checkpoint: journal -> its payloads, in the order of their commits."""
 Update = tuple[bytes | None, int]
 """A record, and the commit from which on the journal's records are still needed."""
 FEW = 64

@@ -20,7 +20,7 @@ from fulmen.visible import visible_lines
 
 FAILURE = 1
 INTERRUPTED = 130
-"""As shells have it for a program that SIGINT ends: scripts tell it from a failure."""
+"""The exit code in shells of a program that SIGINT ends: scripts tell it from a failure."""
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
 MODULES = {
     "activate": "cluster.lifecycle",

@@ -16,7 +16,7 @@ from fulmen.interruptions import OutputClosed
 from fulmen.visible import visible_lines
 
 CLOSED = 141
-"""As shells have it for a program that SIGPIPE ends."""
+"""The exit code in shells of a program that SIGPIPE ends."""
 
 
 class _Pipe(io.FileIO):

@@ -30,7 +30,7 @@ MACHINES: Final = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
 GLIBC: Final = 36
 """The minor version of the image's C library."""
 _OF_IMAGE: Final = "+fulmen"
-"""What the versions of the empty wheels end in, which pip shows if they do not fit."""
+"""The end of the versions of the empty wheels, which pip shows if they do not fit."""
 _HASH: Final = re.compile(r"(?:^|\s)--hash[ =]")
 _COMMENT: Final = re.compile(r"(?:^|\s+)#.*")
 _FILE_OPTION: Final = re.compile(

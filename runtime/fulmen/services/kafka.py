@@ -56,8 +56,8 @@ _VAGUE = (
 _MOST_TELLING = (*_FINAL, *_VAGUE)
 
 _FETCHING = {"fetch.queue.backoff.ms": 10}
-"""What the client has fetched ahead is emitted in less than a second. By default it waits that long
-before it fetches more, and nothing can be emitted meanwhile."""
+"""Messages that are fetched ahead are emitted in less than a second. By default the client waits
+that long before it fetches more, and nothing can be emitted meanwhile."""
 
 
 class Brokers(Service):

@@ -54,14 +54,14 @@ KINDS: Mapping[str, ErrorKind] = {
         ("0A", "25", "2F", "38", "39", "3D", "3F", "42", "F0", "XX"), ErrorKind.LACKING
     ),  # what is there, such as a table that a trigger needs
 }
-"""What errors mean, by the beginning of their SQLSTATE; the longest that fits counts."""
+"""The kinds of errors, by the beginning of their SQLSTATE; the longest that fits counts."""
 RAISED = "exec_stmt_raise"
 """The function of the server that RAISE in PL/pgSQL calls, with any SQLSTATE."""
 UNWELCOME = re.compile(
     r"authentication failed|no password supplied|pg_hba\.conf|permission denied"
     r"|(role|database) \".*\" does not exist|not permitted to log in|certificate|SSL"
 )
-"""What a server or libpq says, in English, if somebody has to let us in first."""
+"""Texts of a server or libpq, in English, if somebody has to let us in first."""
 NOT_LET_IN = "the server does not let us in ({})"
 LET_IN = "Check user, password and database, and the server's pg_hba.conf."
 

@@ -37,7 +37,7 @@ REFUSED = (
     ("acknowledgement", "an ack took longer than the broker's consumer_timeout"),
     ("message size", "a message is too large"),
 )
-"""What 406 means, by what the broker says."""
+"""The meanings of 406, by the broker's text."""
 
 # Each error is raised as well; pika logs tracebacks of them.
 logging.getLogger("pika").setLevel(logging.CRITICAL)

@@ -56,7 +56,7 @@ MEANINGS: tuple[tuple[str, ErrorKind, str], ...] = (
     (r"^Authentication", ErrorKind.LACKING, NOT_LET_IN),
     (r"", ErrorKind.REFUSED, "Redis refuses it"),
 )
-"""What errors mean, by a pattern in their class's name and their text."""
+"""The meanings of errors, by a pattern in their class's name and their text."""
 AWAY = (exceptions.ConnectionError, exceptions.TimeoutError)
 
 

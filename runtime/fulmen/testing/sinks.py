@@ -269,4 +269,4 @@ CASES: tuple[Case, ...] = (
     refuses_what_does_not_follow,
     refuses_single_rows,
 )
-"""What every sink must pass."""
+"""The cases that every sink must pass."""

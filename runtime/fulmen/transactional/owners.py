@@ -13,7 +13,7 @@ from fulmen.transactional.errors import StaleAttempt
 from fulmen.transactional.rules import ABSENT, Raw, Row, base_of
 
 LAYOUT = 3
-"""Of tables and keys. A store of another one is refused."""
+"""The layout of tables and keys. A store of another one is refused."""
 
 
 @dataclass(frozen=True)

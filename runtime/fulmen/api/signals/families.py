@@ -14,7 +14,7 @@ from fulmen.errors import MetricError
 
 Kind = Literal["counter", "gauge", "histogram"]
 MOST_SERIES = 100
-"""Of one component: metrics, each with one set of label values."""
+"""Series of one component: metrics, each with one set of label values."""
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Upper bounds of a histogram that names none: those of Prometheus' own clients."""
 RESERVED_LABELS = ("topology", "component", "task", "le", "quantile", "instance", "job")

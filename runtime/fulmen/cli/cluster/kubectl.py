@@ -40,7 +40,7 @@ _BAD_OBJECTS = (
     "error validating",
     "unable to decode",
 )
-"""What kubectl says of objects that no cluster takes."""
+"""Texts of kubectl about objects that no cluster takes."""
 _NOT_INSTALLED = (
     "the server doesn't have a resource type",
     f'no matches for kind "Topology" in version "{GROUP}/{VERSION}"',
@@ -300,7 +300,7 @@ def cluster_command(command: Callable[..., None], short: str = "-n") -> Callable
 
 
 cluster_command_without_short = partial(cluster_command, short="")
-"""The same for a command whose -n is something else."""
+"""`cluster_command` for a command whose -n is something else."""
 
 
 def _complete_name(
@@ -317,4 +317,4 @@ def _complete_name(
 topology_name = click.argument("name", shell_complete=_complete_name)
 """NAME, which a shell can complete."""
 optional_topology_name = click.argument("name", required=False, shell_complete=_complete_name)
-"""The same, if it may be left out."""
+"""`topology_name`, if it may be left out."""

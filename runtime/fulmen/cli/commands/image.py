@@ -40,7 +40,7 @@ IGNORED: Final = (
     "**/node_modules",
     "tests",
 )
-"""What an archive of the project has not, either."""
+"""Files that an archive of the project does not have, either."""
 
 
 @click.command(short_help="Write a Dockerfile for a project.")

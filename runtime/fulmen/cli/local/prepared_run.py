@@ -17,8 +17,8 @@ from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Checked, Runnable, code_elsewhere
 
 LARGE_BATCH_MILLIS = 1_000
-"""What batches take where nobody waits for single messages. Longer ones are hardly cheaper, and
-need more memory."""
+"""Milliseconds of a batch where nobody waits for single messages. Longer ones are hardly cheaper,
+and need more memory."""
 
 
 @dataclass(frozen=True)

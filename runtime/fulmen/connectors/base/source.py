@@ -40,7 +40,7 @@ class Source(Spout):
     durable: ClassVar[Sequence[str]] = ()
     lag_seconds: ClassVar[float] = 1.0
     clock: Callable[[], float] = time.monotonic
-    """What all that is done now and then goes by."""
+    """The clock, in seconds, of all that is done now and then."""
     today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (systems have the time of day)
     options: Any
     context: TopologyContext

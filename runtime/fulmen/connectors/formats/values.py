@@ -28,7 +28,7 @@ from fulmen.connectors.formats.base import Malformed
 from fulmen.errors import repr_of
 
 SMALLEST, LARGEST = -(1 << 63), (1 << 64) - 1
-"""What orjson writes and reads as a whole number."""
+"""The bounds of whole numbers that orjson writes and reads."""
 # orjson cuts the seconds off time zones, and leaves out fields of dataclasses that begin with `_`.
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _AS_STR = (IPv4Address, IPv4Network, IPv6Address, IPv6Network, PurePath, UUID)

@@ -34,7 +34,7 @@ from fulmen.connectors.kafka.writing.transactions import KafkaTransactions
 from fulmen.errors import repr_of
 
 AT_ONCE = 50
-"""Of messages that are sent one by one: after so many, those that are too large are known."""
+"""After so many messages that are sent one by one, those that are too large are known."""
 Values = Sequence[Any]
 Part = Callable[[Values], Any]
 

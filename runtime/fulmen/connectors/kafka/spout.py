@@ -46,7 +46,7 @@ from fulmen.connectors.kafka.reading.troubles import BrokerTroubles
 from fulmen.services.kafka import NO_TOPIC, let_go
 
 MOST_TRACES = 10_000
-"""Of so many messages it is kept which traces they are part of: more than are emitted at once."""
+"""The traces of so many messages are kept: more than are emitted at once."""
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""
 

@@ -17,7 +17,7 @@ from fulmen.services.postgres import LET_IN, NOT_LET_IN, UNWELCOME, Postgres
 from fulmen.services.service import ErrorKind
 
 Cures = Mapping[type[psycopg.Error], str]
-"""What to do about mistakes that are found when a topology starts."""
+"""Cures of mistakes that are found when a topology starts."""
 CURES: Cures = {
     errors.InsufficientPrivilege: "Grant the right to the role that connects;"
     " docs/connectors/postgres.md lists those that are needed.",

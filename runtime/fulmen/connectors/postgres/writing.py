@@ -40,7 +40,7 @@ from fulmen.services.service import ErrorKind
 
 T = TypeVar("T")
 LACKS_ANOTHER = "23503"
-"""What a row refers to is not there."""
+"""SQLSTATE: the row refers to one that is not there."""
 PATIENCE, SOON, LONG = 9, "40", 3
 """So many deadlocks of a task in a row, or a third of that of waits for a lock, and the rows are
 looked for that others are in the way of."""

@@ -22,7 +22,7 @@ AT_ONCE = 1000
 CLOSE_SECONDS = 1.0
 NO_EXCHANGE, NO_RIGHT = 404, 403
 OF_MESSAGES = (NO_RIGHT, 311, 406)
-"""What a message may be to blame for: a right to its routing key, its size, its properties."""
+"""Codes that a message may cause, by its routing key, its size or its properties."""
 BESIDE_PROPERTIES = 20
 """Bytes of the frame that has the properties, without them. The broker closes the connection if it
 is longer than a frame may be."""

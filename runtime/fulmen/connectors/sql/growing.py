@@ -46,7 +46,7 @@ class GrowingSpout(SqlSource):
     # What a database is asked for. All of it raises what the client raises.
 
     placeless: ClassVar[str]
-    """What a value is that has no place in the order of the others."""
+    """Names a value that has no place in the order of the others."""
 
     @abstractmethod
     def find(self, what: str) -> SqlDatabase[Any, Any]:

@@ -87,7 +87,7 @@ class SqlTable(ABC):
 
     may_delete = True
     hint = ""
-    """What else to look at if there is no such table."""
+    """Another thing to look at if there is no such table."""
 
     def __init__(self, where: str, options: TableSinkOptions, names: Sequence[str]) -> None:
         self.where, self.options, self.names = where, options, names

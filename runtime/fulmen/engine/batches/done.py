@@ -78,7 +78,7 @@ class Done:
 def deliveries_after(
     ended: Mapping[int, Deliveries], *owed: Mapping[int, Deliveries]
 ) -> dict[int, Deliveries]:
-    """What spouts are told next: how trees ended, after what could not be told yet."""
+    """Add how trees ended to what could not be told to spouts yet."""
     deliveries = dict(ended)
     for of_some in owed:
         for origin, old in of_some.items():

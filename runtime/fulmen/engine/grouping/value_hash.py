@@ -47,7 +47,7 @@ _MASK = 0xFFFF_FFFF
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _ADDRESS_REPR: Any = object.__repr__
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]{6,16}\b")
-"""As Python writes an address in memory."""
+"""An address in memory, as Python writes it."""
 
 
 def java_hash(value: Any) -> int:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 MOST_KEPT, MOST_KEPT_BYTES = 2000, 2_000_000
-"""Of one tap; the oldest ones are dropped."""
+"""Lines and bytes of one tap; the oldest lines are dropped."""
 
 
 class KeptLines:

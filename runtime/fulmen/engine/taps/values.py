@@ -26,7 +26,7 @@ from fulmen.errors import PASSED_ON
 
 MASKED = "***"
 MOST_BYTES = 16_000
-"""Of a tuple's JSON. Its long values are left out beyond that."""
+"""Bytes of a tuple's JSON, beyond which long values are left out."""
 _LONG_BYTES = 200
 _LONGEST_TEXT = 100_000
 """No more of a text is looked through for secrets."""

@@ -26,13 +26,13 @@ from fulmen.errors import PASSED_ON, FulmenError, error_text, text_of
 T = TypeVar("T")
 R = TypeVar("R")
 ERRORS_TOLD = 5
-"""Of each task in each batch."""
+"""Errors of each task in each batch."""
 REASONS_KEPT = 1000
 RESTORING = "restoring "
 """How begins what reads an author's values in a checkpoint."""
 _SHOWN_BY = ". `fulmen state CHECKPOINT {} --show unreadable` shows what can't be read"
 _PLAIN_STR = (BaseException.__str__, KeyError.__str__)
-"""What says of a text no more than the text."""
+"""Methods that give only the text of an error that has one."""
 
 
 class TaskErrors:

@@ -46,7 +46,7 @@ from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Waits
 
 STATISTICS = [f for f in FIGURES if Shown.RATE in f.shown and f.is_of_components]
-"""Of each component, as Storm has them."""
+"""Figures of each component, as Storm has them."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ ERROR_INTERVAL_SECONDS = 10.0
 REPEAT_SECONDS = 60.0
 """An error with the same message is logged again after that time, with a count."""
 REASONS_SHOWN = 5
-"""Of each component."""
+"""Reasons of each component."""
 
 
 @dataclass

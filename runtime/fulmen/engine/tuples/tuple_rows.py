@@ -17,7 +17,7 @@ from fulmen.engine.tuples.python_values import python_rows, shown_row, shown_row
 from fulmen.engine.tuples.sizes import rows_bytes
 
 Container = str | Sequence[bool]
-"""What a row is: "l" a list, "t" a tuple, or for each row whether it is a list."""
+"""The type of rows: "l" a list, "t" a tuple, or for each row whether it is a list."""
 
 
 class TupleRows(Sequence[Any]):

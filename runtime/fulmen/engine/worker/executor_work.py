@@ -11,7 +11,7 @@ from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tuples.chunk import Chunk
 
 Work = list[tuple[BoltTask, Chunk]]
-"""What an executor has to do."""
+"""Chunks that an executor's tasks have to execute."""
 
 
 def run_work(work: Work, outbox: Outbox) -> None:

@@ -46,7 +46,7 @@ WORKERS_SHOWN = 250
 """Rows of workers: those that are missing, then those with the most to do."""
 ACKERS_SHOWN = 250
 EXECUTORS_SHOWN = 20
-"""Of each worker."""
+"""Executors of each worker."""
 
 Json = dict[str, Any]
 

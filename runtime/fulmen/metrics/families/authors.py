@@ -16,7 +16,7 @@ from fulmen.engine.totals.author_metrics import cumulative
 from fulmen.metrics.snapshot import Snapshot
 
 PREFIX = "fulmen_user_"
-"""Of the names of authors' metrics."""
+"""The prefix of the names of authors' metrics."""
 
 
 def author_families(now: Snapshot) -> Iterator[Metric]:

@@ -61,7 +61,7 @@ MEANINGS: tuple[tuple[type[psycopg.Error], str, str], ...] = (
         "It was stopped, or its machine is overloaded.",
     ),
 )
-"""What is mended outside, or passes: no transaction is to blame."""
+"""Errors that are mended outside, or pass: no transaction is to blame."""
 
 
 class MapStatements:

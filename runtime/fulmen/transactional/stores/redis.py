@@ -50,7 +50,7 @@ CURES = {
     "a key is at another node of the cluster, and Fulmen uses one node alone": f"{KEPT} Use names"
     " whose keys are all at the node of the URL, or a Redis without cluster.",
 }
-"""What to do about an error, by what it means."""
+"""The cure of an error, by its meaning."""
 
 
 class RedisMap(StoredMap):

@@ -42,7 +42,7 @@ from fulmen.topology.resource.spec import ACKER, Topology
 
 WARMING_UP = "warming up"
 COUNTERS_SHOWN = 5
-"""Of each component, in the summary."""
+"""Counters of each component, in the summary."""
 
 
 def is_warming_up(figures: Figures) -> bool:

@@ -10,7 +10,7 @@ from bz2 import BZ2File
 from typing import Any, BinaryIO
 
 ERRORS = (EOFError, zlib.error, OSError)
-"""What reading raises of bytes that can't be unpacked; of those of the system see `is_corrupt`."""
+"""Errors of bytes that can't be unpacked; of those of the system see `is_corrupt`."""
 _NAMES = {".gz": "gzip", ".bz2": "bzip2"}
 _OTHERS = {".xz", ".lzma", ".zst", ".lz4", ".lzo", ".br", ".z", ".zip", ".7z"}
 

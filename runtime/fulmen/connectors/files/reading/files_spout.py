@@ -48,7 +48,7 @@ class FilesSpout(Source):
     durable = ("progress",)
     options: Any
     unit: ClassVar[str] = "byte"
-    """What places in files are."""
+    """The unit of places in files."""
 
     def __init__(self) -> None:
         self.progress = FileProgress()

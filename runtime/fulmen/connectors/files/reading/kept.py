@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 KEPT_BYTES = 16 << 20
-"""Of one task, about."""
+"""About so many bytes are kept of one task."""
 _ENTRY_BYTES = 200
 
 

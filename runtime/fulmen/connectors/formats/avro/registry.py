@@ -37,12 +37,12 @@ PAUSE_SECONDS = 1.0
 UNKNOWN_SECONDS = 30.0
 """After so long, the registry is asked again for a schema that it did not know."""
 MOST_UNKNOWN = 10_000
-"""Such schemas that are remembered: more than a source reads messages at once."""
+"""So many such schemas are remembered: more than a source reads messages at once."""
 ASKED_AT_ONCE, ASKING_SECONDS = 500, 5.0
 """After so many such schemas, or so long, the registry is left in peace for `PAUSE_SECONDS`."""
 LARGEST_ID = (1 << 31) - 1
 NOT_THERE = (40401, 40402, 40403)
-"""What the registry says if it has no such subject, version or schema."""
+"""The registry's codes for a missing subject, version or schema."""
 _INCOMPATIBLE, _REFUSED = 409, 422
 _NO_REGISTRY = "what answers there is no schema registry (HTTP {}): check `schema.registry.url`"
 

@@ -17,9 +17,9 @@ from fulmen.connectors.formats.base import Malformed
 from fulmen.connectors.formats.values import DEFAULT, natural
 
 Schema = Any
-"""What `parsed` returns: fastavro reads it once for all messages."""
+"""A schema from `parsed`: fastavro reads it once for all messages."""
 UNFIT = (EOFError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
-"""What fastavro raises for bytes or values that are not those of a schema."""
+"""Errors of fastavro for bytes or values that do not fit a schema."""
 
 
 def parsed(text: str, others: Mapping[str, Schema] | None = None) -> Schema:

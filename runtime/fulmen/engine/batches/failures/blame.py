@@ -33,7 +33,7 @@ MAKING = frozenset(
         "get_emitter",
     )
 )
-"""What is called to make the instance of a task that batches need: no tuple is to blame."""
+"""Calls that make the instance of a task that batches need: no tuple is to blame."""
 
 
 class Fault(Enum):

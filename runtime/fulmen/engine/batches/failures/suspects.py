@@ -21,7 +21,7 @@ for other reasons too, and some call is always under way."""
 CERTAIN_DEATHS = 3
 """So often before nobody but the task can be to blame."""
 OWN_CALL = "a call of its own"
-"""What is said of one that is not known: the file that names it is gone with its pod."""
+"""The name of an unknown call: the file that names it is gone with its pod."""
 PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 3600.0
 

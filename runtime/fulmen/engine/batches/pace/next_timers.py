@@ -9,7 +9,7 @@ from fulmen.engine.protocol.summary import PendingTimers, Summary
 from fulmen.plan import Plan
 
 RARE = 8
-"""What a task has due is rare if nothing was in so many batches before."""
+"""A due timer of a task is rare if none was due in so many batches before."""
 
 
 class NextTimers:

@@ -21,8 +21,8 @@ LIGHT_REST = 0.5
 keep the processors busy, and be smaller. No longer than up to the target: a batch that reaches it
 is not small because it came early. Nor is one whose spouts were not allowed to emit more."""
 LIGHT_REST_OF_ONE_STAGE = 0.25
-"""The same for batches of one stage. They are short, so that a longer rest costs more latency than
-it saves: see docs/measurements.md."""
+"""`LIGHT_REST` for batches of one stage. They are short, so a longer rest costs more latency
+than it saves: see docs/measurements.md."""
 
 
 @dataclass

@@ -26,7 +26,7 @@ from fulmen.engine.totals.waits import Wait, WaitKind, utc
 from fulmen.errors import JobFailed, JobTimedOut, TopologyFailed
 
 HANG_SHARE = 0.5
-"""Of the time that a job was given: a call that took so much of it has hung."""
+"""The share of a job's time after which a call counts as hung."""
 LOOK_SECONDS = 1.0
 TOLD_AGAIN_SECONDS = 60.0
 

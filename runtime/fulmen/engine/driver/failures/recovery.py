@@ -1,4 +1,4 @@
-"""What follows a failed attempt: tell it, wait, plan again, try again.
+"""Recovers from a failed attempt: tells it, waits, plans again, tries again.
 
 Or the topology can't go on. How much of the batch the next attempt has, the coordinator decides.
 """

@@ -11,7 +11,7 @@ from fulmen.secrets import masked
 from fulmen.visible import visible
 
 MOST_REASONS = 20
-"""Of one component; what comes after these counts as `OTHER`."""
+"""Kinds of reasons of one component; later ones count as `OTHER`."""
 OTHER = "other reasons"
 LONGEST_EXAMPLE = 500
 _LONGEST_KIND = 200

@@ -28,7 +28,7 @@ UNUSABLE, AHEAD = "unusable", "ahead"
 """Of which tuples without a usable time there are so many: their time can't be used, or it is too
 far ahead of the clock."""
 PHASES = ("run", "commit", "wait")
-"""Of a batch."""
+"""The phases of a batch."""
 
 
 class FigureKind(Enum):
@@ -39,7 +39,7 @@ class FigureKind(Enum):
     TIMES = auto()
     """Events are counted by the seconds that they took: `times`, by the same."""
     LEVEL = auto()
-    """What each task has said last counts: `levels`, by figure and task."""
+    """The last value of each task counts: `levels`, by figure and task."""
 
 
 class Of(Enum):
@@ -50,7 +50,7 @@ class Of(Enum):
     INPUT = auto()
     """Each input of a bolt: a part."""
     INPUT_OR_TREES = auto()
-    """The same; of a spout, all its trees."""
+    """Each input of a bolt: a part; of a spout, all its trees."""
     COMPONENT = auto()
     AUTHORS_COMPONENT = auto()
     """All but the ackers."""
@@ -71,7 +71,7 @@ class Shown(Flag):
     JSON = auto()
     """A field of the component, or of `batches`; of each input or output that has it, too."""
     RATE = auto()
-    """The same per second of the last seconds."""
+    """Per second, of the last seconds."""
     PAGE = auto()
     """A column of the page's components, or a tile."""
     TOP = auto()

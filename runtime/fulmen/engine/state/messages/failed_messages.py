@@ -38,7 +38,7 @@ Change = Any
 """(sequence, due, id, reason, failures) of one that failed; the sequence of one that the spout was
 told of; or (id,) of one that was acked."""
 Record = tuple[Sequence[Change], Sequence[tuple[Any, tuple[int, str]]] | None]
-"""What has changed, and None; or all that rest, and all that are tried."""
+"""The changes, and None; or all that rest, and all that are tried."""
 _NEVER = 0, ""
 
 

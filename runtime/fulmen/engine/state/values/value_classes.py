@@ -18,7 +18,7 @@ from fulmen.errors import PASSED_ON
 Names = tuple[str, ...]
 
 _OWN = ("__setstate__", "__reduce__", "__reduce_ex__", "__getnewargs__")
-"""What a class has that makes its old values itself."""
+"""Methods of a class that makes its old values itself."""
 
 
 class ValueClasses:

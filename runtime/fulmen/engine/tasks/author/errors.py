@@ -56,7 +56,7 @@ MISTAKES = (
     *(FulmenError, TypeError, ValueError, LookupError, AttributeError, NameError, ImportError),
     *(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
 )
-"""What `open` and `prepare` raise since something is wrong here, whoever it was that raised it."""
+"""Errors of `open` and `prepare` that show a mistake here, whoever raised them."""
 
 
 def may_pass(error: BaseException) -> bool:

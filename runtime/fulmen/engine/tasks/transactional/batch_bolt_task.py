@@ -49,7 +49,7 @@ from fulmen.topology.code.loading import create
 NO_ATTEMPT = TransactionAttempt(0, 0)
 """Transactions begin with 1."""
 Maps = Mapping[str, Callable[[TransactionAttempt], bool] | None]
-"""Of one instance; see `Signals.maps`."""
+"""The maps of one instance; see `Signals.maps`."""
 
 
 class TransactionalBasicBoltTask(BasicBoltTask):

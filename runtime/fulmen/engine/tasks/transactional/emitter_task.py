@@ -43,7 +43,7 @@ from fulmen.errors import PASSED_ON, GroupingError, text_of
 from fulmen.topology.code.loading import create
 
 Ends = tuple[tuple[int, Any], ...]
-"""Of one partition: (txid, metadata), ascending."""
+"""The ends of transactions in one partition: (txid, metadata), ascending."""
 
 
 _NO_PART = object()
