@@ -1,10 +1,8 @@
 """A topology with another number of workers than its spec begins with."""
 
-from typing import TypeVar
+from typing import Any
 
 from fulmen.topology.resource.spec import ComponentSpec, Topology
-
-C = TypeVar("C", bound=ComponentSpec)
 
 
 def executors_on(workers: int, parallelism: int, tasks: int) -> int:
@@ -22,16 +20,9 @@ def scaled(topology: Topology, workers: int | None) -> Topology:
     if workers is None:
         return topology
 
-    def spread(component: C) -> C:
+    def spread(component: ComponentSpec) -> dict[str, Any]:
         tasks = component.tasks
         executors = executors_on(workers, component.parallelism, tasks)
-        return component.model_copy(update={"num_tasks": tasks, "parallelism": executors})
+        return {"num_tasks": tasks, "parallelism": executors}
 
-    spec = topology.spec
-    update = {
-        "workers": workers,
-        "spouts": tuple(map(spread, spec.spouts)),
-        "transactional": tuple(map(spread, spec.transactional)),
-        "bolts": tuple(map(spread, spec.bolts)),
-    }
-    return topology.model_copy(update={"spec": spec.model_copy(update=update)})
+    return topology.with_each(spread, workers=workers)

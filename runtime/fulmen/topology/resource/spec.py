@@ -5,8 +5,8 @@ author's classes, is in `validation`. The docstring under a field becomes its de
 and in the docs.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -374,3 +374,15 @@ class Topology(Model):
             if component.name == name:
                 return component
         raise KeyError(name)
+
+    def with_each(self, change: Callable[[ComponentSpec], dict[str, Any]], **more: Any) -> Self:
+        """The topology with other fields of each component.
+
+        Args:
+            change: The fields that a component has anew.
+            more: Fields that the spec has anew.
+        """
+        for section in ("spouts", "transactional", "bolts"):
+            components = getattr(self.spec, section)
+            more[section] = tuple(one.model_copy(update=change(one)) for one in components)
+        return self.model_copy(update={"spec": self.spec.model_copy(update=more)})

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed
@@ -24,8 +24,6 @@ from fulmen.topology.validation import across_fields
 from fulmen.topology.validation.autoscaling import autoscaling
 from fulmen.topology.validation.classes import Classes, without_classes
 from fulmen.topology.validation.event_times import event_times
-
-C = TypeVar("C", bound=ComponentSpec)
 
 
 @dataclass(frozen=True)
@@ -219,18 +217,11 @@ def with_checkpoint_tasks(topology: Topology, checkpoint_tasks: Mapping[str, int
 
     The number of tasks is fixed for a topology's life, also where it came from `parallelism`.
     """
-    spec = topology.spec
 
-    def fixed(component: C) -> C:
-        count = checkpoint_tasks.get(component.name, component.tasks)
-        return component.model_copy(update={"num_tasks": count})
+    def fixed(component: ComponentSpec) -> dict[str, Any]:
+        return {"num_tasks": checkpoint_tasks.get(component.name, component.tasks)}
 
-    return _with_spec(
-        topology,
-        spouts=tuple(map(fixed, spec.spouts)),
-        transactional=tuple(map(fixed, spec.transactional)),
-        bolts=tuple(map(fixed, spec.bolts)),
-    )
+    return topology.with_each(fixed)
 
 
 def with_committers(topology: Topology, committers: Collection[str]) -> Topology:
@@ -241,11 +232,8 @@ def with_committers(topology: Topology, committers: Collection[str]) -> Topology
         bolt.model_copy(update={"committer": bolt.committer or bolt.name in committers})
         for bolt in topology.spec.bolts
     )
-    return _with_spec(topology, bolts=bolts)
-
-
-def _with_spec(topology: Topology, **fields: Any) -> Topology:
-    return topology.model_copy(update={"spec": topology.spec.model_copy(update=fields)})
+    spec = topology.spec.model_copy(update={"bolts": bolts})
+    return topology.model_copy(update={"spec": spec})
 
 
 def _place(problem: Problem) -> tuple[int, int]:
