@@ -261,7 +261,7 @@ def _last_words(terminated: Object) -> str:
 
 def is_ready(pod: Object) -> bool:
     """Whether the kubelet finds a pod ready."""
-    return bool(condition_of(pod, "Ready").get("status") == "True")
+    return str(condition_of(pod, "Ready").get("status")) == "True"
 
 
 def scheduled_at(pod: Object) -> str:

@@ -125,7 +125,7 @@ def new_status(
         attempt=step.attempt,
         driver_pod=_driver_pod(seen, before, step),
         active_since=_active_since(seen, before, step),
-        epoch=_epoch(before, step),
+        epoch=max(before.epoch, step.report.epoch if step.report else 0),
         last_batch=_last_batch(before, step),
         workers=WorkerCounts(desired=facts.desired, ready=facts.ready),
         selector=_selector(seen.name),
@@ -270,13 +270,7 @@ def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:
 
 def _active_since(seen: Observed, before: TopologyStatus, step: Step) -> str:
     same = before.active_since if before.attempt == step.attempt else ""
-    if step.state in ("Active", "Inactive"):
-        return same or text_of(seen.now)
-    return same
-
-
-def _epoch(before: TopologyStatus, step: Step) -> int:
-    return max(before.epoch, step.report.epoch) if step.report else before.epoch
+    return same or (text_of(seen.now) if step.state in ("Active", "Inactive") else "")
 
 
 def _last_batch(before: TopologyStatus, step: Step) -> int:

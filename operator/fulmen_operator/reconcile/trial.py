@@ -74,12 +74,10 @@ def seconds_left(revision: contract.Revision, seen: Observed) -> float | None:
     """After how many seconds a version that is tried is looked at again; None: none is tried."""
     if revision.previous is None or not revision.tried_since:
         return None
-    left = _limit(revision) - seconds_since(revision.tried_since, seen.now)
+    left = revision.resolved.spec.start_timeout_seconds - seconds_since(
+        revision.tried_since, seen.now
+    )
     return max(left, 0) + 1
-
-
-def _limit(revision: contract.Revision) -> int:
-    return revision.resolved.spec.start_timeout_seconds
 
 
 def _why_given_up(
@@ -95,7 +93,7 @@ def _why_given_up(
         failures = failures_after(before, ending, seen.now)
         if failures >= MOST_FAILURES:
             return f"{failures} drivers of it ended before their first commit: {ending.message}"
-    limit = _limit(held)
+    limit = held.resolved.spec.start_timeout_seconds
     if not held.tried_since or seconds_since(held.tried_since, seen.now) < limit:
         return ""
     words = ending.message if ending else _words(seen, before, driver)
@@ -113,20 +111,17 @@ def _is_outage(held: contract.Revision, ending: Ending) -> bool:
 
 def _words(seen: Observed, before: TopologyStatus, driver: Object | None) -> str:
     """What is known of what it waits for."""
-    if driver is not None and (trouble := waiting_for(driver, seen.now)):
-        return trouble[1]
-    if trouble := waiting_worker(seen, before.attempt):
+    of_driver = waiting_for(driver, seen.now) if driver is not None else None
+    if trouble := of_driver or waiting_worker(seen, before.attempt):
         return trouble[1]
     report = report_of(driver)
     if report is not None and report.errors:
         return report.errors[0].message
     if report is not None and report.message:
         return report.message
-    return (
-        before.restarts.message
-        if before.restarts.failures
-        else (f"{name_of(driver)} starts" if driver is not None else "")
-    )
+    if before.restarts.failures:
+        return before.restarts.message
+    return f"{name_of(driver)} starts" if driver is not None else ""
 
 
 def _mistakes(ending: Ending) -> str:
