@@ -5,8 +5,8 @@ import zlib
 import pytest
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink
+from fulmen.errors import FulmenError
 from support.connectors.avro_topics import (
     AMOUNT,
     CUSTOMER,
@@ -62,7 +62,8 @@ def test_rows_that_do_not_fit_are_refused_with_field_and_reason(avro):
     ],
 )
 def test_a_sink_whose_rows_cannot_fit_its_schema_does_not_start(avro, form, text):
-    with pytest.raises(Malformed, match=text):
+    who = f"bolt 'sink': in what it receives from 'source', {text}"
+    with pytest.raises(FulmenError, match=who):
         avro.sink(avro.form(**form))
 
 
