@@ -58,6 +58,8 @@ def test_counts_alone_are_as_those_beside_other_aggregates(key, window):
     """They are counted by the chunk. What is late, or is in other windows, is not at hand there."""
     items = [("a", 1, 0), ("b", 1, 9), ("a", 1, 0), ("a", 1, 12), ("a", 1, 30), PAUSE]
     items += [("a", 1, 30), PAUSE, ("a", 1, 5), ("a", 1, 27), ("a", 1, 31), ("b", 1, 47)]
+    items += [PAUSE, ("a", 1, 47), PAUSE, ("b", 1, 39), ("b", 1, 44), PAUSE]
+    items += [("a", 1, 49), ("a", 1, 50)]
     alone, late = results(items, window, key=key, aggregates=COUNT)
     beside, late_beside = results(items, window, key=key)
     assert sorted(alone) == sorted(row[:-1] for row in beside)

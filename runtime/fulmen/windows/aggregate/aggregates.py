@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fulmen.api.arrow_times import ColumnTimes, Numbers
@@ -50,7 +51,10 @@ class Aggregates:
         """Whether each of them only counts tuples, and keeps a number."""
         self._inits = [one.init for one in self._all]
         self._results = [one.result for one in self._all]
-        self._are_results = all(type(one).result is Aggregation.result for one in self._all)
+        self.results: Callable[[Sequence[Any]], Sequence[Any]] = self._each_result
+        """The result of each aggregate, of what is kept."""
+        if all(type(one).result is Aggregation.result for one in self._all):
+            self.results = itemgetter(slice(len(self._all)))
 
     def adders(
         self, columns: Mapping[int, pa.Array], places: Places, times: Numbers
@@ -140,10 +144,7 @@ class Aggregates:
             for aggregation, before, after in zip(self._all, one, other, strict=False)
         ]
 
-    def results(self, kept: Sequence[Any]) -> Sequence[Any]:
-        """The result of each aggregate."""
-        if self._are_results:
-            return kept[: len(self._all)]
+    def _each_result(self, kept: Sequence[Any]) -> Sequence[Any]:
         return [result(value) for result, value in zip(self._results, kept, strict=False)]
 
 

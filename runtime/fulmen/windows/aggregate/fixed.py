@@ -7,7 +7,9 @@ each key and window that something has come for, and a window has one timer for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from typing_extensions import override
@@ -67,6 +69,7 @@ class FixedWindows(Windower):
             self._open.setdefault(span, {})[key[1]] = kept
             self._rows.add(span, key)
         self._changed: dict[Span, dict[Any, Kept]] = {}
+        self._counted: dict[Span, Counter[Any]] = {}
         self._forget_place()
 
     def _forget_place(self) -> None:
@@ -146,29 +149,57 @@ class FixedWindows(Windower):
 
     @override
     def count(self, keys: Sequence[Any], times: Sequence[int | None]) -> bool:
-        if self._panes.are_several or set(map(type, times)) != {int}:
+        if set(map(type, times)) != {int}:
             return False
+        first, last = min(times), max(times)  # type: ignore[type-var]
         try:
-            self._go_to(times[0])  # type: ignore[arg-type]
+            self._go_to(first)  # type: ignore[arg-type]
+            spans, until = self._here, self.until
+            self._go_to(last)  # type: ignore[arg-type]
         except FailedException:
             return False
-        is_near = self.since <= min(times) and max(times) < self.until  # type: ignore[type-var,operator]
-        if not is_near or len(self._here) != 1 or self._clock.is_past(self._here[0][1]):
+        if self._clock.is_past(spans[0][1]) or until not in (self.until, self.since):
             return False
-        [span] = self._here
-        windows, new = self._open.setdefault(span, {}), [*self._aggregates.new(), None]
-        if not windows:
-            self._timers.set(span, span[1] + self._panes.wait)
-        brought, others = self._changed.setdefault(span, {}), range(1, len(new) - 1)
-        for plain, number in Counter(keys).items():
-            kept = windows.get(plain)
-            if kept is None:
-                kept = windows[plain] = new.copy()
-            kept[0] += number
-            for i in others:
-                kept[i] += number
-            brought[plain] = kept
+        if until == self.until:
+            self._count_in(spans, keys)
+        else:
+            is_before = [time < until for time in times]  # type: ignore[operator]
+            self._count_in(spans, list(compress(keys, is_before)))
+            self._count_in(self._here, list(compress(keys, map(not_, is_before))))
         return True
+
+    def _count_in(self, spans: Sequence[Span], keys: Sequence[Any]) -> None:
+        """Count tuples that are in all of some windows. A batch's are added up at its end."""
+        for span in spans:
+            if span not in self._counted:
+                self._counted[span] = Counter()
+                self._expect(span)
+            self._counted[span].update(keys)
+
+    def _add_up(self) -> None:
+        """Add what was counted to what is kept."""
+        new = [*self._aggregates.new(), None]
+        for span, counted in self._counted.items():
+            some = [kept or new.copy() for kept in map(self._open[span].get, counted)]
+            for i in range(len(new) - 1):
+                for kept, number in zip(some, counted.values(), strict=True):
+                    kept[i] += number
+            self._put_all(span, counted, some)
+        self._counted = {}
+
+    def _expect(self, span: Span) -> None:
+        """Something comes to a window that has not ended: it has a timer for all its keys."""
+        if not self._open.setdefault(span, {}):
+            self._timers.set(span, span[1] + self._panes.wait)
+        self._panes.emit_later(span)
+
+    def _put_all(self, span: Span, keys: Iterable[Any], some: Sequence[Kept]) -> None:
+        """What is kept of keys in a window from now on, to which something has come."""
+        if self._panes.are_several:
+            for kept in some:
+                kept[-1] = changed(kept[-1])
+        for windows in self._open[span], self._changed.setdefault(span, {}):
+            windows.update(zip(keys, some, strict=True))
 
     @override
     def add_columns(self, rows: ColumnRows) -> Sequence[int] | None:
@@ -196,23 +227,17 @@ class FixedWindows(Windower):
         self, part: WindowRows, adders: Sequence[Adder], known: Sequence[Kept | None]
     ) -> None:
         """Add the rows of one window, which has not ended."""
-        span, windows = part.span, self._open.setdefault(part.span, {})
         some = [kept or [*self._aggregates.new(), None] for kept in known]
         columns = [adder.add([kept[i] for kept in some], part) for i, adder in enumerate(adders)]
         for i, column in enumerate(columns):  # nothing is changed if an adder raises
             for kept, value in zip(some, column, strict=True):
                 kept[i] = value
-        if self._panes.are_several:
-            for kept in some:
-                kept[-1] = changed(kept[-1])
-        if not windows:
-            self._timers.set(span, span[1] + self._panes.wait)
-        windows.update(zip(part.keys.values, some, strict=True))
-        self._changed.setdefault(span, {}).update(zip(part.keys.values, some, strict=True))
-        self._panes.emit_later(span)
+        self._expect(part.span)
+        self._put_all(part.span, part.keys.values, some)
 
     @override
     def end_batch(self) -> None:
+        self._add_up()
         for span, some in self._changed.items():
             if some:  # else nothing has come to what is at hand
                 self._rows.write(span, self._open[span], some, _written)
@@ -251,14 +276,15 @@ class FixedWindows(Windower):
             BaseException: The result of a key has raised it. All others are emitted.
         """
         wrong: BaseException | None = None
-        is_plain, are_several = self._has_plain_keys, self._panes.are_several
+        windows, are_several = self._open.get(span, _NONE), self._panes.are_several
+        keys = zip(windows, strict=True) if self._has_plain_keys else windows
         emit, when, results = collector.emit, self._panes.when(span), self._aggregates.results
-        for plain, kept in self._open.get(span, _NONE).items():
+        for (plain, kept), key in zip(windows.items(), keys, strict=True):
             try:
                 if are_several:
                     self._emit_pane(span, plain, kept, pane, collector)
                 else:
-                    emit([*((plain,) if is_plain else plain), *when, *results(kept)])
+                    emit([*key, *when, *results(kept)])
             except PASSED_ON:
                 raise
             except BaseException as error:  # noqa: BLE001 (an author's aggregation may raise anything)

@@ -80,7 +80,7 @@ class Windower(ABC):
         raise FailedException("its windows are of another type by now")
 
     def count(self, keys: Sequence[Any], times: Sequence[int | None]) -> bool:  # noqa: ARG002 (for those below)
-        """Count tuples by keys that are hashable, as at hand, if all are in one window.
+        """Count tuples by keys that are hashable, if none is late and their windows are near.
 
         Returns:
             False: they are not. Nothing has changed.
