@@ -1,4 +1,4 @@
-"""What is built on event time: windows, joins, deduplication, state that expires.
+"""Bolts on event time: windows, joins, deduplication, state that expires.
 
 Uses api, connectors (what options have in common), transactional (maps) and errors; used by
 topologies alone.

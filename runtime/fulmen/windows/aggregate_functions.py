@@ -1,4 +1,4 @@
-"""What is known of the values of one field in one window: counts, sums and others. Pure.
+"""Aggregations of one field's values in one window: counts, sums and others. Pure.
 
 An aggregation keeps as little as its result needs. None is no value: it is passed over, as in SQL.
 """
@@ -45,26 +45,23 @@ class Aggregation(ABC):
     variants: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, *arguments: str) -> None:
-        """Make one.
-
-        Args:
-            arguments: What follows the field in the parentheses, as text.
+        """Take the arguments that follow the field in the parentheses, as text.
 
         Raises:
-            ValueError: They are none that it can do anything with.
+            ValueError: They don't fit this aggregation.
         """
 
     @abstractmethod
     def init(self) -> Any:
-        """What is kept of no value."""
+        """The value to keep before the first value."""
 
     def check(self, value: Any) -> str | None:  # noqa: ARG002 (for those that take some values only)
-        """What is wrong about the field's value; None: nothing. It is asked before it is added."""
+        """Say what is wrong with a field's value before it is added; None: nothing."""
         return None
 
     @abstractmethod
     def add(self, kept: Any, value: Any, time: int) -> Any:
-        """What is kept after a value, which is not None.
+        """Add a value that is not None, and return what to keep.
 
         Args:
             kept: What was kept before. It may be changed in place.
@@ -74,19 +71,19 @@ class Aggregation(ABC):
 
     @abstractmethod
     def merge(self, kept: Any, other: Any) -> Any:
-        """What is kept of two windows that have become one."""
+        """Merge what is kept of two windows into one."""
 
     def absorb(self, kept: Any, other: Any) -> Any:
-        """The same, but `kept` may be changed in place, as by `add`."""
+        """Merge as `merge`, but `kept` may be changed in place, as by `add`."""
         return self.merge(kept, other)
 
     def result(self, kept: Any) -> Any:
-        """What is emitted."""
+        """The value to emit."""
         return kept
 
 
 class Count(Aggregation):
-    """How many there are: of tuples, or of values that are not None."""
+    """The number of tuples, or of values that are not None."""
 
     type = "int64"
     splits = True
@@ -217,7 +214,7 @@ class MaxBy(_OrNone):
         return by, time, found
 
     def _beats(self, one: Any, other: Any) -> bool:
-        """Whether a value of the other field is preferred. NaN is above all numbers."""
+        """Whether one value of the other field is preferred. NaN is above all numbers."""
         if one != one or other != other:  # a decimal NaN can't be compared
             return bool(one != one and other == other)
         return bool(one > other)
@@ -324,7 +321,7 @@ class ApproximateDistinct(_Sketched):
 
 
 class Distinct(_OfHashable):
-    """How many different values there are, exactly: it keeps each of them."""
+    """The exact number of different values: each of them is kept."""
 
     type = "int64"
     splits = True
@@ -400,6 +397,6 @@ class Top(_OfHashable):
         return kept
 
     def result(self, kept: Counter[Any]) -> list[list[Any]]:
-        """Of equally frequent ones, those whose text is first: in any order of the input."""
+        """The most frequent values. Ties go by text, so input order does not matter."""
         ranked = sorted(kept.items(), key=lambda one: (-one[1], repr_of(one[0])))
         return [[value, count] for value, count in ranked[: self._count]]

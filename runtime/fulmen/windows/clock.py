@@ -28,7 +28,7 @@ class EventClock:
     """
 
     def __init__(self, bolt: TakesLate, context: TopologyContext, allowed: str) -> None:
-        """In `prepare`. `allowed`: the option."""
+        """For `prepare`. `allowed`: the option."""
         self._bolt, self._batch = bolt, context.batch
         self.lateness = milliseconds(allowed)
         before, forgotten = bolt.took_late or (self.lateness, None)
@@ -39,7 +39,7 @@ class EventClock:
         self._least = -math.inf
 
     def is_past(self, time: int) -> bool:
-        """Whether the watermark has come to a time."""
+        """Whether the watermark has reached a time."""
         watermark = self._batch.watermark
         return watermark is not None and time <= watermark
 

@@ -1,6 +1,6 @@
-"""Rows by their columns: the key and the time of each, and its windows. Pure.
+"""Rows by columns: keys, times and windows. Pure.
 
-All of it is as if each row had been looked at by itself. Where that can't be known, None is said.
+Results are as if each row was looked at by itself. None: that can't be guaranteed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ALIKE: Mapping[type, pa.DataType] = {
     bool: pa.bool_(),
     date: pa.date32(),
 }
-"""Types of which equal values are the same, also as Arrow."""
+"""Types whose equal values are the same, also in Arrow."""
 _TYPES: Mapping[type, pa.DataType] = {**_ALIKE, float: pa.float64()}
 MOST_PLACES = 64
-"""Times in more places, each of which has windows of its own, are quicker one by one."""
+"""With times in more places, each with windows of its own, single rows are faster."""
 
 
 class Keys(NamedTuple):
@@ -144,12 +144,12 @@ class WindowRows(NamedTuple):
 
 
 class InWindows(NamedTuple):
-    """Some rows by their windows.
+    """Rows by their windows.
 
     Attributes:
-        parts: Those whose windows are all open.
-        left: The positions of the others, ascending: what has no time, or is late, and what has the
-            key of a row that is late for some of its windows, which has to come before or after it.
+        parts: Rows whose windows are all open.
+        left: The positions of the others, ascending: rows without a time, late rows, and rows of
+            the key of a row that is late for some windows: their order must be kept.
     """
 
     parts: Sequence[WindowRows]
@@ -162,11 +162,11 @@ def in_windows(
     """Find the windows of rows. None: their times are too far apart.
 
     Args:
-        times: Their event times.
-        keys: Their keys.
-        spans: Which windows a time is in.
-        is_past: Whether the watermark has come to a time.
-        lateness: For so long after its end a window takes what is late.
+        times: The event times of the rows.
+        keys: The keys of the rows.
+        spans: Tells the windows of a time.
+        is_past: Whether the watermark has reached a time.
+        lateness: How long after its end a window takes late rows.
     """
     found = _by_span(times, spans, is_past, lateness)
     if found is None:
@@ -188,7 +188,7 @@ def in_windows(
 def _by_span(
     times: ColumnTimes, spans: Spans, is_past: Callable[[int], bool], lateness: int
 ) -> tuple[dict[Span, Mask], Mask, Mask] | None:
-    """Which rows each open window has, which are left, and which of these are in some window."""
+    """Masks of rows: of each open window, of those that are left, of left ones in some window."""
     by_span: dict[Span, Mask] = {}
     todo = times.usable.copy()
     is_left = ~todo

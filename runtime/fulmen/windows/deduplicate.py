@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Id = tuple[Any, ...]
 Row = tuple[int, list[Any]]
-"""The event time of a tuple, and what of it is passed on."""
+"""The event time of a tuple, and the values that are passed on."""
 
 
 class Deduplicate(ChunkBolt):
@@ -55,7 +55,7 @@ class Deduplicate(ChunkBolt):
     config_model = DeduplicateOptions
     emits_results = True  # a spout's tuple that came again would be a duplicate of itself
     kept_for: Mapping[str, str] = MappingProxyType({})
-    """What the ids in the state were kept for."""
+    """The options for which the ids in the state were kept."""
     took_late: tuple[int, int | None] | None = None
 
     @override
@@ -135,7 +135,7 @@ class Deduplicate(ChunkBolt):
         return (value,) if len(self._options.id) == 1 else value
 
     def _certain(self, keys: Keys, column: pa.Array) -> Mask:
-        """What is close to what was passed on, or to the first of its id, which will be."""
+        """Rows close to one that was passed on, or to the first of their id, which will be."""
         times, usable = times_in(column, self._reader)
         firsts = _firsts(keys, usable)
         bases = times[firsts]
@@ -181,12 +181,12 @@ class Deduplicate(ChunkBolt):
         collector.emit(row)
 
     def _is_remembered(self, one: Id) -> bool:
-        """Whether one of this id was passed on less than `horizon` ago, by the clock."""
+        """Whether a tuple of this id was passed on less than `horizon` ago, by the clock."""
         since: float | None = self.state.get(one)
         return since is not None and self._rest_of(since) > 0
 
     def _rest_of(self, since: float) -> float:
-        """For how many seconds more what was passed on then is remembered."""
+        """The seconds for which an id that was passed on then is still remembered."""
         return since + self._horizon / 1000 - (self._context.timers.clock or 0.0)
 
     def _first(self, one: Id, time: int, row: list[Any], collector: BasicOutputCollector) -> bool:
@@ -224,7 +224,7 @@ class Deduplicate(ChunkBolt):
         return True
 
     def _count_of_first(self, rows: list[Row]) -> int:
-        """How many rows, by their times, are one with the first of them."""
+        """The number of rows less than `horizon` after the first; rows are sorted by time."""
         end = rows[0][0] + self._horizon
         return sum(time < end for time, _ in rows)
 

@@ -1,4 +1,4 @@
-"""Keyed state of which a key is forgotten some time after it was written."""
+"""Keyed state whose keys are forgotten some time after they were written."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class ExpiringState(MutableMapping[Any, Any]):
         by: Literal["clock", "event"] = "clock",
         refresh: Literal["write", "access"] = "write",
     ) -> None:
-        """Make one.
+        """Make the state.
 
         Args:
             state: `self.state` of the bolt.
-            context: That of `prepare`.
+            context: The context of `prepare`.
             ttl: How long a key is kept, such as `30m` or `7d`.
             by: `clock`: after so much of the batch clock, which stands still while the topology
                 does not run. `event`: until the watermark is so much after the event time of `put`.
@@ -64,10 +64,10 @@ class ExpiringState(MutableMapping[Any, Any]):
         """Assign a value.
 
         Args:
-            key: Whose it is.
+            key: The key.
             value: The value, as in `self.state`.
-            at: The event time of the write, in milliseconds since 1970, or a datetime; an earlier
-                one than that of a write before keeps that one's. None: by the clock.
+            at: The event time of the write, in milliseconds since 1970, or a datetime. The latest
+                time of a key's writes counts. None: by the clock.
 
         Raises:
             EventTimeError: `at` is missing, or not wanted.
@@ -84,11 +84,7 @@ class ExpiringState(MutableMapping[Any, Any]):
         self._state[key] = value
 
     def expired(self, timer: Any) -> bool:
-        """Forget what a timer is for. False: it is a timer of the bolt itself.
-
-        Args:
-            timer: The key that `on_timer` was called with.
-        """
+        """Forget the key of a timer of `on_timer`. False: the timer is the bolt's own."""
         if not (isinstance(timer, tuple) and len(timer) == 2 and timer[0] == TTL):
             return False
         self._state.pop(timer[1], None)

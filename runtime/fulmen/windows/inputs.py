@@ -1,4 +1,4 @@
-"""What bolts of this room read of a tuple: its key, its event time; and what they need of it."""
+"""Reads the key and the event time of a tuple, and checks the inputs of this room's bolts."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ WITH_NAN = {float, Decimal}
 TIMES = {"time", "left.time", "right.time", "timestampField"}
 """The options that name a field with the event time."""
 NO_NUMBERS = NO_TIMES | {"string", "timestamp"}
-"""Types of fields of which no value is a number."""
+"""Types of fields that never hold a number."""
 KEYS = {"key", "left.key", "right.key", "id"}
 """The options that name fields of a key."""
 
 
 class NoEdgesError(FailedException):
-    """No datetime can be its time, or an edge of its window: nothing can ever be done with it."""
+    """No datetime can be its time, or an edge of its window: retries don't help."""
 
     def __init__(self) -> None:
         super().__init__("its time, or an edge of its window, is before the year 1 or after 9999")
 
 
 def late_counter(context: TopologyContext) -> Counter:
-    """What counts tuples that come too late; the same in all classes, as one name has one meaning.
+    """The counter of tuples that come too late; the same for all classes.
 
     The page and `fulmen top` know it by its name.
     """
@@ -57,7 +57,7 @@ def late_counter(context: TopologyContext) -> Counter:
 
 
 def open_windows_gauge(context: TopologyContext) -> Gauge:
-    """What says how many windows are kept. The page knows it by its name."""
+    """The gauge of windows that are kept. The page knows it by its name."""
     return context.gauge(
         "open_windows",
         "Windows that are kept. Of sessions, by count and of WindowedBolt: keys that have some.",
@@ -65,11 +65,11 @@ def open_windows_gauge(context: TopologyContext) -> Gauge:
 
 
 def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | Warning]:
-    """What is wrong about an input.
+    """Check that an input has the fields that options name.
 
     Args:
         needed: Field -> the option that names it.
-        stream: What the input has.
+        stream: The input.
     """
     for field, where in needed.items():
         if field not in stream.fields:
@@ -90,13 +90,13 @@ def aggregated_fields(
     needed: dict[str, str],
     stream: Stream,
 ) -> Iterator[str | Warning]:
-    """What is wrong about an input of aggregates.
+    """Check the fields of aggregates in an input.
 
     Args:
-        aggregates: Name -> what it is.
+        aggregates: Name -> the aggregate, such as `sum(amount)`.
         own: More aggregations than the built-in ones.
-        needed: Field -> the option that names it, of those for something else.
-        stream: What the input has.
+        needed: Field -> the option that names it, for fields of other options.
+        stream: The input.
     """
     for name, text in aggregates.items():
         found = wanted(text, own)
@@ -145,10 +145,10 @@ def _check_hash(key: tuple[Any, ...], what: str) -> None:
 
 
 def hashable_key(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
-    """The same where a key with NaN in it equals no other one, and is not kept.
+    """The key of a tuple, where a key with NaN equals no other one, and is not kept.
 
     Raises:
-        FailedException: It is not hashable.
+        FailedException: The key is not hashable.
     """
     key = tuple(tup[name] for name in fields)
     _check_hash(key, "key")
@@ -213,17 +213,17 @@ class LastMoments(TimeReader):
 
 
 NO_WINDOW_ENDS = "no window ends"
-"""What is told of windows without a watermark."""
+"""The wait of windows without a watermark."""
 
 
 def time_field(
     name: str | None, reader: TimeReader, stream: Stream
 ) -> tuple[str | None, TimeReader]:
-    """The field with the event time of an input, and what reads it. None: it has none.
+    """The field with the event time of an input, and its reader. None: it has none.
 
     Args:
-        name: What the option says; None: it is what `eventTime` of the input declares.
-        reader: As the other options say.
+        name: The option's value; None: `eventTime` of the input declares the field.
+        reader: The reader by the other options.
         stream: The input.
     """
     if name is None and (declared := stream.time) is not None:
@@ -249,10 +249,10 @@ def time_or_none(value: Any, reader: TimeReader) -> int | None:
 
 
 def spans_of(spans: Spans, time: int) -> Sequence[Span]:
-    """The windows of an event time, all of whose edges can be emitted.
+    """The windows of an event time.
 
     Raises:
-        NoEdgesError: One has an edge that no datetime can be.
+        NoEdgesError: A window has an edge that no datetime can be.
     """
     try:
         found = spans.of(time)
@@ -275,7 +275,7 @@ def check_edges(span: Span) -> None:
 
 
 def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse what is in the state if it was kept for something else: results would be wrong.
+    """Refuse a state that was kept with other options: results would be wrong.
 
     Args:
         what: What is in the state: `rows`.
@@ -283,7 +283,7 @@ def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> 
         now: Option -> its value.
 
     Raises:
-        FulmenError: It was.
+        FulmenError: An option has another value.
     """
     others = [
         f"{option} {value}; now it is {now.get(option, 'missing')}"
@@ -298,6 +298,6 @@ def check_kept(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> 
 
 
 def needless_ttl(bolt: BasicBolt) -> Iterator[str]:
-    """What is wrong if a bolt has a `state_ttl` that forgets windows before they end."""
+    """Refuse a `state_ttl` that forgets windows before they end."""
     if bolt.state_ttl is not None:
         yield "state_ttl: what it keeps is forgotten by event time; remove state_ttl from the class"

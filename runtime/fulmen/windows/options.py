@@ -14,7 +14,7 @@ from fulmen.windows.wanted_aggregates import wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
 MOST_WINDOWS = 100_000
-"""How many windows a tuple may be in: with so many it takes a good part of a second."""
+"""The most windows that a tuple may be in: so many take a good part of a second."""
 
 
 def _positive(value: str) -> str:
@@ -27,7 +27,7 @@ Positive = Annotated[Duration, AfterValidator(_positive)]
 
 
 def several_times(names: Sequence[str]) -> str:
-    """Those that occur more than once, for people; "": none does."""
+    """The names that occur more than once, for people; "": none does."""
     return ", ".join(sorted({name for name in names if names.count(name) > 1}))
 
 
@@ -41,7 +41,7 @@ class Tumbling(Options):
     """So much later than at the full hour, day and so on a window begins."""
 
     def spans(self) -> Spans:
-        """Which windows a time is in."""
+        """The windows of a time."""
         size = milliseconds(self.size)
         return Sliding(size, size, milliseconds(self.offset))
 
@@ -72,7 +72,7 @@ class SlidingWindow(Options):
         return self
 
     def spans(self) -> Spans:
-        """Which windows a time is in."""
+        """The windows of a time."""
         return Sliding(milliseconds(self.size), milliseconds(self.every), milliseconds(self.offset))
 
 
@@ -94,7 +94,7 @@ class CalendarWindow(Options):
     """Whose calendar it is. A day has 23 or 25 hours when clocks are changed."""
 
     def spans(self) -> Spans:
-        """Which windows a time is in."""
+        """The windows of a time."""
         return Calendar(self.unit, self.timezone)
 
 
@@ -129,14 +129,14 @@ _DAYS = {"hour": 1, "day": 2, "week": 8, "month": 32, "year": 367}
 
 
 def longest(window: Options) -> int:
-    """How long a window is at most, in milliseconds; of a session: its gap."""
+    """The longest length of a window, in milliseconds; of a session: its gap."""
     if isinstance(window, CalendarWindow):
         return _DAYS[window.unit] * milliseconds("1d")
     return milliseconds(window.gap if isinstance(window, Session) else window.size)  # type: ignore[attr-defined]
 
 
 class TimedOptions(Options):
-    """What all have that read event times."""
+    """Options of bolts that read event times."""
 
     unit: Literal["s", "ms", "us", "ns"] | None = None
     """Of a time that is a number; without it, its size tells."""
@@ -149,7 +149,7 @@ class TimedOptions(Options):
 
 
 def rejoined(aggregates: Any) -> Any:
-    """Aggregates whose commas YAML has taken for its own, as in `{p95: quantile(millis, 0.95)}`."""
+    """Join aggregates that YAML has split at commas, as in `{p95: quantile(millis, 0.95)}`."""
     if not isinstance(aggregates, dict):
         return aggregates
     found: dict[Any, Any] = {}
@@ -165,7 +165,7 @@ def rejoined(aggregates: Any) -> Any:
 
 
 def _understood(text: str, info: ValidationInfo) -> str:
-    """What can be an aggregate of the class that is configured; without a class, anything can."""
+    """Check an aggregate against the class that is configured; without a class, accept it."""
     if info.context is not None:
         wanted(text, info.context["class"].own)
     return text
@@ -235,7 +235,7 @@ class AggregateOptions(TimedOptions):
             yield f"several output fields are called {twice}"
 
     def kept_as(self) -> str:
-        """What may not change while windows are open: which they are, and what is kept of each."""
+        """The windows and aggregates, which must not change while windows are open."""
         aggregates = ", ".join(self.aggregates.values())
         return f"{described(self.window)} by {', '.join(self.key) or 'nothing'} of {aggregates}"
 
@@ -252,7 +252,7 @@ class AggregateOptions(TimedOptions):
 
     @property
     def pane_fields(self) -> Sequence[str]:
-        """What is emitted of a window besides its results, if that may be several times."""
+        """The fields of a pane besides its results, if a window may be emitted several times."""
         if not self.has_panes:
             return ()
         return (*PANE, RETRACTION) if self.retract else PANE
@@ -292,7 +292,7 @@ class DeduplicateOptions(TimedOptions):
         return self
 
     def kept_as(self) -> dict[str, str]:
-        """What may not change while ids are remembered: option -> its value."""
+        """The options that must not change while ids are remembered: option -> value."""
         clock = "the clock" if self.time is None else "event time"
         found = {"id": ", ".join(self.id), "horizon": f"of {clock}", "keep": self.keep}
         if self.time is not None:

@@ -1,4 +1,4 @@
-"""Which windows are in what a bolt keeps, for people who look into a checkpoint. Pure."""
+"""Shows the windows in a bolt's state, for people who look into a checkpoint. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class ShownWindow(NamedTuple):
 
     Attributes:
         key: The values of the key.
-        start: When it begins, in milliseconds since 1970.
-        end: When it ends; None: its size says so.
+        start: The start, in milliseconds since 1970.
+        end: The end; None: the size tells it.
         kept: What is kept of it.
     """
 

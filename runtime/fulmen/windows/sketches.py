@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 KLL_SIZE = 200
-"""With it, the rank of a quantile is off by 1.33 % at most, with a certainty of 99 %."""
+"""With it, the rank of a quantile is off by at most 1.33 %, with 99 % certainty."""
 HLL_SIZE = 12
 """The logarithm of how many registers there are: the standard error is 1.6 %."""
 _LONGEST_INT = 2**63
@@ -25,7 +25,7 @@ _ALL_DIGITS = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def check_installed() -> None:
-    """Whether the library is there.
+    """Check that the library is installed.
 
     Raises:
         ValueError: It is not; the text says what to do.
@@ -72,7 +72,7 @@ class Kll:
 
 
 class Hll:
-    """How many different values there are."""
+    """An estimate of the number of different values."""
 
     def __init__(self, data: bytes | None = None) -> None:
         from datasketches import hll_sketch
@@ -96,7 +96,7 @@ class Hll:
         self._sketch = union.get_result()
 
     def estimate(self) -> int:
-        """How many there are."""
+        """The estimated number."""
         return round(float(self._sketch.get_estimate()))
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class Hll:
 
 
 def _plain(value: Any) -> int | str:
-    """What stands for a value: the same for equal ones, as 1, 1.0 and True are."""
+    """A stand-in for a value: the same for equal values, such as 1, 1.0 and True."""
     if isinstance(value, str):
         return value
     if isinstance(value, datetime) and value.utcoffset() is not None:

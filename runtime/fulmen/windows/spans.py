@@ -1,4 +1,4 @@
-"""Which windows a time is in. Pure.
+"""The windows of a time. Pure.
 
 A window holds what is from its start on and before its end. Times are milliseconds since 1970 in
 UTC. Windows are aligned to 1970, or to the calendar of a time zone, whenever a topology started:
@@ -28,10 +28,10 @@ class Spans(ABC):
 
     @abstractmethod
     def same(self, spans: Sequence[Span]) -> Span:
-        """From which time on, and before which, all times are in just these windows.
+        """The range of times that are in exactly these windows: from, and before.
 
         Args:
-            spans: What `of` has given.
+            spans: A result of `of`.
         """
 
 
@@ -39,7 +39,7 @@ class Sliding(Spans):
     """Windows of one size that begin every so often. If that is the size, they tumble."""
 
     def __init__(self, size: int, every: int, offset: int = 0) -> None:
-        """All in milliseconds: `every` from 1 to `size`."""
+        """Milliseconds each; `every` is from 1 to `size`."""
         self._size, self._every, self._offset = size, every, offset
 
     def of(self, time: int) -> Sequence[Span]:  # noqa: D102
@@ -97,7 +97,7 @@ class Calendar(Spans):
         return start, end
 
     def _change(self, before: int, after: int) -> int:
-        """When clocks were changed between two times."""
+        """The time at which clocks were changed between two times."""
         shift = self._shift(after)
         while after - before > 1:
             between = (before + after) // 2
@@ -108,7 +108,7 @@ class Calendar(Spans):
         return after
 
     def _shift(self, time: int) -> int:
-        """How many milliseconds the zone's clocks are ahead of UTC."""
+        """The milliseconds by which the zone's clocks are ahead of UTC."""
         return (self._local(time).utcoffset() or timedelta()) // _MILLISECOND
 
     def _local(self, time: int) -> datetime:

@@ -1,4 +1,4 @@
-"""What the texts of a configuration ask for, such as `sum(amount)`. Pure."""
+"""Reads aggregates in the text of a configuration, such as `sum(amount)`. Pure."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ BUILT_IN: Mapping[str, type[Aggregation]] = {
     "top": Top,
 }
 COMMON = {"avg": "mean", "average": "mean", "median": "quantile", "percentile": "quantile"}
-"""What others call them."""
+"""Other names in common use."""
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 """A field may have any name without a comma, such as that of a column `speed (km/h)`."""
 
 
 class WantedAggregate(NamedTuple):
-    """One aggregate as a configuration names it, such as `sum(amount)`.
+    """An aggregate as a configuration names it, such as `sum(amount)`.
 
     Attributes:
-        aggregation: What it does.
-        field: Of which field; None: of tuples, which only `count` can be.
-        by: The second field, of those aggregations that have one.
+        aggregation: The aggregation.
+        field: Its field; None: it is of tuples, which only `count` can be.
+        by: The second field, of aggregations that have one.
     """
 
     aggregation: Aggregation
@@ -70,14 +70,14 @@ def result_types(
 
 
 def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
-    """What a text asks for.
+    """Read an aggregate.
 
     Args:
         text: Such as `count`, `sum(amount)`, `top(page, 10)` or `max_by(bidder, price)`.
         own: More aggregations than the built-in ones, by their names.
 
     Raises:
-        ValueError: It can't be understood; the text says why, and what is right.
+        ValueError: The text can't be read; the message says why, and what is right.
     """
     known = {**BUILT_IN, **own}
     match = _CALL.fullmatch(text)

@@ -1,4 +1,4 @@
-"""What adds the values of many rows to one aggregate. This one does it value by value."""
+"""Adds the values of many rows to one aggregate, value by value."""
 
 from __future__ import annotations
 
@@ -16,17 +16,11 @@ class Adder:
     """Adds to one aggregate. This one needs each value by itself."""
 
     def __init__(self, aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> None:
-        """Make one.
-
-        Args:
-            aggregation: What is added to.
-            column: The values of all rows; None: it needs none.
-            times: Their event times.
-        """
+        """`column`: the values of all rows; None: none are needed. `times`: their event times."""
         self._aggregation, self._column, self._times = aggregation, column, times
 
     def fits(self, kept: Sequence[Any]) -> bool:  # noqa: ARG002 (for those below)
-        """Whether nothing can go wrong if these values are added to what is kept of some keys."""
+        """Whether adding these values to what is kept of some keys can't fail."""
         return True
 
     def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""The aggregates of a bolt: what is kept of the tuples of a window, and what comes of it."""
+"""The aggregates of a bolt: what they keep of the tuples of a window, and their results."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Places(NamedTuple):
-    """Where the values for each aggregate are in the tuples of a stream.
+    """The places of the values for each aggregate in the tuples of a stream.
 
     Attributes:
         fields: One for each aggregate; -1: it needs none.
-        bys: Where the second field is: of each aggregate that has one, with its number.
+        bys: (number of an aggregate, place of its second field), for those that have one.
     """
 
     fields: Sequence[int]
@@ -32,7 +32,7 @@ class Places(NamedTuple):
 
     @property
     def all(self) -> set[int]:
-        """All that are needed."""
+        """All places that are needed."""
         return {*self.fields, *(at for _, at in self.bys)} - {-1}
 
 
@@ -59,7 +59,7 @@ class Aggregates:
     def adders(
         self, columns: Mapping[int, pa.Array], places: Places, times: Numbers
     ) -> list[Adder] | None:
-        """What adds rows to each of them; None: each row has to be dealt with by itself."""
+        """The adders of rows, one for each aggregate; None: rows must be added one by one."""
         found: list[Adder] = []
         bys = dict(places.bys)
         for i, (one, place) in enumerate(zip(self._all, places.fields, strict=True)):
@@ -74,11 +74,11 @@ class Aggregates:
         return found
 
     def new(self) -> list[Any]:
-        """What is kept of no tuple."""
+        """The values to keep before the first tuple."""
         return [init() for init in self._inits]
 
     def places(self, fields: Sequence[str]) -> Places:
-        """Where the values of a stream's tuples are."""
+        """The places of the values in a stream's tuples."""
         places = [-1 if field is None else fields.index(field) for field in self._fields]
         return Places(places, [(i, fields.index(by)) for i, by in self._bys])
 
@@ -138,7 +138,7 @@ class Aggregates:
             kept[:] = new
 
     def merged(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-        """What is kept of two windows that have become one."""
+        """Merge what is kept of two windows into one."""
         return [
             aggregation.merge(before, after)
             for aggregation, before, after in zip(self._all, one, other, strict=False)

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW = 32
-"""So many tuples are dealt with one by one: that is faster then."""
+"""Up to so many tuples, adding them one by one is faster."""
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
 @dataclass(frozen=True)
 class StreamFields:
-    """What is where in the tuples of one stream.
+    """The places of key, values and time in the tuples of one stream.
 
     Attributes:
         key_at: The fields of the key.
@@ -91,10 +91,10 @@ class Aggregate(ChunkBolt):
     own: ClassVar[Mapping[str, type[Aggregation]]] = {}
     """Aggregations of a derived class, by the names that `aggregates` calls them."""
     kept_for: str = ""
-    """What the windows in the state are."""
+    """A description of the windows in the state."""
     took_late: tuple[int, int | None] | None = None
     never_takes_back: bool = False
-    """Whether windows were emitted several times, without what takes back the row before."""
+    """Whether windows may have been emitted several times without retracting the row before."""
 
     @override
     def outputs_for(self, options: AggregateOptions) -> Outputs:
@@ -161,10 +161,10 @@ class Aggregate(ChunkBolt):
         self._forget_origin()
 
     def _note_what_is_kept(self) -> None:
-        """Refuse a state whose windows are other ones: they would silently never end.
+        """Refuse a state with windows of another kind: they would silently never end.
 
         Raises:
-            FulmenError: They are.
+            FulmenError: The state has such windows.
         """
         fields = {self._time_of(*source)[0] for source in self._context.sources}
         now = self._options.kept_as()
@@ -306,7 +306,7 @@ class Aggregate(ChunkBolt):
         self._add(tup, collector)
 
     def _add(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        """The same, wherever its windows are."""
+        """Add a tuple to its windows, wherever these are."""
         source = self._source
         if source is None:  # a tick, or tuples that were aggregated already
             if self._is_partial:

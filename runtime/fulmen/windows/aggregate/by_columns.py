@@ -46,7 +46,7 @@ _LARGEST = np.iinfo(np.int64).max
 _WHOLE: tuple[Any, Any] = (-_LARGEST - 1, _LARGEST)
 _INFINITE: tuple[Any, Any] = (-np.inf, np.inf)
 _LIMIT = 2**1000
-"""Whole numbers below it can be floats, and be added to decimals."""
+"""Smaller whole numbers fit into a float, and can be added to decimals."""
 _SECOND = itemgetter(1)
 
 
@@ -79,7 +79,7 @@ class ExactSums(OfOneType):
 
 
 def _is_comparable(value: Any) -> bool:
-    """Whether it is no NaN."""
+    """Whether a value is not NaN."""
     return bool(value.is_finite() if isinstance(value, Decimal) else value == value)
 
 
@@ -168,7 +168,7 @@ class Extremes(OfNumbers):
 
 
 class ColumnTotals(OfNumbers):
-    """Sums and means of whole numbers whose sum NumPy can have."""
+    """Sums and means of whole numbers whose sum fits NumPy's integers."""
 
     @override
     def fits(self, kept: Sequence[Any]) -> bool:
@@ -188,7 +188,7 @@ class ColumnTotals(OfNumbers):
 
 
 class FloatTotals(OfNumbers):
-    """Sums and means of floats: each is added to what the rows before have made of it."""
+    """Sums and means of floats, added in the order of the rows."""
 
     @override
     def fits(self, kept: Sequence[Any]) -> bool:
@@ -218,7 +218,7 @@ class FloatTotals(OfNumbers):
 
 
 def adder_for(aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> Adder | None:
-    """What adds the values of a column; None: each row has to be dealt with by itself."""
+    """The adder for a column's values; None: rows must be added one by one."""
     make = _ADDERS.get(type(aggregation))
     if make is None:  # an author's own, which may refuse any value
         return None
@@ -297,7 +297,7 @@ def _extremes(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Add
 def pairs_for(
     aggregation: Aggregation, column: pa.Array, bys: pa.Array, times: Numbers
 ) -> Adder | None:
-    """The same for an aggregation with a second field."""
+    """The adder for an aggregation with a second field; None: rows must be added one by one."""
     kind = _kind_of(bys)
     if kind is None or type(aggregation) not in (MaxBy, MinBy):
         return None
@@ -310,7 +310,7 @@ def _kind_of(column: pa.Array) -> type | None:
 
 
 def _has_special(numbers: Any) -> bool:
-    """Whether there are NaN, or -0.0, of which it matters when it came."""
+    """Whether there is a NaN, or a -0.0: then the order of values matters."""
     if numbers.dtype == np.int64:
         return False
     is_special = np.isnan(numbers) | ((numbers == 0) & np.signbit(numbers))

@@ -1,6 +1,6 @@
-"""Adds each different value of a key once, and numbers to sketches many at once.
+"""Adds each different value of a key once, and many numbers at once to sketches.
 
-All of it is what `Aggregation.add` makes of each value: they come to a key in the same order.
+The result is that of `Aggregation.add` for each value: values come to a key in the same order.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _OfValues(Adder):
 
 
 class Frequencies(_OfValues):
-    """How often there is each value."""
+    """Counts of each value."""
 
     @override
     def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
@@ -78,7 +78,7 @@ class Frequencies(_OfValues):
 
 
 class DifferentValues(_OfValues):
-    """Which different values there are, or about how many."""
+    """The different values, or about how many there are."""
 
     @override
     def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:

@@ -129,18 +129,18 @@ class FixedWindows(Windower):
             self._change(span, plain, kept)
 
     def _copy(self, span: Span, plain: Any) -> Kept:
-        """What is kept of a key in a window."""
+        """A copy of what is kept of a key in a window."""
         known = self._open.get(span, _NONE).get(plain)
         return [*self._aggregates.new(), None] if known is None else [*known]
 
     def _change(self, span: Span, plain: Any, kept: Kept) -> None:
-        """Something has come to a window, which is not emitted now."""
+        """Put a key's changed values into a window that is emitted later."""
         kept[-1] = changed(kept[-1])
         self._panes.emit_later(span)
         self._put(span, plain, kept)
 
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:
-        """What is kept of a key in a window from now on."""
+        """Keep values of a key in a window."""
         windows = self._open.setdefault(span, {})
         if not windows or (plain not in windows and self._clock.is_past(span[1])):
             self._timers.set(span, span[1] + self._panes.wait)  # for all its keys
@@ -188,13 +188,13 @@ class FixedWindows(Windower):
         self._counted = {}
 
     def _expect(self, span: Span) -> None:
-        """Something comes to a window that has not ended: it has a timer for all its keys."""
+        """Prepare a window that has not ended for rows: it has a timer for all its keys."""
         if not self._open.setdefault(span, {}):
             self._timers.set(span, span[1] + self._panes.wait)
         self._panes.emit_later(span)
 
     def _put_all(self, span: Span, keys: Iterable[Any], some: Sequence[Kept]) -> None:
-        """What is kept of keys in a window from now on, to which something has come."""
+        """Keep changed values of several keys in a window."""
         if self._panes.are_several:
             for kept in some:
                 kept[-1] = changed(kept[-1])
@@ -304,7 +304,7 @@ class FixedWindows(Windower):
 
 
 def _written(some: Sequence[Kept]) -> Sequence[Any]:
-    """What the state has of what is kept of some keys."""
+    """The form in which the state has what is kept of some keys."""
     if some and len(some[0]) == 2:  # Python runs once for most, and not once for each
         firsts, statuses = [kept[0] for kept in some], [kept[1] for kept in some]
         if set(map(type, firsts)) <= {int, float} and statuses.count(None) == len(some):

@@ -1,4 +1,4 @@
-"""How windows are emitted: once, or early, at their ends and late, and what takes a row back."""
+"""Emits windows: once, or early, at their ends and late, with retractions if wanted."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ EARLY = "early"
 EARLY_PANE, ON_TIME_PANE, LATE_PANE = "early", "on_time", "late"
 Key = tuple[Any, ...]
 Kept = list[Any]
-"""What is kept of one window of one key: what each aggregate keeps, and behind that its `Status`;
-None: it was never emitted."""
+"""A window of a key: the value kept by each aggregate, then its `Status`; None: never emitted."""
 Status = tuple[Any, ...]
-"""How often it was emitted, whether at its end, whether something has come since, and, if it is to
-be taken back, how it was emitted last: `Shown`. Sessions that have become one have several."""
+"""(how often it was emitted, whether at its end, whether something came since); with retractions,
+also how it was emitted last: `Shown`. Sessions that were merged have several."""
 Shown = tuple[Span, Sequence[Any], str, int]
 """Start and end, the results, the pane, and which one it was."""
 NEW: Status = (0, False, True)
 
 
 def changed(status: Status | None) -> Status | None:
-    """What is known of a window to which something has come."""
+    """The status of a window after something has come to it."""
     return status and (status[0], False, True, *status[3:])
 
 

@@ -29,7 +29,7 @@ from fulmen.windows.wanted_aggregates import wanted
 Kinds = Sequence[frozenset[type]]
 """The types of the values of each field of a key, but for None."""
 SAMPLE = 512
-"""So many keys of a chunk tell whether there are few."""
+"""Whether there are few keys is estimated from so many keys of a chunk."""
 
 
 def partial_windows(
@@ -38,13 +38,13 @@ def partial_windows(
     grouped_by: Sequence[str],
     own: Mapping[str, type[Aggregation]],
 ) -> PartialWindows | None:
-    """What combines the tuples of a stream; None: nothing does.
+    """The combiner of a stream's tuples; None: they are not combined.
 
     Args:
         options: Those of the bolt.
-        stream: What is combined.
+        stream: The stream of the tuples.
         grouped_by: The fields that the input is grouped by.
-        own: Aggregations of its class.
+        own: Aggregations of the bolt's class.
     """
     window = options.window
     if options.partial is False or window.type in ("session", "count"):
@@ -153,7 +153,7 @@ class PartialWindows(Combiner):
         self._is_over = watermark is not None and spans[-1][1] <= watermark
 
     def _are_here(self, times: Sequence[Any]) -> bool:
-        """Whether all times are in the place at hand, and its windows have not ended."""
+        """Whether all times are in the current place, and its windows have not ended."""
         if None in times:
             return False
         self._go_to(times[0])
@@ -162,7 +162,7 @@ class PartialWindows(Combiner):
     def _by_place(self, times: Sequence[int | None]) -> dict[int, list[int]] | None:
         """The positions of times whose windows have not ended, by place.
 
-        None: of a time, some have and some have not, so that it must not come before the rows.
+        None: some windows of a time have ended, others not: its tuple must not overtake the rows.
         """
         found: dict[int, list[int]] = {}
         for i, time in enumerate(times):
@@ -232,13 +232,13 @@ class PartialWindows(Combiner):
 
 
 class _Row(NamedTuple):
-    """What has become one row.
+    """Tuples combined into one row.
 
     Attributes:
         key: A value alone if it is of one field.
         since: The place.
-        nones: Which aggregates have no value. Another row has those that lack others: they must not
-            fail with each other, as where one has a value of a wrong type.
+        nones: The aggregates without a value. Rows differ by these: a row must not fail because
+            another one has a value of a wrong type.
         kept: What each aggregate keeps.
     """
 
@@ -259,6 +259,6 @@ def _has_negative_zero(column: Sequence[Any]) -> bool:
 
 
 def _are_few(keys: Sequence[Any]) -> bool:
-    """Whether there are fewer keys than tuples, so far as the first ones tell."""
+    """Whether there are fewer keys than tuples, estimated from the first ones."""
     some = keys[:SAMPLE]
     return 2 * len(set(some)) <= len(some)

@@ -1,4 +1,4 @@
-"""Where in the state windows of many keys are: what has changed of them is written in one go."""
+"""The places of windows of many keys in the state: a window's changes are written at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from fulmen.windows.spans import Span
 
 MANY = 8
-"""If more than one of so many keys has changed, all keys of the window are gone through."""
+"""If more than one in so many keys has changed, all keys of the window are gone through."""
 StateKey = tuple[int, Any]
 
 
@@ -36,13 +36,13 @@ class StateRows:
         changed: Collection[Any],
         written: Callable[[Sequence[Any]], Iterable[Any]] = iter,
     ) -> None:
-        """Write what has changed of a window.
+        """Write the changes of a window.
 
         Args:
-            span: When it is.
-            window: All that is kept of it, by key: what came first is first.
+            span: The window.
+            window: What is kept of it, by key, in the order of arrival.
             changed: The keys that have changed.
-            written: Makes of what is kept of some keys what is written. Default: that is the same.
+            written: Makes the form that is written. Default: the same.
         """
         keys = self._keys.setdefault(span, [])
         keys += zip(repeat(span[0]), islice(window, len(keys), None), strict=False)

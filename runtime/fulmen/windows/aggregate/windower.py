@@ -1,7 +1,7 @@
-"""What decides which windows a tuple is in, and keeps them: the part that all types share.
+"""The part that all window types share: decides which windows a tuple is in, and keeps them.
 
-It is made of a clock, which says what is past, of aggregates, which say what is kept of a window,
-and of panes, which emit it.
+It is made of a clock, which tells what is past, of aggregates, which keep a window's values, and
+of panes, which emit it.
 """
 
 from __future__ import annotations
@@ -45,37 +45,29 @@ class Windower(ABC):
         self._aggregates, self._panes = aggregates, panes
 
     def touched(self, plain: Any) -> Kept | None:  # noqa: ARG002 (for those below)
-        """The same of another key. None: `add` must be called."""
+        """What is kept of a key in the current window, marked as changed. None: call `add`."""
         return None
 
     @abstractmethod
     def add(
         self, key: Key, time: int, values: list[Any], tup: Tuple, collector: BasicOutputCollector
     ) -> None:
-        """Add a tuple.
-
-        Args:
-            key: Its key.
-            time: Its event time.
-            values: Its value for each aggregate.
-            tup: Itself.
-            collector: Takes what is emitted for it.
-        """
+        """Add a tuple. `values`: one for each aggregate."""
 
     def too_late(self, tup: Tuple, time: int | None, collector: BasicOutputCollector) -> None:
-        """Emit a tuple with a time whose windows are none on the stream of what is late."""
+        """Emit a tuple with a time, but without an open window, on the stream of late tuples."""
         self._panes.too_late(tup, time, None, collector)
 
     def merge(self, key: Key, time: int, other: Sequence[Any]) -> None:  # noqa: ARG002 (for those below)
-        """Add what is kept of tuples that were aggregated before they came: see `partial`.
+        """Add tuples that were aggregated before they came: see `partial`.
 
         Args:
             key: Their key.
-            time: One that is in the same windows as theirs.
+            time: A time in the same windows as theirs.
             other: What each aggregate keeps of them.
 
         Raises:
-            FailedException: A window has ended, so each of them must be dealt with by itself.
+            FailedException: A window has ended, so each tuple must be added by itself.
         """
         raise FailedException("its windows are of another type by now")
 
@@ -99,12 +91,7 @@ class Windower(ABC):
         """A timer is due. Default: it has none."""
 
     def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
-        """Emit what has not ended, and was not emitted as it is. Default: nothing.
-
-        Args:
-            place: What the timer of its end is for.
-            collector: Takes it.
-        """
+        """Emit an open window, if it has changed. Default: nothing. `place`: its timer's."""
 
     def end_batch(self) -> None:
-        """What has changed is in the state afterwards. Default: it is already."""
+        """Put all changes into the state. Default: they are already there."""

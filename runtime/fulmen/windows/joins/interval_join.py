@@ -33,12 +33,12 @@ class Waiting:
     """A row that may still be matched.
 
     Attributes:
-        key: Its key.
-        time: Its event time.
-        number: One of its own.
-        row: What of it is emitted.
+        key: The key.
+        time: The event time.
+        number: A number of its own.
+        row: The values to emit.
         has_ended: Whether it has had a match, or was emitted without one.
-        due: When it is forgotten.
+        due: The watermark at which it is forgotten.
     """
 
     key: Key
@@ -149,7 +149,7 @@ class IntervalJoin(Join):
         some.append(one)
 
     def _over(self, side: int, time: int) -> int:
-        """At which watermark no match can come any more."""
+        """The watermark from which on no match can come any more."""
         return time + self._within[side][1] + 1 + self._clock.lateness
 
     @override

@@ -1,4 +1,4 @@
-"""What all joins share: which side a tuple is of, its key and time, and what is emitted."""
+"""The base of all joins: a tuple's side, key and time, and what is emitted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LATE_OF = tuple(f"{LATE}_{name}" for name in NAMES)
 LATE_FIELDS = ("side", "values", "time")
 Key = tuple[Any, ...]
 Row = list[Any]
-"""What of a tuple is emitted."""
+"""The values of a tuple to emit."""
 
 
 class Join(BasicBolt):
@@ -51,7 +51,7 @@ class Join(BasicBolt):
     emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
     needs_times: ClassVar[bool] = True
     kept_for: Mapping[str, str] = MappingProxyType({})
-    """What the rows in the state were kept for."""
+    """The options for which the rows in the state were kept."""
     took_late: tuple[int, int | None] | None = None
     transient: ClassVar[Sequence[str]] = (
         "_context",
@@ -159,13 +159,13 @@ class Join(BasicBolt):
         self.kept_for = now
 
     def keeps_state(self, options: JoinOptions | None) -> bool:  # noqa: ARG002 (as of others)
-        """Whether what comes later depends on what came before."""
+        """Whether results depend on earlier input."""
         return True
 
     def needs_same(self, option: str) -> bool:
-        """Whether the rows that are kept are of no use with another value of an option.
+        """Whether kept rows are of no use with another value of an option.
 
-        Of a side that was not emitted without a match, nothing says which rows had one.
+        On a side that was not emitted without a match, the rows with a match are not known.
         """
         before = self.kept_for.get("type")
         return option != "type" or any(
@@ -218,7 +218,7 @@ class Join(BasicBolt):
         row: Row,
         collector: BasicOutputCollector,
     ) -> bool:
-        """A tuple has come whose key has None. False: it is late."""
+        """Take a tuple whose key has None. False: it is late."""
         self.unmatched(side, key, row, collector)
         return True
 
@@ -227,7 +227,7 @@ class Join(BasicBolt):
         return time < self._clock.least()
 
     def more_of(self, time: int | None) -> Row:  # noqa: ARG002 (for those below)
-        """What is emitted of a time besides the fields of both sides."""
+        """The values to emit besides the fields of both sides."""
         return []
 
     def matched(

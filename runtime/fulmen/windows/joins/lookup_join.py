@@ -69,7 +69,7 @@ class LookupJoin(Join):
         return not option.startswith("left") or bool(self._numbers())
 
     def waits_for_time(self, options: LookupJoinOptions | None) -> bool:
-        """Whether timers have something to do."""
+        """Whether timers are used."""
         return options is not None and options.wait_for is not None
 
     def _numbers(self) -> list[int]:

@@ -26,10 +26,10 @@ from fulmen.windows.options import (
 
 
 def signed_milliseconds(duration: str) -> int:
-    """How long a duration is, which may be negative.
+    """Read a duration that may be negative, in milliseconds.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a duration.
     """
     length = milliseconds(duration.removeprefix("-"))
     return -length if duration.startswith("-") else length
@@ -67,7 +67,7 @@ class Side(Options):
 
 
 class JoinOptions(TimedOptions):
-    """What the `config` of all joins has."""
+    """The `config` that all joins share."""
 
     left: Side
     """One stream."""
@@ -113,11 +113,11 @@ class JoinOptions(TimedOptions):
         return [(place, parts.index(output)) for place, output in outputs if output in parts]
 
     def more_outputs(self) -> Sequence[str]:
-        """What is emitted besides the fields of both sides."""
+        """The names of outputs besides the fields of both sides."""
         return ()
 
     def kept_as(self) -> dict[str, str]:
-        """What may not change while rows are kept: option -> its value."""
+        """The options that must not change while rows are kept: option -> value."""
         found = {}
         for name, side in zip(("left", "right"), self.sides, strict=True):
             found[f"{name}.key"] = ", ".join(self.key_of(side))
@@ -155,7 +155,7 @@ class JoinOptions(TimedOptions):
 
 
 class LateOptions(JoinOptions):
-    """Of joins by event time."""
+    """Options of joins by event time."""
 
     allowed_lateness: Duration = "0"
     """So much older than the watermark a tuple may be. It is joined with what is there, and what
@@ -163,12 +163,12 @@ class LateOptions(JoinOptions):
 
     @property
     def delay(self) -> int:
-        """How long after the time of one of its sides, in milliseconds, a row may be emitted."""
+        """How long after the time of a side a row may be emitted, in milliseconds."""
         return 0
 
 
 class OuterJoinOptions(JoinOptions):
-    """Of joins that treat both sides alike."""
+    """Options of joins that treat both sides alike."""
 
     type: Literal["inner", "left", "right", "full"] = "inner"
     """Which side is emitted without a match as well: none, the left one, the right one, or both."""
@@ -234,7 +234,7 @@ class IntervalJoinOptions(OuterJoinOptions, LateOptions):
 
 
 class WithTableOptions(JoinOptions):
-    """Of joins with a table: the right side."""
+    """Options of joins with a table: the right side."""
 
     type: Literal["inner", "left"] = "inner"
     """Whether what finds no row of the table is emitted as well."""

@@ -26,9 +26,9 @@ class RowGroup:
 
 
 class RowLog:
-    """What a task keeps of rows: (*of, n) -> all that a batch has brought to a group.
+    """Rows that a task keeps: (*of, n) -> all rows that a batch has brought to a group.
 
-    An entry for each row would cost more than all else that is done with it.
+    An entry for each row would cost more than all other work with it.
     """
 
     def __init__(self, state: MutableMapping[Any, Any]) -> None:
@@ -37,10 +37,10 @@ class RowLog:
         self._next = 0
 
     def restored(self, *begin: str) -> Iterator[tuple[Of, Of, list[Any]]]:
-        """What the state has, in the order in which it came: its key, whose it is, and the rows.
+        """The groups in the state, in order of arrival: key, owner, and rows.
 
         Args:
-            begin: What the keys of groups begin with; others are not the log's.
+            begin: First parts of the keys of groups; other keys are not the log's.
         """
         places = [place for place in self._state if place[0] in begin]
         for place in sorted(places, key=lambda place: place[-1]):

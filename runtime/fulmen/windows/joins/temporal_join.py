@@ -15,10 +15,10 @@ from fulmen.windows.joins.options import TemporalJoinOptions
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 
 Version = tuple[int, Row]
-"""From when on a row is valid, and the row."""
+"""(time from which on a row is valid, row)."""
 VERSIONS, SILENT, ROWS = "versions", "silent", "rows"
 GRID = 1000
-"""Left rows whose times are in the same second are kept, and forgotten, together."""
+"""Left rows with times in the same second are kept, and forgotten, together."""
 EMIT, FORGET = "emit", "forget"
 """Begin the keys of timers."""
 
@@ -79,7 +79,7 @@ class TemporalJoin(Join):
                     self._waiting.setdefault(time + 1, []).append((key, row))
 
     def _begin_to_forget(self) -> None:
-        """Have those keys forgotten, too, whose rows came before `forgetAfter` was set."""
+        """Have keys forgotten, too, whose rows came before `forgetAfter` was set."""
         timers = self._context.timers
         self._untimed: set[Key] = set()
         for key in [place[0] for place in self.state if place[1] == VERSIONS]:
@@ -132,10 +132,10 @@ class TemporalJoin(Join):
         self._log.end_batch()
 
     def _keep(self, key: Key, versions: list[Version], least: float) -> None:
-        """Keep what is valid at the first time that is not too late, and later.
+        """Keep the versions that are valid at the first time that is not too late, and later.
 
-        The timer is that of the row in the middle, so that thousands of rows, all of which event
-        time passes at once, are forgotten in a few steps.
+        The timer is that of the middle version, so that thousands of rows that event time passes at
+        once are forgotten in a few steps.
         """
         versions = versions[max(0, bisect_right(versions, least - 1, key=_time) - 1) :]
         if self._valid is not None and versions and versions[-1][0] + self._valid < least:
@@ -152,7 +152,7 @@ class TemporalJoin(Join):
             self._context.timers.cancel((key, VERSIONS))
 
     def _over(self, versions: list[Version]) -> int:
-        """At which watermark some of them can be forgotten."""
+        """The watermark at which some versions can be forgotten."""
         is_last = len(versions) == 1
         at = versions[len(versions) // 2][0] + (self._valid or 0 if is_last else 0)
         return at + 1 + self._clock.lateness

@@ -1,7 +1,7 @@
 """Bolts of transactional topologies that need only options: aggregates, windows, deduplication.
 
-They are BatchBolts, which emit for the transaction at hand when all of it is there. What they keep
-from one to the next is in `self.state`, which changes with the transactions' commits.
+They are BatchBolts: they emit for a transaction when all of it is there. What they keep between
+transactions is in `self.state`, which changes with the transactions' commits.
 """
 
 from fulmen.windows.transactions.aggregate import TransactionAggregate

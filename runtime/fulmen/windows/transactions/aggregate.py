@@ -42,12 +42,12 @@ OPEN = "open"
 
 
 class AggregatedTuple(NamedTuple):
-    """What is needed of a tuple.
+    """The parts of a tuple that are needed.
 
     Attributes:
-        key: Its key.
-        values: Its value for each aggregate.
-        time: Its event time; 0 without one.
+        key: The key.
+        values: The value for each aggregate.
+        time: The event time; 0 without one.
     """
 
     key: Key
@@ -56,7 +56,7 @@ class AggregatedTuple(NamedTuple):
 
 
 class TransactionWindows(ABC):
-    """What is aggregated together."""
+    """Tuples that are aggregated together."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class TransactionWindows(ABC):
 
 
 class OneTransaction(TransactionWindows):
-    """What one transaction brings. Nothing is kept."""
+    """The tuples of one transaction. Nothing is kept."""
 
     def __init__(self, *rest: Any) -> None:
         super().__init__(*rest)
@@ -106,7 +106,7 @@ class OneTransaction(TransactionWindows):
 
 
 class SomeTransactions(OneTransaction):
-    """What so many transactions bring. State: key -> what is kept; `OPEN` -> which window it is.
+    """The tuples of so many transactions. State: key -> what is kept; `OPEN` -> the open window.
 
     The last transaction of a window may be given up: then the next one finds the window open.
     """
@@ -133,10 +133,10 @@ class SomeTransactions(OneTransaction):
 
 
 class SomeTuples(TransactionWindows):
-    """So many tuples of a key. State: key -> how many there are, and what is kept of them.
+    """So many tuples of a key. State: key -> (how many there are, what is kept of them).
 
-    Which tuples of a transaction are in a window must not depend on which came first: another
-    attempt may have them in another order. So they are sorted.
+    Order of arrival must not decide which tuples of a transaction are in a window: another attempt
+    may have them in another order. So they are sorted.
     """
 
     def __init__(self, *rest: Any) -> None:
@@ -237,7 +237,7 @@ class TransactionAggregate(GroupedBolt):
         return {"default": Stream(names, types=types), **late, **ERRORS}
 
     def keeps_state(self, options: TransactionAggregateOptions | None) -> bool:
-        """Whether later transactions depend on what came before."""
+        """Whether later transactions depend on earlier ones."""
         return options is not None and options.window is not None
 
     @override

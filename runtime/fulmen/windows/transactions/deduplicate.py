@@ -1,4 +1,4 @@
-"""Tuples whose id was there in one of the last transactions are left out."""
+"""Leaves out tuples whose id came in one of the last transactions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TransactionDeduplicate(BatchBolt):
         return options.id
 
     def keeps_state(self, options: TransactionDeduplicateOptions | None) -> bool:  # noqa: ARG002 (as of others)
-        """Whether later transactions depend on what came before."""
+        """Whether later transactions depend on earlier ones."""
         return True
 
     @override

@@ -1,4 +1,4 @@
-"""What bolts of transactional topologies with aggregates have in common."""
+"""The base of bolts of transactional topologies with aggregates."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ class GroupedBolt(BatchBolt):
 
 
 def row_of(tup: Tuple) -> dict[str, Any]:
-    """All fields but the attempt."""
+    """The fields of a tuple without the attempt."""
     return {name: tup[name] for name in tup.fields[1:]}

@@ -42,7 +42,7 @@ Window = Annotated[
 
 
 class GroupedOptions(TimedOptions):
-    """What aggregates have in common."""
+    """Options that aggregates share."""
 
     key: tuple[Name, ...] = ()
     """The fields by which tuples are grouped. The input must be grouped by them. None: all that a
@@ -131,5 +131,5 @@ class PersistentAggregateOptions(GroupedOptions):
 
 
 ADDED = ("count", "sum", "min", "max")
-"""Aggregates of which the result is all that has to be kept."""
+"""Aggregates that keep nothing but their result."""
 _NONE: Mapping[str, type] = {}

@@ -39,7 +39,7 @@ class PersistentAggregate(GroupedBolt, Committer):
 
     config_model = PersistentAggregateOptions
     options_of_map = ("store", "at", "map")
-    """Which map it writes to: `validate` refuses one of two bolts."""
+    """The options that name the map it writes to: `validate` refuses two bolts with one map."""
 
     @override
     def outputs_for(self, options: PersistentAggregateOptions) -> Outputs:
@@ -74,7 +74,7 @@ class PersistentAggregate(GroupedBolt, Committer):
         self._aggregates.add([kept], values, 0)
 
     def _new(self, key: Key) -> list[Any]:
-        """What is kept of a key that has not come before, nor one that is the same to the map.
+        """The values to keep of a key that is new, as are keys that the map takes as equal.
 
         Raises:
             FailedException: The map takes no such key.

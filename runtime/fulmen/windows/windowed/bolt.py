@@ -51,7 +51,7 @@ class WindowedBolt(Bolt):
     config_model = WindowedOptions
     emits_results = True
     kept_for: Mapping[str, str] = MappingProxyType({})
-    """What the windows in the state are of."""
+    """The options of the windows in the state."""
     took_late: tuple[int, int | None] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -73,25 +73,25 @@ class WindowedBolt(Bolt):
     # What windows there are
 
     def with_window(self, length: int | str, slide: int | str = 1) -> Self:
-        """Windows of so much, every so often.
+        """Have windows of a length, at an interval.
 
         Args:
             length: A number of tuples, or a duration such as `10m`.
-            slide: The same; default: after each tuple.
+            slide: As `length`; default: a window after each tuple.
         """
         return self._with(window={"length": length, "slide": slide})
 
     def with_tumbling_window(self, length: int | str) -> Self:
-        """One window after the other: a number of tuples, or a duration such as `10m`."""
+        """Have one window after the other: a number of tuples, or a duration such as `10m`."""
         return self._with(window={"length": length, "slide": length})
 
     def with_timestamp_field(
         self, field: str, unit: str | None = None, timezone: str = "UTC"
     ) -> Self:
-        """Windows by event time.
+        """Have windows by event time.
 
         Args:
-            field: The field with it: a datetime, a number or text in ISO 8601.
+            field: The field with the time: a datetime, a number or text in ISO 8601.
             unit: Of numbers: s, ms, us or ns; None: their size tells.
             timezone: Of times that have none.
         """
@@ -102,11 +102,11 @@ class WindowedBolt(Bolt):
         return self._with(lag=lag)
 
     def with_late_tuple_stream(self, stream: str) -> Self:
-        """What is late is emitted on this stream, in the field `late_tuple`."""
+        """Emit late tuples on this stream, in the field `late_tuple`."""
         return self._with(late_tuple_stream=stream)
 
     def with_key(self, *fields: str) -> Self:
-        """Each value of these fields has windows of its own. The input must be grouped by them."""
+        """Give each value of these fields windows of its own. The input must be grouped by them."""
         return self._with(key=fields)
 
     def _with(self, **given: Any) -> Self:
@@ -118,7 +118,7 @@ class WindowedBolt(Bolt):
         return found
 
     def _options(self, options: WindowedOptions) -> WindowedOptions:
-        """What `config` says, and the rest as the methods say.
+        """The options of `config`, and for the rest those of the methods.
 
         Raises:
             ValueError: A method was called with something wrong.
@@ -195,7 +195,7 @@ class WindowedBolt(Bolt):
     def prepare(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
     ) -> None:
-        """As in any bolt. `context.options` is the validated `config`."""
+        """Prepare as any bolt. `context.options` is the validated `config`."""
         self._begin(context, collector)
 
     @abstractmethod

@@ -26,7 +26,7 @@ def _amount(value: Any) -> Any:
 
 
 Amount = Annotated[int | str, BeforeValidator(_amount)]
-"""So many tuples, or so long."""
+"""A number of tuples, or a duration."""
 
 
 class LengthAndSlide(Options):
@@ -56,7 +56,7 @@ class LengthAndSlide(Options):
         return self
 
     def rule(self, has_times: bool) -> WindowRule:
-        """What it means."""
+        """The rule of these windows."""
         return WindowRule(_extent(self.length), _extent(self.slide), has_times)
 
 
@@ -84,7 +84,7 @@ class WindowedOptions(TimedOptions):
     a task has one window for all."""
 
     def kept_as(self) -> dict[str, str]:
-        """What may not change while windows are open: option -> its value."""
+        """The options that must not change while windows are open: option -> value."""
         window = self.window.described if self.window is not None else "nothing"
         time = self.timestamp_field or "nothing (by arrival)"
         return {"window": window, "timestampField": time, "key": ", ".join(self.key) or "nothing"}

@@ -1,17 +1,17 @@
-"""Which tuples are in which window, as Storm has it. Pure.
+"""The windows of tuples, as in Storm. Pure.
 
-A queue holds the tuples of one key that a window may still have, by their event times, or as they
-have come. A window is a part of it: what is before is expired. The rules are those of Storm's
+A queue holds the tuples of one key that a window may still have, by event time, or in order of
+arrival. A window is a part of it: tuples before it have expired. The rules are those of Storm's
 `WindowManager` with its triggers and evictions:
 
 - A window of duration L that ends at E holds `E - L < t <= E`; one of count L the last L up to E.
-- A window is called when the watermark is past E. Storm calls it at E already: then a tuple of that
-  very time, which is not late, is in the window or not, as tuples are cut into batches.
-- Slides by duration end at multiples of it; slides by count at each so many tuples.
-- Windows without a tuple are passed over, and what has expired in them is told by none.
+- A window is called when the watermark is past E. Storm calls it at E already: then it depends on
+  how tuples are cut into batches whether the window has a tuple of that time.
+- Slides by duration end at multiples of it; slides by count after each so many tuples.
+- Windows without a tuple are passed over, and nothing tells what has expired in them.
 
-One is not Storm's: the last so many tuples are the same in each slide of a duration until the next
-one comes, in a gap of fifty years as well. So many windows are never called: see `MOST_REPEATED`.
+One rule is not Storm's: in a gap of fifty years, a window of the last so many tuples would be the
+same in each slide of a duration. Not all of these are called: see `MOST_REPEATED`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 NEVER = float("inf")
 MOST_REPEATED = 1000
-"""After so many equal windows by count in a row, those until the next tuple are passed over."""
+"""After so many equal windows by count in a row, windows until the next tuple are passed over."""
 
 
 class Extent(NamedTuple):
@@ -34,11 +34,11 @@ class Extent(NamedTuple):
 
 
 class WindowRule(NamedTuple):
-    """What windows there are.
+    """The rule of a bolt's windows.
 
     Attributes:
-        length: How much is in one.
-        slide: How often there is one.
+        length: The length of a window.
+        slide: The interval between windows.
         has_times: Whether they are by event time; else by arrival.
     """
 
@@ -80,13 +80,13 @@ class Firing:
 
 @dataclass(frozen=True)
 class Marks:
-    """What is known of the windows that there were.
+    """The state of the last windows.
 
     Attributes:
-        seen: How many of the queue, from its beginning on, were in the last one.
-        fired: As far as the slide, if it is a count, has come in the queue.
-        at: With event times: when the next one ends, if it is known; by arrival: when the last was.
-        repeated: How many equal ones there were last, in a row.
+        seen: The number of tuples from the queue's beginning that were in the last window.
+        fired: The position in the queue that the slide has reached, if it is a count.
+        at: By event time: the end of the next window, if known; by arrival: the last window's time.
+        repeated: The number of equal windows in a row, up to now.
     """
 
     seen: int = 0
@@ -117,7 +117,7 @@ class TupleQueue:
             self.entries.append(entry)
 
     def due(self) -> float:
-        """When the next window ends; NEVER: more tuples must come first."""
+        """The end of the next window; NEVER: more tuples must come first."""
         length, slide, _ = self.rule
         if not slide.is_duration:
             last = self.marks.fired + slide.amount - 1
@@ -185,7 +185,7 @@ class TupleQueue:
         return self._fire(begin, len(self.entries), None)
 
     def _count(self, time: float) -> int:
-        """How many are not later than a time."""
+        """The number of tuples that are not later than a time."""
         return bisect_right(self.entries, time, key=_time)
 
     def _fire(self, begin: int, end: int, at: int | None) -> Firing:
@@ -202,7 +202,7 @@ class TupleQueue:
         return firing
 
     def last_watermark(self) -> float:
-        """By which all windows are due that its tuples can be in, when no other ones come."""
+        """The watermark at which all windows of its tuples are due, if no other tuples come."""
         if not self.entries:
             return -NEVER
         length, last = self.rule.length, self.entries[-1].time

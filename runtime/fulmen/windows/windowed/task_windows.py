@@ -77,7 +77,7 @@ class TaskWindows:
 
     @cached_property
     def _queues(self) -> dict[Key, TupleQueue]:
-        """What is in the state, by key."""
+        """The queues in the state, by key."""
         queues: dict[Key, TupleQueue] = {}
         for (key, number), value in self._bolt.state.items():
             queue = queues.setdefault(key, TupleQueue(self._rule))

@@ -22,7 +22,7 @@ ROWS = "rows"
 
 @dataclass(eq=False, slots=True)
 class JoinedWindow(RowGroup):
-    """What has come to a window.
+    """The rows of a window, by key.
 
     Attributes:
         by_key: The rows of each key.
@@ -32,7 +32,7 @@ class JoinedWindow(RowGroup):
 
 
 class JoinedFixedWindows(JoinedWindows):
-    """Those of one task."""
+    """The joined windows of one task."""
 
     # State: (ROWS, span, n) -> what a batch has brought to a window: side, key and row. Memory: the
     # same by window and key. A window has one timer: first for its end, then for that of what may

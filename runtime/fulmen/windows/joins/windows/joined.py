@@ -1,4 +1,4 @@
-"""What a join needs of its windows, each of which has the rows of both sides."""
+"""The interface of a join's windows, each with the rows of both sides."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OfKey = tuple[list[Row], list[Row]]
 
 
 class Due(NamedTuple):
-    """What a window has of a key, at its end, or when nothing more can come.
+    """A key's rows in a window, at its end, or when nothing more can come.
 
     Attributes:
         key: The key.
         span: The window.
         rows: Those of both sides.
         has_ended: Whether this is the window's end.
-        is_over: Whether it takes nothing more.
+        is_over: Whether the window takes no more rows.
     """
 
     key: Key

@@ -1,4 +1,4 @@
-"""Sessions of which a join has the rows of both sides."""
+"""Sessions of a join, with the rows of both sides."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SESSION = "session"
 
 @dataclass(eq=False, slots=True)
 class Together(RowGroup):
-    """What has no gap between it: side, time and row of each.
+    """Rows without a gap between them: side, time and row of each.
 
     Attributes:
         start: The first time.
-        end: The last one, and the gap.
+        end: The last time plus the gap.
         rows: Those of the left and of the right side.
     """
 
