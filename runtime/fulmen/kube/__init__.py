@@ -1,4 +1,4 @@
-"""Topologies on Kubernetes: what runs in their pods, and what those and the operator agree on.
+"""Topologies on Kubernetes: the programs in their pods, and the contract with the operator.
 
-`contract` and `placing` are all that the operator imports of it.
+The operator imports only `contract` and `placing`.
 """

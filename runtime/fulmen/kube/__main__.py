@@ -1,4 +1,4 @@
-"""What the containers of a topology's pods run: `python -m fulmen.kube driver` or `preflight`.
+"""Runs the containers of a topology's pods: `python -m fulmen.kube driver` or `preflight`.
 
 The third kind of container, a worker, is Java: see `entrypoint`.
 """

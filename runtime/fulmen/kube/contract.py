@@ -1,7 +1,7 @@
-"""What the operator and the driver say to each other: names, files, exit codes, messages. Pure.
+"""The contract between operator and driver: names, files, exit codes, messages. Pure.
 
-Operator and driver may be of different versions: a running driver is not restarted by an upgrade of
-the operator. So both ignore fields that they don't know, and what is here is only ever added to.
+Operator and driver may be of different versions: an upgrade of the operator does not restart a
+running driver. So both ignore fields that they don't know, and nothing here is ever removed.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ WORKER: Final = "worker"
 PREFLIGHT: Final = "preflight"
 
 RUNNING: Final = "running"
-"""What the condition Ready says when there is nothing to be said."""
+"""The message of the condition Ready when there is nothing to tell."""
 
 REPORT_ANNOTATION: Final = "fulmen.dev/report"
 PAUSED_ANNOTATION: Final = "fulmen.dev/paused"
@@ -65,7 +65,7 @@ METRICS_PORT_NAME: Final = "metrics"
 SPARK_PORT: Final = 7078
 BLOCK_MANAGER_PORT: Final = 7079
 POD_PORTS: Final = (SPARK_PORT, BLOCK_MANAGER_PORT)
-"""Where the pods of a topology connect to each other."""
+"""The ports on which the pods of a topology connect to each other."""
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 
@@ -77,13 +77,13 @@ POD_NAME_ENV: Final = "FULMEN_POD_NAME"
 POD_IP_ENV: Final = "FULMEN_POD_IP"
 CODE_URI_ENV: Final = "FULMEN_CODE_URI"
 CODE_SHA256_ENV: Final = "FULMEN_CODE_SHA256"
-"""Where a container fetches the code, if it is in a store, and the digest that it must have."""
+"""Variables with the place of code in a store, and the digest that it must have."""
 
 # ---- Files
 
 CODE_FOLDER: Final = "/opt/fulmen/code"
 UNPACKED_FOLDER: Final = "/var/fulmen/code"
-"""Where a container unpacks code that is an archive; `entrypoint` has the same for workers."""
+"""The folder to which a container unpacks an archive; `entrypoint` has the same one for workers."""
 SECRET_FILE: Final = "/etc/fulmen/auth/secret"
 SECRET_KEY: Final = "secret"
 CANDIDATE_FILE: Final = "/etc/fulmen/candidate/candidate.json"
@@ -100,14 +100,14 @@ TERMINATION_FILE: Final = "/dev/termination-log"
 REVISION_KEY: Final = "revision.json"
 
 GRACE_SECONDS: Final = 30
-"""What a driver's pod gets on top of messageTimeoutSeconds, to end in."""
+"""Seconds on top of messageTimeoutSeconds for a driver's pod to end."""
 REPORT_SECONDS: Final = 5
 """The least time between two reports."""
 FIGURES_SECONDS: Final = 20
-"""The same if they differ in nothing but what changes with every batch."""
+"""The least seconds between reports that differ only in figures that change with every batch."""
 REPORT_BYTES: Final = 64 * 1024
 ENDED_BYTES: Final = 4096
-"""As much as the kubelet takes of a termination message."""
+"""The most bytes that the kubelet takes of a termination message."""
 
 
 def executor_name(component: str, first: int, last: int) -> str:
@@ -116,7 +116,7 @@ def executor_name(component: str, first: int, last: int) -> str:
 
 
 class Hosted(ContractModel):
-    """What one worker hosts.
+    """The executors that one worker hosts.
 
     Attributes:
         worker: The worker's number; -1 is the driver, which hosts pinned spouts.
@@ -130,7 +130,7 @@ class Hosted(ContractModel):
 
 
 class Directive(StrEnum):
-    """What a driver is to do."""
+    """An instruction for a driver."""
 
     RUN = "Run"
     INACTIVE = "Inactive"
@@ -161,12 +161,12 @@ class RolledBack(ContractModel):
 
 
 class Mounts(ContractModel):
-    """What the pods of a revision mount, besides what all pods mount.
+    """The mounts of a revision's pods, besides those of all pods.
 
     Attributes:
         code: The ConfigMap with the code; empty if there is none.
         code_parts: How many ConfigMaps have a part of the code each; 0: one has all of it.
-        code_uri: Where the code is in a store; empty if it is not.
+        code_uri: The place of the code in a store; empty if it is not in one.
         code_sha256: The SHA-256 that it must have there, in hexadecimal digits.
         claim: The claim that the checkpoint is on; empty if it is at a URI.
         owns_claim: Whether the operator makes that claim.
@@ -186,22 +186,22 @@ class Revision(ContractModel):
     Attributes:
         schema_version: SCHEMA_VERSION of the operator that wrote it.
         generation: metadata.generation of the accepted spec.
-        directive: What the driver is to do.
+        directive: The instruction for the driver.
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
         worker_pod: A pod manifest, Spark's template for worker pods, made with the driver's pod.
             Empty until there was one.
         images: The images of driver and workers.
-        mounts: What its pods mount.
+        mounts: The mounts of its pods.
         input_hash: The hash of the user's accepted input.
-        last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
-            an empty checkpoint is a lost one. 0: the user has accepted the loss.
-        worked: Whether a driver of it has committed a batch.
+        last_batch: The last known commit when the attempt began. If it is above 0, an empty
+            checkpoint is a lost one. 0: the user has accepted the loss.
+        worked: Whether a driver of this revision has committed a batch.
         previous: The revision before it, which has worked, until this one has committed a batch.
         tried_since: When its first driver was started, while there is a previous one.
         rolled_back: The version that was tried last, if this one has come back.
-        workers: How many workers there are to be, if `autoscale` decides: the topology says with
-            how many it begins. A component then has as many executors on each worker.
+        workers: The number of workers, if `autoscale` decides: the topology has the number to begin
+            with. A component then has as many executors on each worker.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -237,7 +237,7 @@ class Revision(ContractModel):
 
 
 class Candidate(ContractModel):
-    """What a preflight validates: in the file CANDIDATE_FILE.
+    """A spec for a preflight to validate: in the file CANDIDATE_FILE.
 
     Attributes:
         topology: The whole document, as in a revision.
@@ -250,7 +250,7 @@ class Candidate(ContractModel):
 
 
 class DriverPhase(StrEnum):
-    """What a driver is doing."""
+    """The phase of a driver."""
 
     STARTING = "Starting"
     ACTIVE = "Active"
@@ -264,11 +264,11 @@ class ReportedError(ContractModel):
     """An error of a component.
 
     Attributes:
-        component: The component whose error it is.
+        component: The spout or bolt.
         task: The id of the task.
         message: What happened, in one line.
-        time: When it came last, in seconds of the Unix clock.
-        count: How often it has come.
+        time: The time of the last occurrence, in seconds of the Unix clock.
+        count: The number of occurrences.
     """
 
     component: str
@@ -282,7 +282,7 @@ OutageReason = Literal["CheckpointUnreachable", "ServiceUnavailable"]
 
 
 class Outage(ContractModel):
-    """What the driver can't do without, and waits for.
+    """A service that the driver waits for, because it can't do without it.
 
     Attributes:
         reason: For programs, as in a condition: an `OutageReason`, or one of a newer driver.
@@ -294,23 +294,23 @@ class Outage(ContractModel):
 
 
 class Report(ContractModel):
-    """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
+    """A driver's report, in the annotation REPORT_ANNOTATION of its own pod.
 
     Attributes:
-        phase: What the driver is doing.
-        generation: Of the revision that it runs.
+        phase: The driver's phase.
+        generation: The generation of the revision that it runs.
         epoch: Its epoch in the checkpoint; 0: not claimed yet.
         batch: The number of the last commit.
         committed: Whether this driver itself has run a batch to its end.
         workers: Observed placement.
-        planned: Which worker would host what if all of them were there, by the driver's own plan;
-            empty: what `workers` says.
+        planned: The placement by the driver's own plan if all workers were there; empty: as
+            `workers`.
         tasks: The number of tasks of each component, `__acker` included.
         errors: The newest ones.
         message: What a person should know now; may be empty.
-        outage: What it waits for, if that takes longer; then no batch is committed.
-        load: What it had to do lately, if that decides about the number of workers. None: it is
-            not known yet, or nobody asks.
+        outage: A longer wait for a service; no batch is committed meanwhile.
+        load: The latest load, if it decides about the number of workers. None: it is not known yet,
+            or not asked for.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -329,7 +329,7 @@ class Report(ContractModel):
 
 
 class ExitCode(IntEnum):
-    """How the driver's container ends. Any other code: try again."""
+    """The exit code of the driver's container. Any other code: try again."""
 
     FINISHED = 0
     FAILED = 1
@@ -355,7 +355,7 @@ EndReason = Literal[
 
 
 class Mistake(ContractModel):
-    """Something wrong in the spec or the code.
+    """A mistake in the spec or the code.
 
     Attributes:
         path: The place in the document; empty for all of it.
@@ -369,7 +369,7 @@ class Mistake(ContractModel):
 
 
 class Ended(ContractModel):
-    """Why a driver's or preflight's container ended: its termination message.
+    """The reason for which a driver's or preflight's container ended: its termination message.
 
     Attributes:
         reason: The reason, for programs.

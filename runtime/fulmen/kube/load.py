@@ -1,18 +1,17 @@
-"""What a driver tells the operator of its load, which decides about the number of workers."""
+"""The load that a driver reports to the operator, which decides about the number of workers."""
 
 from fulmen.kube.message import ContractModel
 
 
 class ComponentLoad(ContractModel):
-    """What a component did lately.
+    """The latest load of a component.
 
     Attributes:
         name: The spout or bolt, or `__acker`.
-        seconds: What its tasks together worked in each second, in the author's code. Spouts don't
-            know it.
-        busiest: The same of the task that worked most.
-        tasks: How many tasks it has.
-        active: How many of them had something to do.
+        seconds: Work of all its tasks per second, in the author's code. Not known for spouts.
+        busiest: Work per second of the task that worked most.
+        tasks: The number of its tasks.
+        active: The number of its tasks that had something to do.
     """
 
     name: str
@@ -23,12 +22,12 @@ class ComponentLoad(ContractModel):
 
 
 class StageLoad(ContractModel):
-    """What a stage of batches took lately.
+    """The latest load of a stage of batches.
 
     Attributes:
-        slowest: Seconds of its slowest worker in each second: batches took as long for it.
-        workers: Seconds of all workers in each second.
-        components: What runs in it: sources, and what had something to do.
+        slowest: Seconds of its slowest worker per second: batches took as long for it.
+        workers: Seconds of all workers per second.
+        components: The components that run in it: sources, and those that had something to do.
     """
 
     slowest: float
@@ -37,16 +36,16 @@ class StageLoad(ContractModel):
 
 
 class Load(ContractModel):
-    """What a topology had to do in the last minute, and how far it was behind.
+    """The load of a topology in the last minute, and how far it was behind.
 
     Attributes:
-        workers: How many workers it has.
+        workers: The number of its workers.
         stages: All stages of a batch that workers run.
-        tuples: How many tuples bolts executed in each second.
-        cpu: Which share of the workers' seconds their processes used a processor for.
-        run_delay: For which share they were ready to run, and had no processor.
-        lag: For how many seconds the oldest message of a source waits; None: no source says.
-        behind: The spout that says so.
+        tuples: Tuples that bolts executed per second.
+        cpu: The share of the workers' seconds in which their processes used a processor.
+        run_delay: The share in which they were ready to run, and had no processor.
+        lag: Seconds for which the oldest message of a source waits; None: no source tells.
+        behind: The spout with that lag.
     """
 
     workers: int

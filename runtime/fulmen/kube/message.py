@@ -1,4 +1,4 @@
-"""What all messages between operator and driver have in common, whatever their versions are."""
+"""The base of all messages between operator and driver, whatever their versions are."""
 
 import json
 from typing import Self
@@ -20,7 +20,7 @@ class ContractModel(BaseModel):
     )
 
     def to_json(self) -> str:
-        """As it travels. Equal messages are equal text. What UTF-8 can't say becomes '?'."""
+        """The text, equal for equal messages. Characters that UTF-8 lacks become '?'."""
         text = json.dumps(
             self.model_dump(mode="json", by_alias=True),
             sort_keys=True,

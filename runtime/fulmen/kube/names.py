@@ -1,7 +1,7 @@
 """The names of all objects that belong to a topology. Pure.
 
-Objects on clusters bear these names: under another name, an upgrade would leave them behind, or
-restart a driver that finds none of its own.
+Objects on clusters have these names: with other names, an upgrade would leave objects behind, or
+restart a driver because it finds none.
 """
 
 import re
@@ -13,7 +13,7 @@ _PODS: Final = {
     "worker": "-(?P<attempt>[0-9]+)-exec-[0-9]+",
     "preflight": "-preflight-[0-9a-z]+",
 }
-"""How the names of pods go on, by what they are. Spark names workers."""
+"""Patterns of the ends of pods' names, by role. Spark names workers."""
 
 
 def revision(topology: str) -> str:
@@ -80,7 +80,7 @@ def driver_pod(topology: str, attempt: int) -> str:
 
 
 def worker_template(topology: str) -> str:
-    """What Spark makes workers' pods from, and names anew."""
+    """The name of the template of workers' pods; Spark names the pods."""
     return f"{topology}-worker"
 
 
@@ -95,7 +95,7 @@ def preflight_pod(topology: str, trial: str) -> str:
 
 
 def role_of_pod(topology: str, pod: str) -> tuple[str, str]:
-    """What a pod of a topology's is by its name, and of which attempt; empty: that is not known."""
+    """A pod's role by its name, and its attempt; empty: not known."""
     for role, pattern in _PODS.items():
         if found := re.fullmatch(re.escape(topology) + pattern, pod):
             return role, found["attempt"] if "attempt" in found.groupdict() else ""

@@ -1,4 +1,4 @@
-"""Which worker hosts what, as drivers and the operator tell it."""
+"""The placement of executors on workers, as drivers and the operator tell it."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,19 +9,14 @@ from fulmen.topology.resource.spec import Topology
 
 
 def planned(topology: Topology, pinned: Collection[str]) -> tuple[Hosted, ...]:
-    """Which worker is to host what, when all workers are there.
-
-    Args:
-        topology: The topology that runs.
-        pinned: The spouts that the driver hosts.
-    """
+    """The placement when all workers are there. `pinned`: the spouts that the driver hosts."""
     plan = make_plan(topology, pinned=pinned)
     workers = [*([DRIVER] if plan.pinned else []), *range(plan.workers)]
     return hosted(plan, dict.fromkeys(workers, ""))
 
 
 def hosted(plan: Plan, workers: Mapping[int, str]) -> tuple[Hosted, ...]:
-    """What workers, whose pods have these names, host by a plan."""
+    """The executors on workers by a plan. `workers`: worker -> the name of its pod."""
     return tuple(
         Hosted(
             worker=worker,

@@ -51,8 +51,8 @@ def preflight(
     Args:
         file: The file with the candidate.
         folder: The folder that the candidate's code is mounted at.
-        opens: Whose components are opened as well, DRIVER's or WORKER's; empty: nobody's.
-        into: Where code that is an archive is unpacked.
+        opens: The host whose components are opened as well, DRIVER or WORKER; empty: none.
+        into: The folder to unpack an archive to.
     """
     try:
         candidate = Candidate.from_json(file.read_text(encoding="utf-8"))
@@ -71,8 +71,8 @@ def preflight(
 def _open_all(runnable: Runnable, *, pinned: bool) -> None:
     """Open an instance of each component as its first task is opened, and close it again.
 
-    BatchBolts have instances for attempts only: one of each is prepared for an attempt that there
-    never is, and dropped.
+    BatchBolts have instances for attempts only: one of each is prepared for an attempt that never
+    runs, and dropped.
 
     Args:
         runnable: The topology.
@@ -105,7 +105,7 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
 
 
 def _opened(call: Callable[[], list[ErrorReport]]) -> Iterator[tuple[ErrorReport, str]]:
-    """What is raised when something is opened and closed, and the cure for that."""
+    """The errors of opening and closing something, each with its cure."""
     try:
         errors = call()
     except ComponentFailed as e:

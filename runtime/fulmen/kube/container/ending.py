@@ -1,4 +1,4 @@
-"""How a container of a driver or a preflight ends: its exit code, and its termination message."""
+"""The end of a container of a driver or a preflight: its exit code and termination message."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ENDS: Sequence[tuple[type[FulmenError], ExitCode, EndReason]] = (
     (CheckpointError, ExitCode.CHECKPOINT, "CheckpointUnusable"),
     (FulmenError, ExitCode.FAILED, "Error"),
 )
-"""How errors end the container that name no mistakes: the first that fits."""
+"""The ends of errors that name no mistakes: the first class that fits."""
 
 
 def of_error(error: Exception) -> tuple[ExitCode, Ended]:
-    """How an exception ends the container."""
+    """The exit code and the termination message for an exception."""
     match error:
         case ValidationFailed():
             mistakes = [mistake(p) for p in error.problems if isinstance(p, Problem)]
@@ -60,12 +60,12 @@ def refusal(mistakes: Sequence[Mistake]) -> Ended:
 
 
 def mistake(problem: Problem) -> Mistake:
-    """A problem as the operator is told of it."""
+    """A problem in the form for the operator."""
     return Mistake(path=problem.path, reason=problem.message, cure=problem.cure)
 
 
 def one_line(error: Exception) -> str:
-    """What an exception says, without a traceback of the author's code."""
+    """The message of an exception, without a traceback of the author's code."""
     return str(error).partition("\n")[0][:MESSAGE_CHARACTERS]
 
 

@@ -23,15 +23,15 @@ _RETRY = (
 
 
 def fetched(environ: Mapping[str, str], into: Path = Path(UNPACKED_FOLDER)) -> Path | None:
-    """The folder with the code that the environment names; None if it names none.
+    """Fetch the code that the environment names, and return its folder; None if it names none.
 
     Args:
-        environ: The environment of the container: where the code is, its digest, and what the store
-            asks for.
-        into: Where the code is unpacked. What was unpacked there before is not fetched again.
+        environ: The environment of the container: the place of the code, its digest, and the
+            variables that the store needs.
+        into: The folder to unpack to. Code that is there already is not fetched again.
 
     Raises:
-        CodeError: The archive is another one than was asked for, or can't be unpacked.
+        CodeError: The archive has another digest, or can't be unpacked.
         FulmenError: The store does not give it: that may change.
     """
     uri, wanted = environ.get(CODE_URI_ENV), environ.get(CODE_SHA256_ENV, "")

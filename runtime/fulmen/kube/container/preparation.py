@@ -1,4 +1,4 @@
-"""From a revision to what can be run: spec, authors' classes and checkpoint, all checked."""
+"""Makes a revision runnable: checks spec, authors' classes and checkpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AT_ONCE = {"tap"}
 
 
 def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
-    """What a revision says, checked with this image's classes.
+    """Check a revision with this image's classes.
 
     Args:
         revision: From the operator.
@@ -43,7 +43,7 @@ def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
         CodeError: The code is an archive that can't be unpacked.
-        CheckpointLost: What was committed is no longer there.
+        CheckpointLost: The commits are no longer there.
         CheckpointError: The checkpoint can't be used, or does not answer.
     """
     code = code_folder(folder)
@@ -59,11 +59,11 @@ def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
 
 
 def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Runnable:
-    """A document without mistakes.
+    """Check a document.
 
     Args:
         document: The whole resource.
-        code: Where the author's modules are.
+        code: The folder of the author's modules.
         tasks: The number of tasks of each component that has a checkpoint.
 
     Raises:
@@ -73,15 +73,15 @@ def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Runna
 
 
 def known_tasks(uri: str, topology: Topology, last_batch: int) -> dict[str, int]:
-    """The number of tasks of each component in a checkpoint. Writes nothing.
+    """Read the number of tasks of each component from a checkpoint. Writes nothing.
 
     Args:
         uri: The URI of the checkpoint.
-        topology: Whose checkpoint it must be, or who takes it over.
-        last_batch: A commit that was made there; 0: none is known of.
+        topology: The owner of the checkpoint, or the topology that takes it over.
+        last_batch: A commit that was made there; 0: none is known.
 
     Raises:
-        CheckpointLost: The checkpoint is empty in spite of that.
+        CheckpointLost: The checkpoint is empty although there was a commit.
         CheckpointError: The checkpoint can't be used, or does not answer.
     """
     try:
@@ -105,16 +105,16 @@ def code_folder(
     into: Path = Path(UNPACKED_FOLDER),
     environ: Mapping[str, str] = os.environ,
 ) -> Path | None:
-    """The folder of the author's modules, if there are any but those of the image.
+    """The folder of the author's modules; None: there are only those of the image.
 
     Args:
-        folder: Where code is mounted, as files or as an archive.
-        into: Where an archive is unpacked.
+        folder: The mount of the code, as files or as an archive.
+        into: The folder to unpack an archive to.
         environ: Names the place of code that is in a store.
 
     Raises:
-        CodeError: The archive is not the one that was asked for, can't be unpacked, or its packages
-            can't be used here.
+        CodeError: The archive has another digest, can't be unpacked, or its packages can't be used
+            here.
         FulmenError: The store does not give it.
     """
     found = fetched(environ, into) or _mounted(folder, into)
@@ -141,10 +141,10 @@ def topology_of(revision: Revision) -> Topology:
 
 
 def runs_unlike(topology: Topology, other: Topology) -> bool:
-    """Whether a driver that runs one of the two has to change anything to run the other.
+    """Whether a driver that runs one of the two must change anything to run the other.
 
-    Once there is a checkpoint, the operator writes down the numbers of tasks that a spec leaves
-    out: they are the same numbers.
+    Once there is a checkpoint, the operator writes the numbers of tasks that a spec leaves out:
+    they are the same numbers.
     """
     one, another = (
         with_checkpoint_tasks(either, {}).spec.model_dump(exclude=OPERATORS | AT_ONCE)

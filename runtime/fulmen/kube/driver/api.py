@@ -162,7 +162,7 @@ class Api:
 
 
 def _message(body: bytes) -> str:
-    """What the server says in an answer that is an error."""
+    """The message in an error answer of the server."""
     try:
         return str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):

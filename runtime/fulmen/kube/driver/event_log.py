@@ -49,7 +49,7 @@ class EventLog:
         self._tell(f"batch {number} is run again: {reason}")
 
     def note(self, text: str) -> None:
-        """Something else happened."""
+        """Record another event."""
         self._tell(text)
 
     def _tell(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What a driver is to do, by one revision after another. Pure."""
+"""A driver's instructions, from one revision after another. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from fulmen.kube.contract import Directive, DriverPhase, Ended, ExitCode, Revisi
 
 
 class Instructions:
-    """What revisions have said so far.
+    """The instructions of all revisions so far.
 
     Args:
-        revision: The one that the driver was started with.
+        revision: The revision that the driver was started with.
 
     Attributes:
-        stop: What the engine reads between two batches.
-        taps: Those who look at tuples, as far as revisions allow it.
+        stop: Read by the engine between two batches.
+        taps: Taps of tuples, as far as revisions allow them.
         first: The revision that the driver was started with.
-        latest: The one that was read last.
+        latest: The revision that was read last.
     """
 
     def __init__(self, revision: Revision) -> None:
@@ -42,14 +42,14 @@ class Instructions:
 
     @property
     def generation(self) -> int:
-        """Of the revision that is run: changes take until no tree is pending."""
+        """The generation of the revision that runs: a change takes until no tree is pending."""
         if self.stop.topology is None and self.latest.input_hash == self.first.input_hash:
             return self.latest.generation
         return self.first.generation
 
     @property
     def phase(self) -> DriverPhase:
-        """Of a driver that runs batches."""
+        """The phase of a driver that runs batches."""
         if self.stop.drain:
             return DriverPhase.DRAINING
         if self.stop.topology is not None:
@@ -57,11 +57,7 @@ class Instructions:
         return DriverPhase.INACTIVE if self.stop.active is False else DriverPhase.ACTIVE
 
     def ended(self, batch: int) -> tuple[ExitCode, Ended]:
-        """How a driver ends that has stopped because it was told to.
-
-        Args:
-            batch: The last one that was committed.
-        """
+        """The end of a driver that has stopped because it was told to. `batch`: the last commit."""
         if self.stop.now:
             message = f"SIGTERM ended the driver after batch {batch} was committed"
             return ExitCode.TERMINATED, Ended(reason="Terminated", message=message)
@@ -69,5 +65,5 @@ class Instructions:
 
 
 def _version(revision: Revision) -> tuple[int, int | None]:
-    """What is another one if the topology may have to go on as another one."""
+    """The parts of a revision that, if changed, may require a rebalance."""
     return revision.generation, revision.workers

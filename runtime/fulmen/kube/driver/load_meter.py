@@ -1,4 +1,4 @@
-"""What the topology had to do in the last minute, for the operator to decide about its workers."""
+"""Measures the topology's load in the last minute, for the operator to decide about its workers."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from fulmen.plan.model import DRIVER, Plan
 
 WINDOW_SECONDS = 60.0
 LEAST_SECONDS = 20.0
-"""What was measured for a shorter time says little: new workers have yet to get warm."""
+"""Shorter measurements say little: new workers must get warm first."""
 LITTLE = 0.01
 """Seconds of work in each second, below which a bolt is not told of. Nothing is told more exactly:
 each report that says something new is a call of the API server's."""
 DIGITS = 2
 SHARE_DIGITS = 1
-"""Of shares of the workers' seconds."""
+"""Digits of shares of the workers' seconds."""
 
 
 class LoadMark(NamedTuple):
-    """What was counted up to a moment.
+    """The counts at a moment.
 
     Attributes:
-        run: Of which plan. The counts of another one begin at nothing.
-        moment: When, in seconds of the driver's steady clock.
-        batches: How many batches have counted.
-        failed: How many attempts have failed.
-        stages: What each stage has taken.
-        tasks: What each task has done: a row as in `TaskSums`.
+        run: The plan's run. Counts of another run begin at 0.
+        moment: The time, in seconds of the driver's steady clock.
+        batches: The number of batches that have counted.
+        failed: The number of attempts that have failed.
+        stages: The seconds of each stage.
+        tasks: The work of each task: a row as in `TaskSums`.
     """
 
     run: str
@@ -90,7 +90,7 @@ class LoadMeter:
         return load.model_copy(update={"lag": lag and round(lag), "behind": behind})
 
     def forget(self) -> None:
-        """Nothing is measured for now: what was counted before says nothing of the load later."""
+        """Forget all counts: they say nothing about the load later."""
         self._marks.clear()
 
     def _note(self, now: LoadMark) -> None:
@@ -108,15 +108,15 @@ class LoadMeter:
 
 
 def load_between(before: LoadMark, now: LoadMark, plan: Plan, sources: Collection[str]) -> Load:
-    """What was done between two moments, by workers.
+    """The load between two moments, by workers.
 
-    What the driver does beside them is left out: pinned spouts wait there for messages, which is
-    no work, and no number of workers makes them faster.
+    The driver's own work is left out: pinned spouts wait there for messages, which is no work, and
+    no number of workers makes them faster.
 
     Args:
-        before: The first one.
-        now: The second one.
-        plan: That was in force at both.
+        before: The first moment.
+        now: The second moment.
+        plan: The plan in force at both.
         sources: The spouts.
     """
     seconds = max(now.moment - before.moment, 1e-9)

@@ -59,16 +59,17 @@ from fulmen.topology.validation.check import Runnable
 from fulmen.tracing import tracer_of
 
 FIRST_WORKER_SECONDS = 1800.0
-"""At least: images are pulled, nodes are added. The operator says what is being waited for."""
+"""The least wait for a first worker: images are pulled, nodes are added. The operator tells why."""
 OTHER_WORKERS_SECONDS = 60.0
 STUCK_SECONDS = 120
-"""What recovering from a failed attempt may take, until something is heard of it."""
+"""Seconds that recovery from a failed attempt may take without a sign of life."""
 QUIET_SECONDS = 10
-"""Without a batch: then Spark is asked which workers are there. An idle one has some meanwhile."""
+"""After so many seconds without a batch, Spark is asked which workers are there. An idle topology
+has some batches meanwhile."""
 PATIENCE_SECONDS = 5
-"""Without any worker, when the topology goes."""
+"""Seconds to wait without any worker when the topology is deleted."""
 MARGIN_SECONDS = 10
-"""Before the kubelet kills the pod: for what has to be written."""
+"""Seconds before the kubelet kills the pod, for the last writes."""
 LOG_LINES = 40
 
 _log = logging.getLogger(__name__)
@@ -76,9 +77,6 @@ _log = logging.getLogger(__name__)
 
 def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
     """Run a topology until it is drained, or ended.
-
-    Args:
-        environ: The environment of the driver's container.
 
     Returns:
         The exit code, and why it ended.
@@ -104,7 +102,7 @@ def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
 
 
 class DriverPod:
-    """One driver in its pod."""
+    """The driver of a topology in its pod."""
 
     def __init__(
         self,
@@ -235,11 +233,11 @@ class DriverPod:
     # What others ask
 
     def totals(self) -> Totals | None:
-        """What was counted; None before the start."""
+        """The counts; None before the start."""
         return self._running.totals if self._running is not None else None
 
     def scaling(self) -> Mapping[str, Any] | None:
-        """What the operator says of the number of workers; None if it does not choose it."""
+        """The operator's choice of the number of workers; None if it does not choose."""
         chosen = self._instructions.latest.topology["spec"].get("autoscale")
         return self._scaling.latest() if chosen else None
 
@@ -249,7 +247,7 @@ class DriverPod:
         return self._phase is not DriverPhase.STARTING and totals is not None and totals.batches > 0
 
     def is_healthy(self) -> bool:
-        """Whether batches end, one way or the other. An idle one has some every few seconds."""
+        """Whether batches end or fail in time. An idle topology has some every few seconds."""
         if self._running is None or self._phase is not DriverPhase.ACTIVE:
             return True
         making = 0.0 if self._jobs is None else self._jobs.making_seconds
@@ -257,7 +255,7 @@ class DriverPod:
         return time.monotonic() - self._event_log.heard < limit
 
     def report(self) -> Report:
-        """What there is to say."""
+        """The report for the operator."""
         running, jobs = self._running, self._jobs
         phase = self._phase_now()
         if running is None or jobs is None or phase is DriverPhase.STARTING:
@@ -297,7 +295,7 @@ class DriverPod:
     # The end
 
     def _await_end(self) -> None:
-        """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
+        """After SIGTERM, drain if the topology is deleted, else end with the current batch."""
         self._termination.wait()
         assert self._running is not None
         told = time.monotonic()
@@ -341,7 +339,7 @@ class DriverPod:
             return False
 
     def _is_being_deleted(self) -> bool:
-        """Whether the topology is gone, another one, or going. Its rights may be gone before it."""
+        """Whether the topology is gone, replaced, or being deleted. Its rights may go before it."""
         try:
             metadata = self._api.topology(self._where.topology)["metadata"]
         except ApiError as e:

@@ -31,13 +31,13 @@ from fulmen.topology.resource.quantity import mebibytes
 
 TEMPLATE_FILE = f"{WORK_FOLDER}/worker-pod.json"
 HEAP_SHARE = 0.4
-"""Of a container's memory limit. The rest is for Python, and what a JVM needs besides its heap."""
+"""The heap's share of a container's memory limit. The rest is for Python and other JVM memory."""
 RESERVED_MEBIBYTES = 100
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a driver's pod knows of itself.
+    """A driver's pod as its environment describes it.
 
     Attributes:
         namespace: The driver's namespace.
@@ -57,7 +57,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Surroundings:
-        """From the environment. KeyError names what is missing."""
+        """Read the environment. KeyError names a missing variable."""
         return cls(
             namespace=environ[NAMESPACE_ENV],
             topology=environ[TOPOLOGY_ENV],
@@ -80,14 +80,14 @@ def pod_settings(
     worker_pod: Mapping[str, Any],
     driver_pod: Mapping[str, Any],
 ) -> dict[str, str]:
-    """All settings that have to do with pods.
+    """All Spark settings about pods.
 
     Args:
         where: The driver's pod.
         api_url: The address of the API server.
         worker_image: The image of worker pods.
-        worker_pod: Their template.
-        driver_pod: The driver's pod as it is.
+        worker_pod: The template of worker pods.
+        driver_pod: The manifest of the driver's pod.
     """
     container = container_of(worker_pod, WORKER_CONTAINER)
     host = f"[{where.pod_ip}]" if ":" in where.pod_ip else where.pod_ip

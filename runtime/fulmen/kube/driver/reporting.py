@@ -1,4 +1,4 @@
-"""What the driver says: a report in an annotation of its own pod, and a label on each worker's."""
+"""Reports of the driver: an annotation of its own pod, and a label on each worker's pod."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ERROR_CHARACTERS = 500
 HEAD_FAILURES = 5
 """Attempts of the same transaction that have failed: then it is said."""
 LAST_REPORT_SECONDS = 5
-"""How long a driver that ends waits for an API server that does not answer."""
+"""Seconds that an ending driver waits for an API server that does not answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ _log = logging.getLogger(__name__)
 class Reporter:
     """Writes reports when they change, from a thread of its own, at most every 5 seconds.
 
-    What changes with every batch is written at most every 20 seconds: each report is a call of the
-    API server's, which tells it to the operator and to whoever else watches pods.
+    Figures that change with every batch are written at most every 20 seconds: each report is a call
+    of the API server, which tells it to the operator and to everybody else who watches pods.
 
     Args:
         api: The API server.
@@ -97,7 +97,7 @@ class Reporter:
             _log.exception("A report could not be made")
 
     def _is_due(self, report: Report) -> bool:
-        """Whether a report says what it should not wait with, or has waited for long enough."""
+        """Whether a report has urgent news, or has waited for long enough."""
         if self._written is None or _without_figures(report) != _without_figures(self._written):
             return True
         return self._clock() - self._written_at >= FIGURES_SECONDS
@@ -123,7 +123,7 @@ def _without_figures(report: Report) -> Report:
 
 
 class WorkerPods:
-    """Which pod each worker is in. Labels them: `2`, or `2-3` if workers share it."""
+    """Finds and labels each worker's pod: `2`, or `2-3` if workers share it."""
 
     def __init__(self, api: Api, app_id: str) -> None:
         self._api = api
@@ -132,11 +132,7 @@ class WorkerPods:
         self._names: dict[int, str] = {}
 
     def names(self, hosts: Sequence[str | None]) -> Mapping[int, str]:
-        """The name of each worker's pod, as far as it is known.
-
-        Args:
-            hosts: The address of each worker.
-        """
+        """The known names of workers' pods. `hosts`: the address of each worker."""
         if tuple(hosts) != self._hosts:
             try:
                 self._look(hosts)
@@ -174,11 +170,11 @@ def report_of(
     own_pod: str,
     message: str,
 ) -> Report:
-    """What there is to say of a driver that has started.
+    """The report of a driver that has started.
 
     Args:
         running: The topology.
-        phase: What the driver is doing.
+        phase: The driver's phase.
         generation: The generation of the plan that it runs.
         present: Numbers of the workers that are there.
         pods: The name of each worker's pod.

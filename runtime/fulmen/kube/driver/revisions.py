@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Revisions:
-    """What the driver is to run, read through the API: mounted ConfigMaps lag by a minute."""
+    """The driver's revisions, read through the API: mounted ConfigMaps lag by a minute."""
 
     def __init__(self, api: Api, topology: str) -> None:
         self._api = api

@@ -1,4 +1,4 @@
-"""What the operator has decided about the number of workers, for whoever looks at the page."""
+"""The operator's decision about the number of workers, for the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from fulmen.kube.driver.api import Api, ApiError
 
 KEPT_SECONDS = 10.0
-"""For how long an answer of the API server is shown, and not asked for again."""
+"""Seconds for which an answer of the API server is shown before it is asked again."""
 _FIELDS = {
     "workers": "workers",
     "since": "since",
@@ -18,19 +18,13 @@ _FIELDS = {
     "reason": "reason",
     "message": "message",
 }
-"""What is shown of `status.autoscale`, and by which name."""
+"""The fields of `status.autoscale` that are shown, and their names."""
 
 _log = logging.getLogger(__name__)
 
 
 class ScalingStatus:
-    """`status.autoscale` of the driver's own topology. It is asked for only if somebody looks.
-
-    Args:
-        api: The API server.
-        topology: The topology's name.
-        clock: In seconds.
-    """
+    """`status.autoscale` of the driver's topology, read only on request. `clock`: in seconds."""
 
     def __init__(
         self, api: Api, topology: str, clock: Callable[[], float] = time.monotonic
@@ -42,7 +36,7 @@ class ScalingStatus:
         self._known: Mapping[str, Any] | None = None
 
     def latest(self) -> Mapping[str, Any] | None:
-        """As it was some seconds ago; None: there is none, or it was never available."""
+        """The status of some seconds ago; None: there is none, or it was never available."""
         if self._clock() - self._asked >= KEPT_SECONDS:
             self._asked = self._clock()
             try:
