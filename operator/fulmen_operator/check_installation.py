@@ -25,7 +25,7 @@ TOPOLOGY_ENV = "FULMEN_TEST_TOPOLOGY"
 TIMEOUT_ENV = "FULMEN_TEST_TIMEOUT_SECONDS"
 LOOK_SECONDS = 2
 ENOUGH = 10
-"""So many acked messages are no accident."""
+"""So many acked messages prove that the topology works."""
 
 Topology = dict[str, Any]
 
@@ -39,9 +39,9 @@ class Check:
 
     Args:
         api: The API server.
-        topology: What to make.
-        read: Gives what an HTTP server answers, by its URL.
-        tell: Is told what is waited for, as that changes.
+        topology: The topology to make.
+        read: Fetches the answer of an HTTP server, by URL.
+        tell: Is told of a wait, whenever it changes.
         wait: Waits until it is time to look again.
     """
 
@@ -139,7 +139,7 @@ class Check:
 
 
 def acked_in(metrics: str) -> float:
-    """How many messages of spouts are acked, by a driver's metrics."""
+    """The number of acked messages of spouts in a driver's metrics."""
     return sum(
         sample.value
         for family in text_string_to_metric_families(metrics)
@@ -157,7 +157,7 @@ async def _read(url: str) -> str:
 
 
 async def check(environ: Mapping[str, str]) -> str:
-    """What is wrong; empty if nothing is. SIGTERM ends it; the topology is deleted then, too."""
+    """Find out what is wrong; empty: nothing. SIGTERM ends it, and deletes the topology."""
     task = asyncio.current_task()
     assert task is not None, "only within a loop"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

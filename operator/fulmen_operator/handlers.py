@@ -1,4 +1,4 @@
-"""What kopf calls: it watches, and each event puts a topology into the queue. No more.
+"""Kopf's handlers: kopf watches, and each event puts a topology into the queue. No more.
 
 Handlers for creation, updates and deletion, timers and daemons are not used: they would add a
 finalizer, which makes deletion hang without the operator, and copy the spec into an annotation.
@@ -34,23 +34,23 @@ from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
 
 SELECTORS = {"ConfigMap": f"{contract.TOPOLOGY_LABEL},{contract.COMPONENT_LABEL}!={CODE}"}
-"""Where not all objects with a topology's label are watched."""
+"""Selectors of kinds of which not all objects with a topology's label are watched."""
 STUCK_SECONDS = 300
 ANSWER_SECONDS = 8
 """Less than the kubelet waits for an answer."""
 
 
 class Running:
-    """What the handlers share: kopf's memo.
+    """Shared by the handlers: kopf's memo.
 
     Attributes:
         settings: The operator's.
         queue: The topologies to look at.
-        store: What the watches tell.
-        task: What stands for leader, and leads. None: it has not begun.
+        store: The objects that the watches tell.
+        task: Stands for leader, and leads. None: it has not begun.
         serves: Whether this operator looks after topologies now.
-        left: For how many seconds it may, if its lease is not renewed.
-        open: What has to be closed at the end.
+        left: Seconds for which it may, if its lease is not renewed.
+        open: Resources to be closed at the end.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -72,21 +72,21 @@ class Running:
 
 
 class NoHistory(kopf.DiffBaseStorage):
-    """Kopf's copy of what an object was, and another of what it is, of which nothing is used here.
+    """Replaces kopf's copies of an object's old and new state, which are not used here.
 
-    They would take ten times as long as reading what a watch tells.
+    The copies would take ten times as long as reading an event of a watch.
     """
 
     def build(self, **_: Any) -> kopf.BodyEssence:
-        """Of what an object is: nothing."""
+        """An empty copy of the new state."""
         return kopf.BodyEssence()
 
     def fetch(self, **_: Any) -> kopf.BodyEssence | None:
-        """Of what it was: nothing."""
+        """No copy of the old state."""
         return None
 
     def store(self, **_: Any) -> None:
-        """It is never asked for."""
+        """Do nothing: it is never called."""
 
 
 def configure(settings: kopf.OperatorSettings) -> None:
@@ -128,7 +128,7 @@ def follow(memo: Running) -> None:
 
 
 async def led(memo: Running, api: ApiServer) -> None:
-    """Stand for leader and lead, or lead at once where there is nobody else. It does not end."""
+    """Stand for leader and lead; without a lease, lead at once. It does not end."""
     if not memo.settings.lease:
         await memo.lead(api)
         return
@@ -172,15 +172,15 @@ async def stop(memo: Running, **_: Any) -> None:
 
 @kopf.on.login()
 def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
-    """As the pod's ServiceAccount, or as the kubeconfig says."""
+    """Log in as the pod's ServiceAccount, or by the kubeconfig."""
     found = kopf.login_with_service_account(settings=settings)
     return found or kopf.login_with_kubeconfig(settings=settings)
 
 
 def trouble(memo: Running) -> str:
-    """Why the operator is to be started anew; empty: it is well, also if the API server is away.
+    """Why the operator must be started anew; empty: it is well, also if the API server is away.
 
-    One that stands by only fills the queue.
+    A standby operator only fills the queue.
     """
     stuck = memo.queue.stuck_for() if memo.serves else 0.0
     if stuck > STUCK_SECONDS or (memo.task is not None and memo.task.done()):
@@ -189,7 +189,7 @@ def trouble(memo: Running) -> str:
 
 
 def asked(memo: Running, loop: asyncio.AbstractEventLoop) -> str:
-    """The same from another thread, which the loop has to answer."""
+    """Ask for `trouble` from another thread; a loop that does not answer is trouble, too."""
 
     async def answer() -> str:
         return trouble(memo)

@@ -37,11 +37,7 @@ class _Handler(BoundedHandler, MetricsHandler):
 
 
 def served(port: int) -> AbstractContextManager[int]:
-    """Serve the figures at all of this machine's addresses.
-
-    Args:
-        port: 0: a free one. The context gives which.
-    """
+    """Serve the figures at all addresses. `port`: 0: the context gives a free one."""
     return BoundedServer(("", port), _Handler).running()
 
 
@@ -53,7 +49,7 @@ class _Health(BoundedHandler):
         super().__init__(*connection)
 
     def do_GET(self) -> None:
-        """Ask, and answer."""
+        """Answer a probe."""
         trouble = self._ask()
         text = (trouble or "ok").encode()
         self.send_response(503 if trouble else 200)
@@ -66,8 +62,8 @@ def healthy(port: int, ask: Callable[[], str]) -> AbstractContextManager[int]:
     """Answer probes at all of this machine's addresses.
 
     Args:
-        port: 0: a free one. The context gives which.
-        ask: What is wrong; empty: nothing. Called in a thread of the server's.
+        port: 0: the context gives a free one.
+        ask: Tells what is wrong; empty: nothing. Called in a thread of the server's.
     """
     return BoundedServer(("", port), partial(_Health, ask=ask)).running()
 

@@ -1,7 +1,7 @@
-"""What was seen of a topology, and what is to be done about it. Plain values, no I/O.
+"""The observed state of a topology, and decisions about it. Plain values, no I/O.
 
-A reconcile is: `Observed` in, `Decision` out, and the decision carried out. Objects of Kubernetes
-are the mappings that the API gives and takes.
+A reconcile takes an `Observed`, makes a `Decision`, and carries it out. Objects of Kubernetes are
+the mappings that the API gives and takes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ START_GATE: Final = "fulmen.dev/secret"
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Which topology."""
+    """The identity of a topology."""
 
     namespace: str
     name: str
@@ -42,7 +42,7 @@ class Key:
 
 @dataclass(frozen=True)
 class DecisionRefusal:
-    """Why the last decision could not be carried out.
+    """A reason for which the last decision could not be carried out.
 
     Attributes:
         reason: For programs.
@@ -73,11 +73,11 @@ class Sources:
     """The ConfigMaps that `spec.code` names.
 
     Attributes:
-        found: What each of them has, in the order of the spec; None where there is none.
-        digest: Another one for other code; empty if there is none, or not all of it.
-        sha256: Of the archive that they have the parts of; empty if that is not so.
-        contents: What the operator's own ConfigMaps are to have; empty if those are there already:
-            then nobody holds it.
+        found: Each of them, in the order of the spec; None where there is none.
+        digest: Identifies the code; empty if there is none, or not all of it.
+        sha256: The digest of the archive whose parts they have; empty if they have no parts.
+        contents: The contents for the operator's own ConfigMaps; empty if those exist: then the
+            contents are not held.
     """
 
     found: tuple[CodeConfigMap | None, ...] = ()
@@ -96,11 +96,10 @@ class Observed:
         revision: The ConfigMap with the revision, if there is one.
         pods: All pods of the topology.
         children: Its other objects by (kind, name); of ConfigMaps only the metadata.
-        mends: What gives its pods the labels back that somebody has changed.
+        mends: Changes that restore its pods' labels.
         sources: The ConfigMaps that `spec.code` names.
-        trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
-            refused or nothing).
-        fallen: The worker's pod that has failed last, of those that the watch has told of.
+        trial: The result of a dry run of a candidate's pods: (its hash, the refusal or nothing).
+        fallen: The last worker's pod that has failed, of those that the watch has told.
         missing: Why the API server would take no further worker of the driver's, if so.
         refusal: Why the last decision could not be carried out, if so.
         others_start: Whether its driver can't start yet, as those of other topologies do.
@@ -146,7 +145,7 @@ class Observed:
         return annotation(self.topology, name)
 
     def pods_of(self, *components: str, attempt: int | None = None) -> list[Object]:
-        """Its pods of these components, of one attempt or of all."""
+        """The pods of some components, of one attempt or of all."""
         return [
             pod
             for pod in self.pods
@@ -223,7 +222,7 @@ Action = Apply | StartDriver | Delete | Adopt | Mend
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell people about."""
+    """An event to tell people about."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -240,14 +239,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do about a topology.
+    """The decision about a topology.
 
     Attributes:
-        status: To be written first, before anything else: None leaves it as it is.
-        actions: In this order.
-        events: To be told after that.
-        trial: A dry run to make before anything else: the decision is then made anew.
-        probe: A dry run of a worker that is not there, to find out why: the same.
+        status: Written first, before anything else: None leaves it as it is.
+        actions: Carried out in this order.
+        events: Told after that.
+        trial: A dry run before anything else: the decision is then made anew.
+        probe: A dry run of a missing worker, to find out why: the decision is then made anew.
         again_in: Seconds after which to look again although nothing happened, if so.
     """
 
@@ -293,17 +292,17 @@ def is_terminating(thing: Object) -> bool:
 
 
 def status_of(thing: Object) -> Object:
-    """An object's status; empty if nobody has written one."""
+    """An object's status; empty if it has none."""
     return thing.get("status") or {}
 
 
 def phase_of(pod: Object) -> str:
-    """A pod's phase: whatever nobody has looked at yet is pending."""
+    """A pod's phase: pending if it has none yet."""
     return str(status_of(pod).get("phase", "Pending"))
 
 
 def condition_of(thing: Object, kind: str) -> Object:
-    """A condition of an object's status; empty if it has none of that type."""
+    """A condition in an object's status; empty if it has none of that type."""
     conditions = status_of(thing).get("conditions") or ()
     return next((c for c in conditions if c.get("type") == kind), {})
 
@@ -315,12 +314,12 @@ def attempt_of(pod: Object) -> int:
 
 
 def component_of(pod: Object) -> str:
-    """Whether a pod is a driver, a worker or a preflight."""
+    """The role of a pod: driver, worker or preflight."""
     return label(pod, contract.COMPONENT_LABEL)
 
 
 def is_gated(pod: Object) -> bool:
-    """Whether a driver's pod was made, but not yet its secret: it has never run."""
+    """Whether a driver's pod lacks its secret: it has never run."""
     gates = (pod.get("spec") or {}).get("schedulingGates") or ()
     return any(gate["name"] == START_GATE for gate in gates)
 
@@ -336,7 +335,7 @@ def text_of(time: datetime) -> str:
 
 
 def seconds_since(text: str, now: datetime) -> float:
-    """How long ago a time was."""
+    """The seconds that have passed since a time."""
     return (now - time_of(text)).total_seconds()
 
 

@@ -1,12 +1,12 @@
-"""Whose an object is. Nothing that is not this topology's is ever changed or deleted. Pure.
+"""Ownership of objects. Only this topology's objects are ever changed or deleted. Pure.
 
-An object belongs to a topology if it is owned by it, by uid: a name or a label says nothing, since
-others may give the same, and a topology made again under the same name is another one. Workers are
-owned by their driver's pod, and say the topology's uid besides. A claim that is kept when its
-topology goes has no owner: it bears Fulmen's labels, for the next topology of that name, and the
-revision of the topology that has it notes its uid, as anybody may change labels. Whatever else
-bears them without an owner, such as after `kubectl delete --cascade=orphan`, belongs to a topology
-whose user says so by an annotation.
+An object belongs to a topology that owns it, by uid. A name or a label proves nothing: others may
+use the same, and a topology made again under the same name is another one. Workers are owned by
+their driver's pod, and have the topology's uid, too. A claim that is kept when its topology goes
+has no owner: it has Fulmen's labels, for the next topology of that name, and the topology's
+revision notes its uid, as anybody may change labels. Any other object with these labels but without
+an owner, such as after `kubectl delete --cascade=orphan`, belongs to a topology whose user says so
+by an annotation.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from fulmen_operator.reasons import Reason
 
 CLAIM: Final = "PersistentVolumeClaim"
 CLAIM_KEY: Final = "claim"
-"""Of the revision's ConfigMap: the uid of the claim that the operator made for the topology."""
+"""The key in the revision's ConfigMap of the uid of the claim that the operator made."""
 
 
 class InTheWay(Exception):
@@ -61,7 +61,7 @@ class InTheWay(Exception):
 
 
 def belongs(thing: Object, topology: Object, kind: str = "") -> bool:
-    """Whether an object is a topology's.
+    """Whether an object belongs to a topology.
 
     Args:
         thing: The object, or its metadata in a mapping of that name.
@@ -86,7 +86,7 @@ def noted_claim(revision: Object | None) -> str:
 
 
 def has_claim(claim: Object, topology: Object, revision: Object | None) -> bool:
-    """Whether a claim is the one that the operator made for a topology, whatever its labels are."""
+    """Whether the operator made a claim for a topology, whatever its labels are."""
     return belongs(claim, topology, CLAIM) or uid_of(claim) == noted_claim(revision)
 
 
@@ -112,7 +112,7 @@ def own_pods(pods: Iterable[Object], topology: Object) -> list[Object]:
 
 
 def changed_labels(pods: Iterable[Object], topology: Object) -> list[Mend]:
-    """What gives a topology's own pods the labels back that somebody has changed."""
+    """Changes that restore the labels of a topology's own pods."""
     return [
         Mend(name_of(pod), uid_of(pod), made)
         for pod in pods
@@ -144,9 +144,9 @@ def _labelled(pod: Object, labels: Mapping[str, str]) -> Object:
 
 
 def endangered(seen: Observed) -> DecisionRefusal | None:
-    """What of all that a topology stands on is being deleted while it is in use, if anything is.
+    """A refusal if an object is being deleted that the topology needs; None: there is none.
 
-    A claim that is mounted stays as it is for so long, and is gone with the last pod.
+    A claim that is mounted remains until the last pod is gone.
     """
     going = {kind: name for (kind, name), one in seen.children.items() if is_terminating(one)}
     if not going:
@@ -173,14 +173,7 @@ def is_claim_going(seen: Observed) -> bool:
 
 
 def obstacle(kind: str, name: str, found: Object | None, topology: Object) -> InTheWay:
-    """An object that is in the way.
-
-    Args:
-        kind: Its kind.
-        name: Its name.
-        found: The object; None if it may not be read.
-        topology: The topology that needs the name.
-    """
+    """An object that is in the way. `found`: None if it may not be read."""
     owners = owners_of(found) if found else ()
     earlier = any(o.get("kind") == KIND and o.get("name") == name_of(topology) for o in owners)
     owner = next((f"{o.get('kind')} {o.get('name')!r}" for o in owners), "")
@@ -189,12 +182,12 @@ def obstacle(kind: str, name: str, found: Object | None, topology: Object) -> In
 
 
 def sentence(obstacles: Sequence[InTheWay], namespace: str, topology: str) -> str:
-    """What is in the way, how it is shown, and what can be done about it.
+    """Tell which objects are in the way, how to see them, and what can be done.
 
     Args:
-        obstacles: All of it, one at least.
-        namespace: Of the topology.
-        topology: Its name.
+        obstacles: All of them, at least one.
+        namespace: The topology's namespace.
+        topology: The topology's name.
     """
     lasting = [one for one in obstacles if not one.passing]
     shown = lasting or obstacles

@@ -1,7 +1,7 @@
-"""All reasons that the operator gives for a condition or an event, and who has to be told of each.
+"""All reasons that the operator gives for a condition or an event, and who must be told of each.
 
-docs/conditions.md explains each of them. The operator passes on reasons of others as well:
-`AnyReason` says whose.
+docs/conditions.md explains each of them. The operator passes on reasons of others as well: see
+`AnyReason`.
 """
 
 from enum import Enum, StrEnum, auto
@@ -12,9 +12,9 @@ from fulmen.topology.resource.status import State
 
 
 class News(Enum):
-    """Who is told that the condition Ready or Placed is false for a reason.
+    """The audience of the news that the condition Ready or Placed is false for a reason.
 
-    EXPECTED: nobody. PASSING: it belongs to a topology's life; an event says when Ready was true
+    EXPECTED: nobody. PASSING: it belongs to a topology's life; an event tells it if Ready was true
     before. TROUBLE: there is a warning event.
     """
 
@@ -29,7 +29,7 @@ class Reason(StrEnum):
     news: News
 
     def __new__(cls, text: str, news: News) -> Self:
-        """A member with its text, which no member can have without saying who is told of it."""
+        """Make a member of a text; each must say who is told of it."""
         member = str.__new__(cls, text)
         member._value_ = text
         member.news = news
@@ -40,7 +40,7 @@ class Reason(StrEnum):
     ACCEPTED = "Accepted", News.EXPECTED
     """The newest spec is running."""
     ACCEPTED_WITH_WARNINGS = "AcceptedWithWarnings", News.EXPECTED
-    """The same, but there is something to think about."""
+    """The spec is accepted, but there is something to think about."""
     CHECKING = "Checking", News.TROUBLE
     """The change is validated. Ready has this reason only together with SpecAccepted."""
     INVALID_SPEC = "InvalidSpec", News.TROUBLE
@@ -73,7 +73,7 @@ class Reason(StrEnum):
     WAITS_FOR_ROOM = "WaitsForRoom", News.TROUBLE
     """The driver has given its room back: an older topology finds none, either."""
     START_TIMEOUT = "StartTimeout", News.TROUBLE
-    """There is no first batch in time."""
+    """The first batch did not end in time."""
     REFUSED = "Refused", News.TROUBLE
     """The API server does not let the operator make something."""
     BEING_DELETED = "BeingDeleted", News.TROUBLE
@@ -120,20 +120,19 @@ Foreign = NewType("Foreign", str)
 """A reason in Kubernetes' own words, or one that was read from a status."""
 
 AnyReason = Reason | State | EndReason | OutageReason | Foreign
-"""What a condition may have: the operator's, a state of the topology, the driver's, or another's.
+"""The reasons of a condition: the operator's, a state of the topology, the driver's, or others'.
 
-mypy accepts no other text, so that a new reason has to become a member of `Reason`.
-"""
+mypy accepts no other text, so a new reason must become a member of `Reason`."""
 
 Trouble = tuple[AnyReason, str]
-"""What keeps pods from starting: the reason, for programs, and the words, for people."""
+"""(reason for programs, words for people): why pods don't start."""
 
 ON_THE_WAY: tuple[State, ...] = ("Pending", "Starting", "Rebalancing", "Draining")
 """States in which a topology is not ready, but will be."""
 
 
 def news_of(reason: str) -> News:
-    """Who is told of a reason, whosever it is."""
+    """The audience of a reason, of the operator's or of others."""
     if reason in ON_THE_WAY:
         return News.PASSING
     if reason == "Failed":

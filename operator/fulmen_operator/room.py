@@ -1,7 +1,7 @@
-"""Topologies that find no room for their pods: which of them gives back what its driver has. Pure.
+"""Decides which of the topologies without room for their pods gives its driver's room back. Pure.
 
-Several that are applied at once may each get a driver, and none of them a worker. So the oldest
-keeps its driver, and younger ones give theirs back until it has its workers.
+Several topologies that are applied at once may each get a driver, and none of them a worker. So the
+oldest keeps its driver, and younger ones give theirs back until it has its workers.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,17 +20,12 @@ def reason_of(topology: Object) -> str:
 
 
 def waits(topology: Object) -> bool:
-    """Whether its pods have found no room for longer than it may take to start."""
+    """Whether its pods have found no room for longer than a start may take."""
     return reason_of(topology) in (UNSCHEDULABLE, Reason.WAITS_FOR_ROOM)
 
 
 def older_waiting(topology: Object, all_of: Callable[[str], Iterable[Object]]) -> str:
-    """An older topology that waits, too: its namespace and name. Empty if this one does not wait.
-
-    Args:
-        topology: This one.
-        all_of: Gives all objects of a kind.
-    """
+    """An older waiting topology: its namespace and name. Empty if this one does not wait."""
     if not waits(topology):
         return ""
     older = [one for one in all_of("Topology") if _age(one) < _age(topology) and waits(one)]

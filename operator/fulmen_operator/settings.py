@@ -1,4 +1,4 @@
-"""What the operator itself is set up with: its environment variables, which the chart writes."""
+"""The operator's own settings: environment variables, which the chart writes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +10,14 @@ from fulmen_operator.acceptance.pod_security import Level
 
 @dataclass(frozen=True)
 class NetworkPolicies:
-    """How the pods of all topologies are parted from others.
+    """Network policies of all topologies' pods.
 
     Attributes:
-        metrics_from: Who may connect to the port with metrics, as a NetworkPolicy's `from`; empty:
+        metrics_from: Clients of the port with metrics, as a NetworkPolicy's `from`; empty:
             everybody.
-        egress: What the pods may connect to besides each other, as a NetworkPolicy's `egress`.
-        api_server_ports: Where the API server may be.
-        dns_ports: Where name servers may be.
+        egress: Other destinations than the topology's pods, as a NetworkPolicy's `egress`.
+        api_server_ports: The ports of API servers.
+        dns_ports: The ports of name servers.
     """
 
     metrics_from: Sequence[Any] = ()
@@ -27,7 +27,7 @@ class NetworkPolicies:
 
     @classmethod
     def from_json(cls, text: str) -> "NetworkPolicies | None":
-        """As the chart writes its values; None if that is nothing."""
+        """Read the chart's values; None if there are none."""
         found = json.loads(text or "null")
         if found is None:
             return None
@@ -41,23 +41,24 @@ class NetworkPolicies:
 
 @dataclass(frozen=True)
 class Settings:
-    """How the operator runs.
+    """The settings of the operator.
 
     Attributes:
-        image: Of drivers and workers that name none of their own.
-        image_pull_policy: For that image; empty: Kubernetes' own rule.
-        namespaces: Those to look after; empty: all.
+        image: The image of drivers and workers that name none.
+        image_pull_policy: The policy for that image; empty: Kubernetes' own rule.
+        namespaces: The namespaces to look after; empty: all.
         pod_template_allow: The pod security standard that a podTemplate must keep to.
         starts_per_node: How many drivers of a namespace start at once, for each of its nodes.
-        claim_size: Of checkpoint claims that the operator makes.
-        claim_access_mode: Of those claims.
-        claim_storage_class: Of those claims; empty: the cluster's default.
-        metrics_port: Where the operator's own metrics are.
-        probe_port: Where the kubelet asks whether the operator is alive.
+        claim_size: The size of checkpoint claims that the operator makes.
+        claim_access_mode: The access mode of those claims.
+        claim_storage_class: The storage class of those claims; empty: the cluster's default.
+        metrics_port: The port of the operator's own metrics.
+        probe_port: The port of the operator's probes.
         json_logs: Whether log lines are JSON.
-        lease: By which the operators of one installation agree on who leads, as `NAMESPACE/NAME`;
-            empty: there is no other.
-        network_policies: Of all topologies; None: a topology has one if its spec asks for it.
+        lease: The lease of the leader among the operators of one installation, as `NAMESPACE/NAME`;
+            empty: there is no other operator.
+        network_policies: The policies of all topologies; None: a topology has one if its spec asks
+            for it.
     """
 
     image: str = "fulmen:dev"
@@ -105,4 +106,4 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "json_logs": "true".__eq__,
     "network_policies": NetworkPolicies.from_json,
 }
-"""How settings that are no texts are read."""
+"""Parsers of settings that are not texts."""

@@ -1,7 +1,7 @@
-"""What a `podTemplate` may not ask for: Kubernetes' pod security standards, by their names. Pure.
+"""Checks a `podTemplate` against Kubernetes' pod security standards, by their names. Pure.
 
-Whoever may create topologies has pods made by the operator, and so by nobody that a namespace's
-own rules for users know. A namespace that enforces no pod security would give them the node.
+Whoever may create topologies has the operator make pods for them: a namespace's rules for users
+don't apply. In a namespace that enforces no pod security, such pods could take over the node.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def forbidden(pod: Object, level: Level) -> list[str]:
-    """What of a pod that level forbids, and why; nothing if it allows all of it."""
+    """The parts of a pod that a level forbids, and why; none if it allows everything."""
     if level == "privileged":
         return []
     found = [*_baseline_pod(pod)]
@@ -137,7 +137,7 @@ def _baseline_container(container: Object) -> Iterator[str]:
 
 
 def _profiles(security: Mapping[str, Any]) -> Iterator[str]:
-    """What may be said of a pod and of a container."""
+    """The security profiles of a pod or a container that are not allowed."""
     selinux = security.get("seLinuxOptions") or {}
     if selinux.get("type") not in SELINUX_TYPES or selinux.get("user") or selinux.get("role"):
         yield "securityContext.seLinuxOptions has another type, user or role"

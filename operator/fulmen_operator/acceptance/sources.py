@@ -1,7 +1,7 @@
-"""What ConfigMaps have of an author's code, and what tells it from other code. Pure.
+"""The author's code in ConfigMaps, and the digest that identifies it. Pure.
 
-Code is up to 3 MB, and an operator looks after a thousand topologies. So their contents are held
-while they are copied, and afterwards only what they are known by.
+Code is up to 3 MB, and an operator looks after a thousand topologies. So contents are held only
+while they are copied; afterwards their digest is enough.
 """
 
 import base64
@@ -14,7 +14,7 @@ from fulmen_operator.model import CodeConfigMap, Manifest, Object, Sources
 
 
 def sources_in_parts(config_maps: Sequence[Object | None]) -> Sources:
-    """What ConfigMaps have, each a part of one archive, in the order of `spec.code`."""
+    """The code in ConfigMaps with one part of an archive each, in the order of `spec.code`."""
     found = _found(config_maps)
     keys = [archive_part(number) for number in range(1, len(config_maps) + 1)]
     parts: list[str] = []
@@ -35,7 +35,7 @@ def sources_in_parts(config_maps: Sequence[Object | None]) -> Sources:
 
 
 def whole_source(config_maps: Sequence[Object | None]) -> Sources:
-    """What one ConfigMap has, if it is there."""
+    """The code in one ConfigMap, if it exists."""
     found = _found(config_maps)
     thing = next(iter(config_maps), None) or {}
     texts, binary = dict(thing.get("data") or {}), dict(thing.get("binaryData") or {})

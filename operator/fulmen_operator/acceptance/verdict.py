@@ -1,7 +1,7 @@
-"""Whether what a Topology asks for can be run, and what exactly it means. Pure.
+"""Accepts or refuses a Topology's spec, and resolves it. Pure.
 
-What was accepted is kept as a whole in the revision, so that drivers are never started from a spec
-that nobody has looked at.
+An accepted spec is kept as a whole in the revision: drivers are never started from an unchecked
+spec.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,13 +29,13 @@ C = TypeVar("C", bound=ComponentSpec)
 
 @dataclass(frozen=True)
 class CodeFiles:
-    """An author's code: what ConfigMaps have of it, or where it is in a store.
+    """An author's code: contents of ConfigMaps, or a place in a store.
 
     Attributes:
-        content: A digest: another one for other code; empty if there is none.
+        content: A digest that identifies the code; empty if there is none.
         parts: How many ConfigMaps have a part each of a packed project; 0: one has all of it.
-        contents: What each of the ConfigMaps is to have. Empty if they are there already.
-        uri: Where a packed project is in a store; empty if it is not.
+        contents: The contents of each of the ConfigMaps to be made. Empty if they exist.
+        uri: The place of a packed project in a store; empty if it is not in one.
         sha256: The digest that it must have there, or that the parts have together.
     """
 
@@ -82,7 +82,7 @@ class Refused:
 
 
 def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
-    """What the spec asks for, or why it can't be run.
+    """Accept the spec, or tell why it can't run.
 
     Args:
         seen: The topology, and the sources of its code.
@@ -121,7 +121,7 @@ def code_digest(uri: str, sha256: str) -> str:
 
 
 def listed(problems: Iterable[Problem | str]) -> str:
-    """All mistakes in one text: numbered, if there are several."""
+    """All mistakes in one text, numbered if there are several."""
     texts = [str(problem) for problem in problems]
     if len(texts) == 1:
         return texts[0]

@@ -55,12 +55,12 @@ LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
 
 
 class Access:
-    """A topology's objects: as the watches told them, and what is written through the API.
+    """A topology's objects: read from the watches, written through the API.
 
     Args:
         api: The API server.
         secret: Makes the random content of a secret.
-        store: What the watches have told.
+        store: The objects that the watches have told.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Access:
         self._unwatched = Unwatched(api)
 
     async def observe(self, key: Key) -> Observed | None:
-        """Everything about a topology; None if it is gone."""
+        """Read everything about a topology; None if it is gone."""
         topology = self._store.get("Topology", key.namespace, key.name)
         if topology is not None and "spec" not in topology:  # it was too large to be held
             topology = await listed(self._api, "Topology", key.namespace, key.name)
@@ -190,17 +190,18 @@ class Access:
                 await self._merge(seen, "Pod", name, {"uid": uid, "labels": dict(labels)})
 
     async def try_out(self, seen: Observed, trial: Trial) -> str:
-        """What the server refuses of pods that take the place of those that there are.
+        """Ask the server what it refuses of pods that replace the present ones.
 
-        They find room in quotas, as the others go. Raises and returns what `try_beside` does.
+        The new pods find room in quotas, as the others go. Raises and returns what `try_beside`
+        does.
         """
         return await self._dry_run(seen, trial, lambda why: "exceeded quota" not in why)
 
     async def try_beside(self, seen: Observed, trial: Trial) -> str:
-        """What the server refuses of pods that come on top of those that there are.
+        """Ask the server what it refuses of pods beside the present ones.
 
         Returns:
-            Its words; nothing if it would take them.
+            Its words; empty if it would take them.
 
         Raises:
             CallFailed: It could not be reached.
@@ -283,10 +284,10 @@ class Access:
         self._store.put(kind, made)
 
     async def _start(self, seen: Observed, pod: Manifest, secret: Manifest, key: str) -> None:
-        """Make a driver's pod, then the secret that goes with it, then let the pod run.
+        """Make a driver's pod, then the secret for it, then let the pod run.
 
-        A pod whose secret was not made, since an operator died in between, has never run: it is
-        made anew. So a secret of that name that is there already is somebody else's.
+        If an operator dies in between, the pod has no secret and has never run: it is made anew. So
+        a secret of that name that exists already is somebody else's.
         """
         name, pods = pod["metadata"]["name"], KINDS["Pod"].path(seen.namespace)
         gates = [*pod["spec"].get("schedulingGates", ()), {"name": START_GATE}]
@@ -318,7 +319,7 @@ class Access:
         self._store.put("Pod", started)
 
     async def _is_there(self, seen: Observed, name: str) -> None:
-        """A driver's pod is there already: whose, and does it run?"""
+        """Check a driver's pod that exists already: whose it is, and whether it runs."""
         found = await self._look("Pod", seen.namespace, name)
         if found is None:
             raise Overtaken(f"pod {name} was there, and is gone")
@@ -352,7 +353,7 @@ class Access:
 
 
 def _as_seen(seen: Observed) -> Manifest:
-    """Which topology is meant, as it was when it was read."""
+    """The identity and version of the topology, as it was read."""
     fields = ("name", "namespace", "uid", "resourceVersion")
     return {field: seen.topology["metadata"][field] for field in fields}
 

@@ -1,4 +1,4 @@
-"""What is needed of Kubernetes' API: one kind of call, its errors, and where things are."""
+"""The interface to Kubernetes' API: one kind of call, its errors, and the paths of objects."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ Method = Literal["GET", "POST", "PATCH", "DELETE"]
 
 
 class Form(Enum):
-    """In which form objects are sent or answered."""
+    """The form in which objects are sent or answered."""
 
     WHOLE = auto()
     """A PATCH is a server-side apply."""
     METADATA = auto()
-    """Of a list's items, only the metadata is answered."""
+    """Only the metadata of a list's items is answered."""
     MERGE = auto()
     """A PATCH merges what is sent into the object."""
 
@@ -55,24 +55,24 @@ class CallFailed(Exception):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody was faster: what there is has to be read anew."""
+        """Whether somebody was faster: read the object anew."""
         return self.status == CONFLICT
 
     @property
     def is_namespace_going(self) -> bool:
-        """Whether nothing can be made any more, since the whole namespace is being deleted."""
+        """Whether nothing can be created because the namespace is being deleted."""
         return self.status == 403 and "because it is being terminated" in self.message
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the same call would be refused again: people have to know."""
+        """Whether the same call would be refused again: people must be told."""
         if "typed patch object" in self.message:  # an unknown field, in a server-side apply
             return True
         return self.status in (400, 403, 404, 413, 422)
 
 
 class Overtaken(Exception):
-    """Something is no longer as it was when it was decided about: decide anew."""
+    """An object has changed since the decision: decide anew."""
 
 
 class ApiServer(Protocol):
@@ -86,7 +86,7 @@ class ApiServer(Protocol):
         query: Mapping[str, str] | None = None,
         form: Form = Form.WHOLE,
     ) -> dict[str, Any]:
-        """One call. CallFailed if the server refused, or could not be reached."""
+        """Make one call. CallFailed if the server refused, or could not be reached."""
 
     def now(self) -> datetime:
         """The time by the server's clock, which the times in objects are of."""
@@ -94,18 +94,18 @@ class ApiServer(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """Where objects of a kind are.
+    """The place of a kind's objects in the API.
 
     Attributes:
         group: `/api/v1`, or `/apis/GROUP/VERSION`.
-        plural: What it is called there.
+        plural: The plural of the kind, as in paths.
     """
 
     group: str
     plural: str
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Of one object, or of all of a namespace; without a namespace of all that there are."""
+        """The path of one object, of all in a namespace, or without a namespace of all."""
         tail = f"/{name}" if name else ""
         where = f"/namespaces/{namespace}" if namespace else ""
         return f"{self.group}{where}/{self.plural}{tail}"

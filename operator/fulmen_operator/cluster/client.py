@@ -31,7 +31,7 @@ class KubernetesApi:
         self._clock = ServerClock(lambda: datetime.now(UTC))
 
     def now(self) -> datetime:
-        """As `ApiServer.now` says; the time of this machine until the server has answered."""
+        """The time, as `ApiServer.now`; that of this machine until the server has answered."""
         return self._clock.now()
 
     async def __aenter__(self) -> "KubernetesApi":
@@ -56,7 +56,7 @@ class KubernetesApi:
         query: Mapping[str, str] | None = None,
         form: Form = Form.WHOLE,
     ) -> dict[str, Any]:
-        """One call, as `ApiServer.call` says."""
+        """Make one call, as `ApiServer.call`."""
         what = f"{method} {path}"
         REQUESTS.labels(method).inc()
         headers = {

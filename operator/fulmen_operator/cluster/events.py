@@ -8,16 +8,16 @@ from fulmen.kube import contract
 from fulmen_operator.model import Event, Manifest, clipped, text_of
 
 MAX_NOTE: Final = 1024
-"""As much as an Event's message may have."""
+"""The most characters of an Event's message."""
 
 
 def event_about(about: Mapping[str, Any], event: Event, now: datetime) -> Manifest:
-    """An event that is about an object.
+    """The manifest of an event.
 
     Args:
         about: The object, as an Event refers to it.
         event: What happened.
-        now: When it did.
+        now: The time.
     """
     time = text_of(now)
     return {

@@ -10,14 +10,14 @@ from fulmen_operator.model import Object
 
 
 class FencedServer:
-    """The API server, for as long as there is time left: afterwards it is only read.
+    """The API server, writable for as long as there is time left, then read-only.
 
-    A call that was sent in time may be carried out too late. That is harmless: whatever is written
-    names the version or the uid of what was seen, or is new and has a name that nothing else has.
+    A call that was sent in time may be carried out too late. That is harmless: each write names the
+    version or the uid of an object that was seen, or makes a new object under a unique name.
 
     Args:
         api: The API server.
-        left: For how many seconds more it may be written to.
+        left: Seconds for which it may still be written to.
     """
 
     def __init__(self, api: ApiServer, left: Callable[[], float]) -> None:
@@ -25,7 +25,7 @@ class FencedServer:
         self._left = left
 
     def now(self) -> datetime:
-        """As `ApiServer.now` says."""
+        """The time, as `ApiServer.now`."""
         return self._api.now()
 
     async def call(
@@ -36,7 +36,7 @@ class FencedServer:
         query: Mapping[str, str] | None = None,
         form: Form = Form.WHOLE,
     ) -> dict[str, Any]:
-        """One call, as `ApiServer.call` says. CallFailed if it may not be made any more."""
+        """Make one call, as `ApiServer.call`. CallFailed if it is no longer allowed."""
         if method == "GET":
             return await self._api.call(method, path, body, query, form)
         left, what = self._left(), f"{method} {path}"

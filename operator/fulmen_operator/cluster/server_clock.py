@@ -17,7 +17,7 @@ SAME: Final = timedelta(seconds=2)
 
 
 class ServerClock:
-    """Tells the time of the server whose answers it is shown.
+    """Tells the API server's time, learned from its answers.
 
     Args:
         local: The time by the clock of this machine.
@@ -32,11 +32,11 @@ class ServerClock:
         return self._local() + self._ahead
 
     def hear(self, date: str | None, sent: datetime) -> None:
-        """Take in what an answer that has just come says of the time.
+        """Learn the time from an answer that has just come.
 
         Args:
             date: The header; None: there is none.
-            sent: The server's time when it was asked, as it was known then. The answer was made
+            sent: The server's time at the request, as it was known then. The answer was made
                 between that and now, however long it was on its way.
         """
         try:

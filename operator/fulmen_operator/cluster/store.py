@@ -1,7 +1,7 @@
-"""What the watches have told: all objects that a reconcile looks at, without asking for them.
+"""All objects that a reconcile looks at, as the watches tell them.
 
-What the operator itself writes comes in at once, with the API server's answer, so that nothing is
-decided from a state that is known to be over; when the watch tells the same, it is no news.
+The operator's own writes come in at once, with the API server's answer, so that no decision uses a
+state that is known to be outdated; when the watch tells the same, it is no news.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,16 +22,16 @@ from fulmen_operator.model import (
 )
 
 DROPPED: Final = "managedFields"
-"""Of metadata: large, and never looked at."""
+"""The part of metadata that is dropped: large, and never looked at."""
 LARGE: Final = {"Topology": "spec", "ConfigMap": "data"}
-"""What is left out of objects that have very much of it: it is asked for when it is needed."""
+"""The parts of large objects that are left out, and read when they are needed."""
 MOST_VALUES: Final = 2_000
 MOST_CHARACTERS: Final = 64 * 1024
 LONGEST_ANNOTATION: Final = 1024
 Place = tuple[str, str, str]
 """Kind, namespace and name."""
 Namespaces = frozenset[str] | None
-"""None: all."""
+"""The namespaces; None: all."""
 
 
 class WatchCache:
@@ -43,7 +43,7 @@ class WatchCache:
         self._fallen: dict[Key, Object] = {}
 
     def keys(self, kind: str, thing: Object) -> set[Key]:
-        """The topologies that an object is of, by what it says, and by what is known of it."""
+        """The topologies of an object: by itself, and by its known version."""
         known = self.get(kind, str(thing["metadata"]["namespace"]), name_of(thing))
         return {key_of(kind, one) for one in (thing, known) if one is not None}
 
@@ -57,7 +57,7 @@ class WatchCache:
         return [self._things[place] for place in places]
 
     def all_of(self, kind: str) -> list[Object]:
-        """All objects of a kind, in whatever order."""
+        """All objects of a kind, in any order."""
         return [thing for place, thing in self._things.items() if place[0] == kind]
 
     def fallen(self, key: Key) -> Object | None:
@@ -108,18 +108,18 @@ class WatchCache:
     def retain(
         self, kind: str, found: Iterable[Object], version: int, among: Namespaces
     ) -> set[Key]:
-        """Drop what a list of all objects of a kind does not have, unless it is newer than that.
+        """Drop objects of a kind that a list of all does not have, unless they are newer.
 
-        A watch that was cut off may not have told of what was deleted meanwhile.
+        A watch that was cut off may have missed deletions.
 
         Args:
-            kind: Of all these objects.
-            found: Those that there are.
+            kind: The kind.
+            found: The objects in the list.
             version: The list's resourceVersion.
             among: The namespaces that were listed; None: all.
 
         Returns:
-            The topologies of what was dropped.
+            The topologies of dropped objects.
         """
         dropped: set[Key] = set()
         there = {uid_of(thing) for thing in found}
@@ -139,7 +139,7 @@ class WatchCache:
 
 
 def is_large(value: Any) -> bool:
-    """Whether a value has so much in it that not all such are held. Looks at no more than that."""
+    """Whether a value is too large to be held for all objects. Looks at no more than needed."""
     rest, characters = [value], 0
     for _ in range(MOST_VALUES):
         if not rest:
@@ -168,13 +168,13 @@ def _of_interest(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def version_of(thing: Object) -> int:
-    """How new an object is. Kubernetes' versions are numbers that grow; 0: it says none."""
+    """The version of an object. Kubernetes' versions are numbers that grow; 0: not known."""
     text = str(thing["metadata"].get("resourceVersion", ""))
     return int(text) if text.isdecimal() else 0
 
 
 def _has_failed(pod: Object) -> bool:
-    """Whether it is a worker's that has failed by itself: nobody has told it to end."""
+    """Whether a pod is a worker's that has failed without being told to end."""
     is_worker = component_of(pod) == contract.WORKER
     return is_worker and not is_terminating(pod) and phase_of(pod) == "Failed"
 

@@ -1,4 +1,4 @@
-"""What a topology names and is not watched, since there may be much of it: its code, a claim."""
+"""Objects that topologies name and that are not watched, as they may be large: code, claims."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -12,19 +12,19 @@ from fulmen_operator.model import Key, Object, Sources, uid_of
 from fulmen_operator.ownership import CLAIM
 
 OTHERS_SECONDS: Final = 30
-"""For how long an object of others is taken for what it was: code, a claim."""
+"""Seconds for which an object of others (code, a claim) is taken as unchanged."""
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read of the ConfigMaps that a topology's code is in.
+    """The ConfigMaps with a topology's code, as they were read.
 
     Attributes:
         named: Their names.
-        at: When it was seen last that they are so.
-        generation: That of the topology then.
+        at: When they were last seen in this state.
+        generation: The topology's generation then.
         versions: The uid and the resourceVersion of each.
-        sources: What they have, without their contents.
+        sources: Their sources, without contents.
     """
 
     named: Sequence[str]
@@ -35,7 +35,7 @@ class _Read:
 
 
 class Unwatched:
-    """Objects that users have made and topologies name: read now and then, and not in between.
+    """Objects of users that topologies name: read now and then.
 
     Args:
         api: The API server.
@@ -70,7 +70,7 @@ class Unwatched:
     ) -> Sources:
         """The code that the user names: with its contents, unless all has been copied already.
 
-        It is not watched: there may be much of it. What is held is what it is known by.
+        It is not watched, as it may be large. Only its digests are held.
         """
         code = (topology.get("spec") or {}).get("code") or {}
         single, parts = code.get("configMap"), code.get("configMaps") or ()
@@ -96,7 +96,7 @@ class Unwatched:
         return sources
 
     async def _versions(self, key: Key, named: Sequence[str]) -> Sequence[tuple[str, str]]:
-        """Which versions there are of ConfigMaps, of those that there are."""
+        """The versions of those ConfigMaps that exist."""
         found = [
             await listed(self._api, "ConfigMap", key.namespace, name, Form.METADATA)
             for name in named

@@ -13,7 +13,7 @@ from fulmen_operator.controller.lease import WAIT_SECONDS, Claim, LeaseCandidate
 from fulmen_operator.model import Event, Object
 
 TURN_SECONDS: Final = 2.0
-"""How often the lease is renewed, or looked at."""
+"""Seconds between two looks at the lease, or renewals of it."""
 CALL_SECONDS: Final = 2.0
 """A call about the lease that takes longer is made again: its connection may be dead."""
 RETRY_SECONDS: Final = 1.0
@@ -29,11 +29,11 @@ class Election:
 
     Args:
         api: The API server.
-        namespace: Where the lease is.
-        lease: What it is called.
-        name: This operator's own, which no other process has or had.
+        namespace: The lease's namespace.
+        lease: The lease's name.
+        name: This operator's name, which no other process has or had.
         clock: Seconds that only grow, also while the machine sleeps.
-        lead: What a leader does. It is cancelled when this one leads no more.
+        lead: The work of a leader. It is cancelled when this operator is no longer the leader.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Election:
         self._told = ""
 
     def left(self) -> float:
-        """For how many seconds this operator may write."""
+        """Seconds for which this operator may write."""
         return self._candidate.left(self._clock())
 
     async def run(self) -> None:
@@ -103,11 +103,11 @@ class Election:
             await self._lead()
 
     async def _end_term(self) -> None:
-        """Until nothing of it goes on: what it knows must not be of use to the next one.
+        """Stop the term's work and wait for its end: its knowledge must not leak into the next one.
 
         Raises:
-            RuntimeError: It goes on nevertheless. The operator ends, and is started anew: else
-                nobody would lead, and nothing would say so.
+            RuntimeError: It does not stop. The operator ends, and is started anew: else nobody
+                would lead, and nothing would tell so.
         """
         term, self._term = self._term, None
         if term is None:
@@ -126,7 +126,7 @@ class Election:
                 request = turn.send(await self._answer(request))
 
     async def _answer(self, request: Request) -> Object | None:
-        """What the API server says. CallFailed: it refused, or could not be reached."""
+        """The API server's answer. CallFailed: it refused, or could not be reached."""
         path = LEASE.path(self._namespace)
         try:
             async with asyncio.timeout(CALL_SECONDS):

@@ -25,7 +25,7 @@ from fulmen_operator.model import Object
 WAIT_SECONDS: Final = 10
 """A lease that has not changed for so long may be taken by another."""
 LEAD_SECONDS: Final = 7
-"""For so long after it asked for its lease its holder may write."""
+"""Seconds after asking for its lease in which the holder may write."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Claim:
-    """Write the lease, if it is still the one that was seen. The answer is what it is then.
+    """A request to write the lease if it is unchanged. The answer is the lease as written.
 
     Attributes:
-        version: The resourceVersion of the one that was seen; None: there was none.
-        holder: Who has it then; empty: nobody.
-        transitions: How often it has had another holder, up to then.
-        is_new: Whether the holder is another one than before.
+        version: The resourceVersion of the lease that was seen; None: there was none.
+        holder: The new holder; empty: nobody.
+        transitions: How often the holder has changed, this change included.
+        is_new: Whether the holder changes.
     """
 
     version: str | None
@@ -59,9 +59,9 @@ class _Seen:
 
     Attributes:
         version: Its resourceVersion; None: there was none.
-        uid: Its uid: another one, if it was deleted and made anew; None: there was none.
-        holder: Who had it; empty: nobody.
-        transitions: How often it has had another holder.
+        uid: Its uid, which changes if it is deleted and made anew; None: there was none.
+        holder: Its holder; empty: nobody.
+        transitions: How often the holder has changed.
         free_at: When it may be taken, by the candidate's own clock, if it does not change.
     """
 
@@ -73,11 +73,7 @@ class _Seen:
 
 
 class LeaseCandidate:
-    """One process that may lead.
-
-    Args:
-        name: Whose lease it is. No other process ever has the same.
-    """
+    """One process that may lead. `name`: its name as the holder; no other process ever has it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -88,17 +84,17 @@ class LeaseCandidate:
 
     @property
     def holder(self) -> str:
-        """Who had the lease when it was seen last; empty: nobody, or it was never seen."""
+        """The holder when the lease was seen last; empty: nobody, or it was never seen."""
         return self._seen.holder if self._seen else ""
 
     def left(self, now: float) -> float:
-        """For how many seconds this candidate may write; 0: it may not."""
+        """Seconds for which this candidate may write; 0: it may not."""
         return 0.0 if now < self._not_before else max(0.0, self._until - now)
 
     def turn(self, clock: Callable[[], float]) -> Generator[Request, Object | None, None]:
-        """One try to get or to keep the lease. Yields requests, and is sent their answers.
+        """Try once to get or to keep the lease. Yields requests, and is sent their answers.
 
-        It may be given up at any request: whether that was carried out does not matter.
+        It may be abandoned at any request: whether that was carried out does not matter.
         """
         if not self._is_sure:
             self._saw((yield Look()), clock())

@@ -29,34 +29,34 @@ from fulmen_operator.settings import Settings
 logger = logging.getLogger(__name__)
 
 RECONCILE_SECONDS: Final = 240
-"""After so long a reconcile is given up: the API server answers too slowly."""
+"""A reconcile is cancelled after so many seconds: the API server answers too slowly."""
 GOING_SECONDS: Final = 60
-"""When to look again at a topology whose namespace is being deleted, if it is still there."""
+"""Seconds until the next look at a topology whose namespace is being deleted."""
 IN_THE_WAY_SECONDS: Final = 30
-"""When to look whether an object of others is gone: such are not watched."""
+"""Seconds until the next look at an object of others that is in the way: it is not watched."""
 PASSING_SECONDS: Final = 2
-"""The same for what an earlier topology has left, which goes by itself."""
+"""Seconds until the next look at an earlier topology's object, which goes by itself."""
 FIGURE: Final = "lastBatch"
 FIGURES_SECONDS: Final = 60
-"""How often a status is written in which nothing is new but that field."""
+"""The least seconds between two statuses that differ in nothing but this field."""
 TRIAL_SECONDS: Final = 60
-"""For how long the result of a dry run holds."""
+"""Seconds for which the result of a dry run holds."""
 AGAIN_SECONDS: Final = 0.1
-"""When to look again at what has changed while it was looked at."""
+"""Seconds until the next look at a topology that changed during the look."""
 PROBE_SECONDS: Final = 10
-"""The same for one that asks why a worker is missing."""
+"""Seconds for which the answer why a worker is missing holds."""
 
 
 @dataclass
 class Memory:
-    """What one reconcile tells the next. All of it may be lost.
+    """Notes from one reconcile for the next. All of it may be lost.
 
     Attributes:
         refusals: Why the last decision could not be carried out, by topology.
-        trials: Results of dry runs, by topology: hash, refusal, and when.
+        trials: Results of dry runs, by topology: hash, refusal, and time.
         probes: Why workers are missing, by topology, and when that was asked.
         written: When statuses were last written, by topology.
-        starts: Which drivers may start.
+        starts: The drivers that may start.
     """
 
     refusals: dict[Key, DecisionRefusal] = field(default_factory=dict)
@@ -76,23 +76,19 @@ class Memory:
 
 @dataclass(frozen=True)
 class TopologyGone:
-    """There is no such topology any more."""
+    """The topology no longer exists."""
 
 
 @dataclass(frozen=True)
 class Again:
-    """What was decided does not hold any more: look again soon.
-
-    Attributes:
-        why: What has changed meanwhile.
-    """
+    """The decision no longer holds: look again soon. `why`: the change meanwhile."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class DecisionDone:
-    """What was decided is done, as far as it can be.
+    """The decision is carried out, as far as possible.
 
     Attributes:
         again_in: Seconds after which to look again although nothing happened, if so.
@@ -164,7 +160,7 @@ def _wait_to_start(
 
 
 async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory: Memory) -> str:
-    """Why a worker is missing, as far as the API server can tell; asked now and then."""
+    """Why a worker is missing, as far as the API server can tell; asked only now and then."""
     known = memory.probes.get(key)
     if known is None or monotonic() - known[1] > PROBE_SECONDS:
         known = await access.try_beside(seen, probe), monotonic()
@@ -191,7 +187,7 @@ def _wait_with_figures(
 async def _carry_out(
     key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
 ) -> Again | DecisionDone:
-    """Do all of it."""
+    """Carry out the whole decision."""
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
         memory.written[key] = monotonic()

@@ -1,4 +1,4 @@
-"""What a coroutine takes of the one thread that all coroutines share."""
+"""Measures a coroutine's use of the one thread that all coroutines share."""
 
 from collections.abc import Coroutine, Generator
 from time import thread_time

@@ -1,8 +1,8 @@
 """Topologies to look at: each once, at its time, one at a time, later after failures, fairly.
 
-Whoever may write topologies of one namespace may have as much to do as they like: many, which
-change all the time, each of which takes long. So namespaces take turns, none has all that work on
-the queue, and one whose topologies hold up everything rests for longer than it has done so.
+Somebody with write access to one namespace may cause any amount of work: many topologies that
+change all the time and take long. So namespaces take turns: none can fill the queue, and one whose
+topologies block everything rests for longer than it has blocked.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ RESYNC_SECONDS: Final = 600.0
 MOST_OF_A_GROUP: Final = 4
 """Keys of one group that are worked on at once; there are more that work."""
 LIGHT_SECONDS: Final = 0.05
-"""What a key may take of the one thread that there is, for nothing."""
+"""Seconds of the one thread that a key may take without a rest."""
 REST: Final = 4.0
-"""For how many times of what a key has taken beyond that its group rests."""
+"""The rest of a key's group, as a multiple of the time that the key took beyond that."""
 LONGEST_REST: Final = 10.0
 
 
@@ -34,8 +34,8 @@ class Queue(Generic[K]):
 
     Args:
         clock: Seconds that only grow.
-        jitter: A number from 0 to 1, by which keys are kept from coming all at once.
-        group: What keys have in common that take turns with others: the namespace.
+        jitter: A number from 0 to 1, which spreads keys over time.
+        group: The group of a key, which takes turns with others: the namespace.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Queue(Generic[K]):
         self._changed.set()
 
     def restart(self) -> None:
-        """Everything is due now, and nobody works on anything: all who did have been stopped."""
+        """Make everything due now: all workers have been stopped."""
         now = self._clock()
         self._due = dict.fromkeys(self._due.keys() | self._running.keys(), now)
         self._running.clear()
@@ -143,10 +143,9 @@ class Queue(Generic[K]):
         self.add(key, delay)
 
     def stuck_for(self) -> float:
-        """For how many seconds keys have been due, or worked on, and none has come to its end.
+        """Seconds for which keys have been due, or worked on, and none has been finished.
 
-        A queue that is long moves nevertheless: while the API server hangs, each key takes its
-        time.
+        A long queue still moves: while the API server hangs, each key takes its time.
         """
         now = self._clock()
         since = [

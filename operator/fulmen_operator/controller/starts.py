@@ -1,9 +1,9 @@
-"""Which drivers may start: few at once in a namespace, in the order in which they have asked.
+"""Chooses the drivers that may start: few at once in a namespace, in order of request.
 
-Drivers that start together on a node that is full take each other's processor, and none comes up.
-No namespace waits for another one's. In its own, a driver that does not come up holds up others
-for some minutes at most, and one that waits for a node or an image does not at all. Topologies that
-ran before come first, and those whose driver has failed last. One that asks no more is forgotten.
+Drivers that start together on a full node take each other's processor, and none comes up. No
+namespace waits for another one. In its own, a driver that does not come up holds up others for some
+minutes at most; one that waits for a node or an image does not hold up any. Topologies that ran
+before come first, and those whose driver has failed last. One that stops asking is forgotten.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,16 +27,17 @@ from fulmen_operator.reconcile.pod_states import ending_of, is_ready, waiting_fo
 LONGEST_START: Final = 300
 """Seconds after which a driver is not taken for one that starts any more."""
 MADE_SECONDS: Final = 10
-"""Within which the watch tells of a pod that was made."""
+"""Seconds within which the watch tells of a new pod."""
 ASK_SECONDS: Final = 2
 LONGEST_ASK: Final = 120
-"""How often one that waits asks again: the next ones often, those behind them less, as each look
-takes the operator some milliseconds, and a namespace may have a thousand that wait."""
+"""The longest time between two requests of a waiting driver. The next in line ask often, those
+behind them less: each look takes the operator some milliseconds, and a thousand may wait in a
+namespace."""
 FORGOTTEN_AFTER: Final = 3 * LONGEST_ASK
 
 
 class _Place(NamedTuple):
-    """In the order of those that wait."""
+    """A place in the waiting order."""
 
     group: int
     number: int
@@ -51,11 +52,7 @@ def group_of(topology: Object) -> int:
 
 
 class Starts:
-    """Who waits, and who has been let start.
-
-    Args:
-        clock: Seconds that only grow.
-    """
+    """The drivers that wait, and those that may start. `clock`: seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -73,11 +70,11 @@ class Starts:
             key: The topology.
             pods: All pods of topologies of its namespace.
             each_node: How many drivers may start at once for each node that these pods are on.
-            group: Those of a lower one come before those of a higher one.
+            group: A lower group comes first.
             now: The time of the cluster.
 
         Returns:
-            None: it may. Else after how many seconds to ask again.
+            None: it may. Else the seconds until the next request.
         """
         pods, asked = list(pods), self._clock()
         self._number += 1

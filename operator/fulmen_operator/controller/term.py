@@ -1,4 +1,4 @@
-"""One term of a leader: it begins with what there is now, and leaves nothing to the next one."""
+"""One term of a leader: it begins with the present state, and leaves nothing to the next term."""
 
 import asyncio
 import secrets
@@ -23,9 +23,9 @@ async def serve(api: ApiServer, store: WatchCache, queue: Queue[Key], settings: 
 
     Args:
         api: The API server, which is written to only while this operator leads.
-        store: What the watches have told. What another leader has written last may be missing, so
-            all is listed before anything is decided.
-        queue: All topologies that the watches have told of. Each is looked at.
+        store: The objects that the watches have told. The last writes of another leader may be
+            missing, so all is listed before anything is decided.
+        queue: All topologies that the watches have told. Each is looked at.
         settings: The operator's.
     """
     queue.restart()

@@ -36,13 +36,13 @@ logger = logging.getLogger(__name__)
 
 
 async def refresh(api: ApiServer, store: WatchCache, namespaces: Sequence[str]) -> set[Key]:
-    """List all objects with a topology's label, and drop what is there no more.
+    """List all objects with a topology's label, and drop objects that no longer exist.
 
-    A namespace that may not be read, as it was deleted and its Role with it, keeps no other one
-    from being looked after.
+    A namespace that may not be read, because it was deleted with its Role, does not stop the work
+    on others.
 
     Returns:
-        The topologies of which there is news: at the start all of them.
+        The topologies with news: at the start all of them.
 
     Raises:
         CallFailed: They could not be listed: in no namespace, or for another reason.
@@ -112,17 +112,17 @@ async def keep_fresh(
 
 
 def take_in(store: WatchCache, kind: str, event: str | None, thing: Object) -> set[Key]:
-    """Take in what a watch tells.
+    """Take in a watch's event.
 
     Args:
-        store: Where to.
+        store: The store that is changed.
         kind: The object's kind.
-        event: What happened: DELETED, or anything else.
+        event: DELETED, or anything else.
         thing: The object.
 
     Returns:
-        The topologies that have to be looked at: two, if somebody has changed the object's label.
-        None if it was known, such as by the operator's own writing.
+        The topologies to be looked at: two, if somebody has changed the object's label. None if it
+            was known, such as by the operator's own writing.
     """
     namespace, keys = str(thing["metadata"]["namespace"]), store.keys(kind, thing)
     if event == "DELETED":

@@ -1,7 +1,6 @@
-"""Merges what a user wants of a pod with what Fulmen needs of it.
+"""Merges a user's pod template with the manifest that Fulmen needs.
 
-Mappings are merged key by key, lists of things that have names entry by entry, all else is
-replaced.
+Mappings are merged key by key, lists of named things entry by entry, everything else is replaced.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ LIST_KEYS = {
     "ports": "name",
     "imagePullSecrets": "name",
 }
-"""By which field the entries of a list are told apart."""
+"""The field that identifies the entries of a list."""
 ADDED = ("tolerations", "requiredDuringSchedulingIgnoredDuringExecution")
 """Lists without names: those of both are wanted."""
 

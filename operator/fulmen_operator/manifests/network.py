@@ -20,12 +20,12 @@ def policy_names(topology: str) -> list[str]:
 def network_policies(
     seen: Observed, revision: Revision, of_all: NetworkPolicies | None
 ) -> list[Manifest]:
-    """The network policies that a topology is to have.
+    """The network policies of a topology.
 
     Args:
         seen: The topology.
-        revision: What was accepted of it.
-        of_all: What holds for all topologies, if anything does.
+        revision: The accepted revision.
+        of_all: The policies for all topologies, if there are any.
     """
     if of_all is None and revision.running.spec.network_policy != "Restrict":
         return []

@@ -1,4 +1,4 @@
-"""Whether the pods that a spec asks for are allowed here. Pure."""
+"""Decides whether the pods of a spec are allowed here. Pure."""
 
 from fulmen.kube import contract
 from fulmen_operator.acceptance.pod_security import forbidden
@@ -9,7 +9,7 @@ from fulmen_operator.settings import Settings
 
 
 def permitted(judged: Accepted | Refused, settings: Settings) -> Accepted | Refused:
-    """The same, or why its pods are not allowed: all that is wrong with them."""
+    """The verdict, or a refusal that names everything that its pods may not have."""
     if isinstance(judged, Refused):
         return judged
     spec, level = judged.topology.spec, settings.pod_template_allow

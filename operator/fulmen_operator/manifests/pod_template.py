@@ -21,11 +21,11 @@ SIDECAR_SECURITY: Final[Manifest] = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
 }
-"""What namespaces ask for that enforce the level restricted, unless a sidecar says otherwise."""
+"""The security that namespaces of the level restricted require, unless a sidecar has its own."""
 LAST_WORDS: Final[Manifest] = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""Of a container that fails, the end of its log is told, if it has left no message."""
+"""The end of a failed container's log is told, if it has left no message."""
 OUTAGE_SECONDS: Final = 30
-"""How long a node may not answer before its driver is started elsewhere."""
+"""Seconds for which a node may not answer before its driver is started elsewhere."""
 _USERS_METADATA: Final = ("labels", "annotations")
 
 
@@ -35,12 +35,12 @@ def with_template(pod: Pod, container: str) -> Manifest:
 
 
 def whole_pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Manifest:
-    """The whole pod, from the weakest to the strongest.
+    """Merge a whole pod, from the weakest to the strongest part.
 
     Args:
         meta: Metadata that Fulmen needs.
-        forced: The pod's spec as far as Fulmen needs it.
-        pod: What the user wants.
+        forced: The parts of the pod's spec that Fulmen needs.
+        pod: The user's part.
         container: The name of Fulmen's own container.
     """
     template = dict(pod.pod_template)
@@ -84,7 +84,7 @@ def whole_pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Man
 
 
 def _sidecars(template: dict[str, Any], field: str, but: str = "") -> list[Manifest]:
-    """What the user's own containers get by default. A privileged one can't be restricted."""
+    """Defaults of the user's own containers. A privileged one can't be restricted."""
     own = {but, contract.DRIVER_CONTAINER, contract.WORKER_CONTAINER}
     return [
         {"name": entry["name"], **LAST_WORDS}

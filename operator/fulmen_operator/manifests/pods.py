@@ -26,16 +26,16 @@ WORKER_RESOURCES = {"cpu": "300m", "memory": f"{LEAST_MEBIBYTES}Mi"}
 """The CPU that a word count of 1,000 sentences/s takes, and twice the memory that it takes under
 full load."""
 SINGLE_MEBIBYTES = 704
-"""Of a pod that driver and workers share, with one worker."""
+"""The MiB of a pod that driver and workers share, with one worker."""
 EACH_MEBIBYTES = 192
 """More for each other worker."""
 PREFLIGHT_CPU = "100m"
 JVM_MEBIBYTES = 320
-"""What of the memory of a pod is its JVM's at the least: a preflight has none."""
+"""The least MiB of a pod for its JVM: a preflight has none."""
 
 
 def driver_resources(spec: TopologySpec) -> dict[str, str]:
-    """What the driver's container gets if its topology says nothing else."""
+    """The default resources of the driver's container."""
     if not spec.is_single_pod:
         return DRIVER_RESOURCES
     memory = SINGLE_MEBIBYTES + EACH_MEBIBYTES * (spec.slots - 1)
@@ -43,11 +43,11 @@ def driver_resources(spec: TopologySpec) -> dict[str, str]:
 
 
 def preflight_resources(spec: TopologySpec) -> dict[str, str]:
-    """What a preflight gets if its topology says nothing else: little.
+    """The default resources of a preflight: little.
 
     It runs beside driver and workers, where a node may have little left. It is one Python process,
-    whatever the number of slots. One with the memory of the driver's pod would find no room on a
-    full node, not even for a change that is to make pods smaller.
+    whatever the number of slots. With the memory of the driver's pod, it would find no room on a
+    full node, not even for a change that makes pods smaller.
     """
     memory = SINGLE_MEBIBYTES if spec.is_single_pod else LEAST_MEBIBYTES
     return {"cpu": PREFLIGHT_CPU, "memory": f"{memory - JVM_MEBIBYTES}Mi"}
@@ -63,7 +63,7 @@ def driver_pod(seen: Observed, revision: Revision, attempt: int, policy: str) ->
 
     Args:
         seen: The topology.
-        revision: What the driver is to run.
+        revision: The revision for the driver to run.
         attempt: The number of the driver.
         policy: When to pull the operator's own image.
     """
@@ -102,11 +102,11 @@ def driver_pod(seen: Observed, revision: Revision, attempt: int, policy: str) ->
 def worker_pod(
     seen: Observed, revision: Revision, attempt: int, together: bool, policy: str
 ) -> Manifest:
-    """What Spark makes each worker's pod from. It adds the name and the driver as the owner.
+    """Spark's template for each worker's pod. Spark adds the name and the driver as the owner.
 
     Args:
         seen: The topology.
-        revision: What the workers are to run.
+        revision: The revision for the workers to run.
         attempt: The number of their driver.
         together: Whether all pods must be on the driver's node.
         policy: When to pull the operator's own image.
@@ -204,11 +204,11 @@ def _pulling_both(driver: Pod, worker: Pod) -> Pod:
 
 
 _OF_PREFLIGHT = ("volumeMounts", "envFrom")
-"""What the workers' container has in their template, and a preflight that opens needs too."""
+"""The fields of the workers' container template that a preflight that opens needs too."""
 
 
 def _mounted_by(worker: Pod) -> Manifest:
-    """What of the workers' template a preflight needs that opens what they host."""
+    """The parts of the workers' template that a preflight needs to open workers' components."""
     template = worker.pod_template.get("spec") or {}
     declared = template.get("volumes") or ()
     # the driver's template may have another volume of that name
@@ -231,7 +231,7 @@ def _mounted_by(worker: Pod) -> Manifest:
 def _container(
     name: str, image: str, pod: Pod, defaults: dict[str, str], policy: str, slots: int = 1
 ) -> Manifest:
-    """What the containers of all pods have in common. Resources are given for each slot."""
+    """The parts that the containers of all pods share. Resources are given for each slot."""
     made: Manifest = {
         "name": name,
         "image": image,
@@ -262,7 +262,7 @@ def _env(revision: Revision, pod: Pod, own: list[Manifest]) -> list[Manifest]:
 
 
 def _code_env(mounts: contract.Mounts) -> list[Manifest]:
-    """Where a container fetches code that is in a store."""
+    """Environment variables with the place of code in a store."""
     told = {
         contract.CODE_URI_ENV: mounts.code_uri,
         contract.CODE_SHA256_ENV: mounts.code_sha256,
@@ -288,10 +288,10 @@ def _own_env(seen: Observed, attempt: int) -> list[Manifest]:
 
 
 def _probes(spec: TopologySpec) -> Manifest:
-    """The driver answers from its start on, if its node gives it a processor.
+    """The probes of the driver, which answers from its start on, if its node gives it a processor.
 
-    To kill one that gets too little of it would only have it begin anew, and keep the node busy. So
-    it has as long as its topology says, to start and to answer again.
+    A driver killed for lack of processor time would begin anew, and keep the node busy. So it has
+    as long as its topology says, to start and to answer again.
     """
 
     def ask(path: str, every: int, seconds: int) -> Manifest:

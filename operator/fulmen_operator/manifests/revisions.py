@@ -55,7 +55,7 @@ def on_trial(candidate: contract.Revision, before: contract.Revision) -> contrac
 def was_given_up(revision: contract.Revision, accepted: Accepted, generation: int) -> bool:
     """Whether a spec is the version that was tried and given up.
 
-    Another version of the operator may make another hash of the same spec.
+    Another version of the operator may compute another hash of the same spec.
     """
     given_up = revision.rolled_back
     if given_up is None:

@@ -1,4 +1,4 @@
-"""Who driver and workers are, and what the driver may do."""
+"""Accounts of driver and workers, and the driver's rights."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,11 +10,11 @@ from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, phase_of
 
 OF_WORKERS: Final = ("list", "watch", "create", "delete", "deletecollection")
-"""What Spark does with the pods of workers, if they have pods."""
+"""Spark's rights on workers' pods, if there are any."""
 
 
 def driver_role(topology: str, of_workers: Sequence[str] = OF_WORKERS) -> list[Manifest]:
-    """What a topology's driver may do. It labels workers' pods, and reports in its own."""
+    """The rights of a topology's driver. It labels workers' pods, and reports in its own."""
     return [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", *of_workers, "patch"]},
         {
@@ -80,7 +80,7 @@ def _account(seen: Observed, role: str) -> Manifest:
 
 
 def _role(seen: Observed, revision: Revision) -> Manifest:
-    """What the driver to come needs, and one that still has workers' pods to end."""
+    """The rights of the next driver, and of one that still has workers' pods to end."""
     with_workers = seen.pods_of(contract.WORKER) or not revision.running.spec.is_single_pod
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

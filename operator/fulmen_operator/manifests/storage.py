@@ -19,11 +19,11 @@ from fulmen_operator.ownership import CLAIM, CLAIM_KEY, has_claim, noted_claim
 from fulmen_operator.settings import Settings
 
 SINCE_ANNOTATION: Final = "fulmen.dev/since"
-"""On the ConfigMap with a candidate: when its preflight was first to be made."""
+"""On the ConfigMap with a candidate: the time when its preflight was first to be made."""
 
 
 def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
-    """What was accepted last, for the driver and for the operator itself."""
+    """The accepted revision, for the driver and for the operator itself."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -33,7 +33,7 @@ def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
 
 
 def _claim(seen: Observed) -> dict[str, str]:
-    """Which claim the topology has: by that it is known, whatever becomes of its labels."""
+    """The note of the topology's claim, which identifies it whatever its labels are."""
     found = claim_named(seen, names.claim(seen.name))
     if found is None or not has_claim(found, seen.topology, seen.revision):
         uid = noted_claim(seen.revision)
@@ -60,7 +60,7 @@ def code_maps(seen: Observed, accepted: Accepted) -> list[Manifest]:
 def candidate_map(
     seen: Observed, revision: contract.Revision, tasks: Mapping[str, int]
 ) -> Manifest:
-    """What a preflight validates."""
+    """The candidate for a preflight to validate."""
     candidate = contract.Candidate(topology=revision.topology, tasks=dict(tasks))
     return {
         "apiVersion": "v1",
@@ -78,7 +78,7 @@ def candidate_map(
 
 
 def tried_since(seen: Observed, revision: contract.Revision) -> str:
-    """When a preflight of a candidate was first to be made: whatever has become of its pod."""
+    """The time when a candidate's preflight was first to be made, whatever became of its pod."""
     found = seen.children.get(("ConfigMap", names.candidate(seen.name)))
     if found is None or annotation(found, INPUT_ANNOTATION) != revision.trial:
         return text_of(seen.now)
@@ -86,10 +86,10 @@ def tried_since(seen: Observed, revision: contract.Revision) -> str:
 
 
 def auth_secret(seen: Observed, attempt: int) -> Manifest:
-    """By which driver and workers know each other.
+    """The secret by which driver and workers know each other.
 
-    Its content is added when it is made, and its owner, the driver's pod, with which it goes: so
-    nobody has to delete secrets, or to know which there are.
+    Its content and its owner, the driver's pod, are added when it is made. It goes with the pod, so
+    nobody has to delete or list secrets.
     """
     return {
         "apiVersion": "v1",
@@ -100,9 +100,9 @@ def auth_secret(seen: Observed, attempt: int) -> Manifest:
 
 
 def checkpoint_claim(seen: Observed, revision: contract.Revision, settings: Settings) -> Manifest:
-    """The claim for a topology that names none. It stays when the topology goes, if so wished.
+    """The claim for a topology that names none. It is kept when the topology goes, if wanted.
 
-    Of a claim that exists the spec is left as it is: hardly anything of it can be changed.
+    The spec of an existing claim is left as it is: hardly anything of it can be changed.
     """
     spec: Manifest = {
         "accessModes": [settings.claim_access_mode],
@@ -128,6 +128,6 @@ def claim_named(seen: Observed, name: str) -> Object | None:
 
 
 def is_shared(claim: Object | None, settings: Settings) -> bool:
-    """Whether a claim can be mounted by the pods of several nodes."""
+    """Whether a claim can be mounted by pods on several nodes."""
     modes = claim["spec"].get("accessModes", []) if claim else [settings.claim_access_mode]
     return "ReadWriteMany" in modes

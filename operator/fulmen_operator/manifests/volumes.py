@@ -1,4 +1,4 @@
-"""What the containers of a topology's pods mount, and from where."""
+"""Mounts of the containers of a topology's pods, and their volumes."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from fulmen.kube.contract import Revision
 from fulmen_operator.model import Manifest
 
 SECRET_MODE: Final = 0o440
-"""For the user of the containers, by way of `fsGroup`."""
+"""Readable for the user of the containers, by way of `fsGroup`."""
 SECRET_VOLUME: Final = "fulmen-auth"
 CODE_VOLUME: Final = "fulmen-code"
 CHECKPOINT_VOLUME: Final = "fulmen-checkpoint"
@@ -17,7 +17,7 @@ WORK_VOLUME: Final = "fulmen-work"
 
 
 def mounts(revision: Revision, spark_volume: str = "") -> list[Manifest]:
-    """Where the container of a driver or a worker has its volumes."""
+    """The mounts of the container of a driver or a worker."""
     found = _scratch_mounts()
     if spark_volume:
         found.append(_mount(spark_volume, contract.SPARK_FOLDER))
@@ -38,7 +38,7 @@ def of_pod(revision: Revision, topology: str, attempt: int) -> list[Manifest]:
 
 
 def preflight_mounts(revision: Revision) -> list[Manifest]:
-    """Where the container of a preflight has its volumes."""
+    """The mounts of the container of a preflight."""
     folder = contract.CANDIDATE_FILE.rsplit("/", 1)[0]
     candidate = _mount(CANDIDATE_VOLUME, folder, readOnly=True)
     return [*_scratch_mounts(), candidate, *_code_mount(revision)]

@@ -1,4 +1,4 @@
-"""From a topology's state to its conditions, as tools that wait for resources read them. Pure.
+"""Derives a topology's conditions from its state, as tools that wait for resources read them. Pure.
 
 | state                            | Ready | Reconciling | Stalled |
 |----------------------------------|-------|-------------|---------|
@@ -33,16 +33,16 @@ READY: Final = ("Active", "Inactive", "Suspended")
 
 @dataclass(frozen=True)
 class Facts:
-    """What the conditions follow from.
+    """The facts that decide the conditions.
 
     Attributes:
-        generation: Of the spec.
-        verdict: What became of the spec.
-        step: What is done about the driver; None if nothing was ever accepted.
-        desired: How many workers there should be.
-        ready: How many workers run.
-        rows: What each worker should host, and what it does.
-        waiting: What keeps a worker's pod from starting: the reason and Kubernetes' words.
+        generation: The spec's generation.
+        verdict: The verdict on the spec.
+        step: The step of the driver; None if nothing was ever accepted.
+        desired: The wanted number of workers.
+        ready: The number of workers that run.
+        rows: The wanted and the actual work of each worker.
+        waiting: Why a worker's pod does not start: the reason and Kubernetes' words.
     """
 
     generation: int
@@ -57,11 +57,11 @@ class Facts:
 def conditions(
     before: Sequence[Condition], facts: Facts, now: datetime, refusal: DecisionRefusal | None = None
 ) -> tuple[Condition, ...]:
-    """All conditions.
+    """Make all conditions.
 
     Args:
-        before: What was written last: a condition that stays keeps its time.
-        facts: What they follow from.
+        before: The last written conditions: one that stays keeps its time.
+        facts: The facts that decide them.
         now: The time.
         refusal: Why the last decision could not be carried out, if so.
     """
@@ -96,7 +96,7 @@ def _refused(refusal: DecisionRefusal | None, facts: Facts) -> Said | None:
 
 
 def _hindered(refusal: DecisionRefusal | None, facts: Facts) -> Said | None:
-    """Of a topology that runs on as well: something about it can't be as it should."""
+    """Stalled also applies to a topology that runs on, if a part of it can't be as it should."""
     if refusal is None or not refusal.lasting:
         return None
     return "True", refusal.reason, refusal.message, facts.generation
@@ -140,7 +140,7 @@ def _stalled(facts: Facts) -> Said:
 
 
 def _accepted(facts: Facts) -> Said:
-    """What the driver finds out about the author's classes counts as well."""
+    """Accepted takes the driver's findings about the author's classes into account."""
     step, verdict = facts.step, facts.verdict
     if step is not None and step.is_stalled and step.reason == Reason.INVALID_SPEC:
         return "False", step.reason, step.message, facts.generation

@@ -1,7 +1,7 @@
-"""The decision: everything that was seen in, everything that is to be done out. Pure.
+"""The decision: everything observed goes in, everything to do comes out. Pure.
 
-Written so that it can be cut off after any of its actions, and made anew by another operator: each
-time all of it is decided again from what there is.
+It may be cut off after any of its actions, and made anew by another operator: each time everything
+is decided again from the present state.
 """
 
 from dataclasses import replace
@@ -63,13 +63,13 @@ from fulmen_operator.reconcile.trial import begun, seconds_left, tried
 from fulmen_operator.settings import Settings
 
 CLAIMS_SECONDS: Final = 60
-"""How often to look at claims that are not watched."""
+"""Seconds between two looks at claims that are not watched."""
 LOOK_AGAIN: Final = 10
 """Seconds after which to look again while workers are missing."""
 
 
 def decide(seen: Observed, settings: Settings) -> Decision:
-    """What to do about a topology."""
+    """Decide about a topology."""
     if is_terminating(seen.topology):
         return Decision()  # the garbage collector ends everything, and nothing may be made anew
     if (danger := endangered(seen)) is not None:
@@ -91,7 +91,7 @@ def decide(seen: Observed, settings: Settings) -> Decision:
 
 
 def revision_of(revision: Object | None) -> contract.Revision | None:
-    """What was accepted last, if it can still be read; if not, the spec is accepted anew."""
+    """The accepted revision, if it can still be read; if not, the spec is accepted anew."""
     if revision is None:
         return None
     text = (revision.get("data") or {}).get(contract.REVISION_KEY, "")
@@ -159,7 +159,7 @@ def _with_revision(
 
 
 def _load_of(step: Step) -> tuple[Load | None, int]:
-    """What a driver that runs batches has to do, and how many workers it has."""
+    """The load of a driver that runs batches, and the number of its workers."""
     report = step.report
     if report is None or step.state != "Active" or report.outage is not None:
         return None, 0
@@ -167,19 +167,19 @@ def _load_of(step: Step) -> tuple[Load | None, int]:
 
 
 def _until_mounted(seen: Observed) -> list[float]:
-    """After how many seconds to see whether pods have their volumes: of which nobody tells."""
+    """Seconds until pods must have their volumes: nobody tells about mounts."""
     waits = [mounting_for(pod, seen.now) for pod in seen.pods]
     return [wait + 1 for wait in waits if wait is not None and wait > 0]
 
 
 def _has_unwatched(seen: Observed) -> bool:
-    """Whether there are claims of which nobody tells that they are deleted."""
+    """Whether there are claims whose deletion nobody tells."""
     own = names.claim(seen.name)
     return any(kind == CLAIM and name != own for kind, name in seen.children)
 
 
 def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int) -> Trial | None:
-    """What to ask the API server if workers are missing: whether it would take another one."""
+    """The trial that asks the API server whether it would take a missing worker."""
     driver = seen.driver(step.attempt)
     if driver is None or phase_of(driver) != "Running":
         return None
@@ -197,7 +197,7 @@ def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int
 def _objects(
     seen: Observed, revision: contract.Revision, verdict: Verdict, settings: Settings
 ) -> list[Action]:
-    """What has to be there before the driver, and what is not as it should be; not the rest."""
+    """Actions that create or correct the objects that the driver needs; not the others."""
     wanted = rights(seen, revision)
     if revision.mounts.owns_claim and _named_claim(seen) != revision.mounts.claim:
         wanted.append(checkpoint_claim(seen, revision, settings))
@@ -237,9 +237,9 @@ def _applied(seen: Observed, wanted: list[Manifest]) -> list[Action]:
 
 
 def is_as_wanted(found: Object, manifest: Manifest) -> bool:
-    """Whether an object is what was applied, its mark included, and nobody has changed that since.
+    """Whether an object is as it was applied, its mark included, and unchanged since.
 
-    Both are of one kind: in lists, objects don't say which.
+    Both are of one kind: objects in lists don't have the kind.
     """
     wanted = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     return _covers(found, wanted)
@@ -256,7 +256,7 @@ def _covers(found: object, wanted: object) -> bool:
 
 
 def _is_needed(seen: Observed, action: Action) -> bool:
-    """Whether an action of a trial is still to be done: the candidate may be there already."""
+    """Whether an action of a trial must still be done: the candidate may exist already."""
     if not isinstance(action, Apply) or action.manifest["kind"] != "ConfigMap":
         return True
     found = seen.children.get(("ConfigMap", action.manifest["metadata"]["name"]))

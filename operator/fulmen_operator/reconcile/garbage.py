@@ -1,4 +1,4 @@
-"""What is left over and can go. Pure."""
+"""Finds objects that are no longer needed. Pure."""
 
 from fulmen.kube import contract, names
 from fulmen.kube.contract import Revision
@@ -25,7 +25,7 @@ from fulmen_operator.settings import Settings
 def leftovers(
     seen: Observed, step: Step, verdict: Verdict, revision: Revision, settings: Settings
 ) -> list[Action]:
-    """What belongs to earlier attempts, to finished trials, to other code.
+    """Delete objects of earlier attempts, of finished trials, of other code.
 
     The driver that failed last is kept for its log.
     """

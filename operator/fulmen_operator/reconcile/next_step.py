@@ -1,8 +1,8 @@
-"""What is to be done about the driver: start one, let it drain, wait, or leave it alone. Pure.
+"""The next step of the driver: start one, let it drain, wait, or leave it alone. Pure.
 
 An attempt is a driver and its workers. Its number is raised in the status before anything of it is
-made, so that an operator that dies in between leaves a trace, and two operators can't make two
-drivers of one number. Two drivers alive are harmless: the checkpoint lets only the newer commit.
+made: so an operator that dies in between leaves a trace, and two operators can't make two drivers
+of one number. Two drivers alive are harmless: the checkpoint lets only the newer commit.
 """
 
 from dataclasses import dataclass, replace
@@ -65,24 +65,24 @@ WORDS: Final[dict[State, str]] = {
     "Draining": "what is pending ends",
     "Rebalancing": "executors are placed anew",
 }
-"""What is said of a driver that says nothing itself."""
+"""The message for a driver that reports none itself."""
 ROOM_SECONDS: Final = 300
-"""After so long a topology that has given its room back tries again, whatever others do."""
+"""Seconds after which a topology that has given its room back tries again in any case."""
 LOOK_SECONDS: Final = 10
-"""How often it looks whether they still wait; those that do, less often."""
+"""Seconds between its looks whether others still wait; those look less often."""
 DRAIN_MARGIN: Final = 30
 """Seconds that a driver gets to end, beyond what its pending trees and its grace period need."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a step depends on.
+    """The situation that decides a step.
 
     Attributes:
         seen: Everything.
-        revision: What was accepted last.
+        revision: The accepted revision.
         wanted: `spec.state`.
-        status: What was written last.
+        status: The last written status.
         start_timeout: Seconds that a pod may take to start.
         message_timeout: Seconds that a tree may take.
     """
@@ -101,23 +101,23 @@ class Situation:
 
     @property
     def had_to_go(self) -> bool:
-        """Whether the driver had to go by the spec, when the topology was last looked at."""
+        """Whether the spec required the driver to go, when the topology was last looked at."""
         return self.last_reason in ("Suspended", Reason.SUSPENDING, Reason.REPLACING)
 
     @property
     def last_reason(self) -> str:
-        """Of the condition Ready, when the topology was last looked at."""
+        """The reason of the condition Ready, when the topology was last looked at."""
         return {c.type: c.reason for c in self.status.conditions}.get("Ready", "")
 
     @property
     def directive(self) -> contract.Directive:
-        """What a driver is to do, unless it has to go."""
+        """The instruction for a driver, unless it must go."""
         inactive = self.wanted == "Inactive"
         return contract.Directive.INACTIVE if inactive else contract.Directive.RUN
 
 
 def next_step(now: Situation) -> Step:
-    """What is to be done about the driver."""
+    """Decide about the driver."""
     driver = now.driver
     ending = ending_of(driver, contract.DRIVER_CONTAINER, now.seen.now) if driver else None
     step = _next_step(now, driver, ending)
@@ -127,7 +127,7 @@ def next_step(now: Situation) -> Step:
 
 
 def _hopeless(now: Situation, step: Step, ending: Ending | None) -> Trouble | None:
-    """Why a version that never worked fails again and again."""
+    """The reason why a version that never worked fails again and again."""
     if now.revision.worked or now.revision.previous or step.state not in ("Pending", "Starting"):
         return None
     last = now.status.restarts
@@ -235,7 +235,7 @@ def _later(now: Situation, ending: Ending) -> Step:
 
 
 def failures_after(status: TopologyStatus, ending: Ending, now: datetime) -> int:
-    """How many failures in a row there are, with that of the driver which has just ended."""
+    """The number of failures in a row, including that of the driver which has just ended."""
     return 1 + _failures_that_count(status, ending.at or now)
 
 
@@ -248,7 +248,7 @@ def _failures_that_count(status: TopologyStatus, ended: datetime) -> int:
 
 
 def _is_outdated(now: Situation, driver: Object) -> bool:
-    """Whether a driver has ended that ran something else than what was accepted last."""
+    """Whether an ended driver ran another revision than the accepted one."""
     report = report_of(driver)
     text = annotation(driver, GENERATION_ANNOTATION)
     made_from = int(text) if text.isdecimal() else 0
@@ -258,7 +258,7 @@ def _is_outdated(now: Situation, driver: Object) -> bool:
 
 
 def _with_errors(ending: Ending) -> str:
-    """Every mistake that an ending names, or its message if it names none."""
+    """Every mistake in an ending, or its message if it names none."""
     texts = [
         f"{mistake.path}: {mistake.reason}. {mistake.cure}".strip(": ").strip()
         for mistake in ending.errors
@@ -353,7 +353,7 @@ def _after_failures(now: Situation, message: str) -> str:
 
 
 def _hosts_anything(report: contract.Report | None) -> bool:
-    """Whether a driver has workers; itself, which hosts pinned spouts, is none."""
+    """Whether a driver has workers. The driver, which hosts pinned spouts, does not count."""
     return report is not None and any(hosted.worker >= 0 for hosted in report.workers)
 
 
@@ -375,7 +375,7 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
 
 
 def _what_is_waited_for(now: Situation, driver: Object) -> tuple[Trouble | None, str]:
-    """What keeps the driver from starting, else what keeps its workers; and since when."""
+    """Why the driver or else its workers don't start; and since when."""
     since = scheduled_at(driver) or str(driver["metadata"]["creationTimestamp"])
     if trouble := driver_waits_for(driver, now.seen.pods, now.seen.now):
         return trouble, since

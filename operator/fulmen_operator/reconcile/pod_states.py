@@ -1,6 +1,6 @@
-"""How pods are: whether they live, how they ended, what they wait for. Pure.
+"""The states of pods: whether they live, how they ended, what they wait for. Pure.
 
-What counts is the container, not the pod: a sidecar may outlive it.
+The container counts, not the pod: a sidecar may outlive it.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from fulmen_operator.room import UNSCHEDULABLE
 GONE_AFTER: Final = 30
 """Seconds beyond its grace period after which a pod that should end is on a dead node."""
 GATED: Final = "SchedulingGated"
-"""What is said of a driver's pod until its secret is made: nothing to tell anybody."""
+"""The state of a driver's pod until its secret is made: nothing to tell anybody."""
 ONE_NODE: Final = (
     " (It has to be on the driver's node: the checkpoint's claim can be mounted by one node only. A"
     " claim that is ReadWriteMany, or an object store, spreads the pods.)"
@@ -40,9 +40,9 @@ ONE_NODE: Final = (
 CONTAINERS: Final = "containerStatuses"
 NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
 FALLEN_SECONDS: Final = 600
-"""For how long a worker's pod that has failed is the reason for workers that are missing."""
+"""Seconds for which a worker's pod that has failed is the reason for missing workers."""
 MOUNT_SECONDS: Final = 10
-"""Within which volumes are mounted, if nothing is wrong; then it is told."""
+"""Seconds that mounts of volumes may take before a problem is told."""
 PULL_FAILED: Final = "ErrImagePull"
 PULL_WAITS: Final = "ImagePullBackOff"
 NAMED_BY_VOLUMES: Final = {
@@ -51,16 +51,16 @@ NAMED_BY_VOLUMES: Final = {
     "persistentVolumeClaim": "claim",
 }
 NAME_FIELDS: Final = ("name", "secretName", "claimName")
-"""What a volume may name, by its field, and where the name is in it."""
+"""The fields of a volume that hold a name."""
 POD_TROUBLE: Final = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "Shutdown")
-"""What the kubelet says of a pod that it ended for reasons of the node's."""
+"""The kubelet's reasons for ending a pod because of its node."""
 
 
 class Next(Enum):
-    """What the end of a driver asks for.
+    """The consequence of a driver's end.
 
-    AT_ONCE: a new one, whatever happened before. LATER: a new one, after a while that grows.
-    NEVER: nothing until the user changes something.
+    AT_ONCE: a new one, whatever happened before. LATER: a new one, after a while that grows. NEVER:
+    nothing until the user changes something.
     """
 
     AT_ONCE = auto()
@@ -70,15 +70,15 @@ class Next(Enum):
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a container ended.
+    """The end of a container.
 
     Attributes:
-        next: What it asks for.
+        next: The consequence.
         reason: For programs.
         message: For people.
-        at: When; None if nobody knows.
+        at: The time; None if it is not known.
         errors: All mistakes that it found.
-        where: In front of the message, if it is not of the container that is meant by default.
+        where: A prefix of the message, if it is about another container than the default one.
     """
 
     next: Next
@@ -95,7 +95,7 @@ class Ending:
 
 
 def ending_of(pod: Object, container: str, now: datetime) -> Ending | None:
-    """How a pod's container ended; None if it has not, and can still be waited for."""
+    """The end of a pod's container; None if it has not ended, and may still go on."""
     state = _container_state(pod, container)
     terminated = state.get("terminated")
     if terminated is None:
@@ -191,7 +191,7 @@ def _is_lost(pod: Object, now: datetime) -> bool:
 
 
 def _disruption(pod: Object) -> Trouble | None:
-    """By whom a pod was ended for reasons that are not its own, and in which words."""
+    """Who ended a pod for outside reasons, and in which words."""
     condition, status = condition_of(pod, "DisruptionTarget"), status_of(pod)
     if condition.get("status") == "True":
         reason = Foreign(str(condition.get("reason", "Evicted")))
@@ -213,7 +213,7 @@ def _by_our_clock(pod: Object, at: datetime, now: datetime) -> datetime:
 
 
 def last_seen(pod: Object, now: datetime) -> datetime | None:
-    """When anything of a pod has changed last; None if it says no time."""
+    """The time of a pod's last change; None if it has no time."""
     times = [
         condition["lastTransitionTime"]
         for condition in status_of(pod).get("conditions") or ()
@@ -223,7 +223,7 @@ def last_seen(pod: Object, now: datetime) -> datetime | None:
 
 
 def preflight_ending_of(pod: Object, now: datetime) -> Ending | None:
-    """How a preflight ended: with the image of the workers, if they have their own, or at last."""
+    """The end of a preflight: with the image of the workers, if they have their own, or at last."""
     firsts = [container["name"] for container in pod["spec"].get("initContainers") or ()]
     if contract.WORKER_PREFLIGHT_CONTAINER in firsts:
         first = ending_of(pod, contract.WORKER_PREFLIGHT_CONTAINER, now)
@@ -260,19 +260,19 @@ def _last_words(terminated: Object) -> str:
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether the kubelet finds a pod ready."""
+    """Whether the kubelet reports a pod as ready."""
     return str(condition_of(pod, "Ready").get("status")) == "True"
 
 
 def scheduled_at(pod: Object) -> str:
-    """When a pod was given a node, by the control plane's clock; empty: it has none."""
+    """The time when a pod got a node, by the control plane's clock; empty: it has none."""
     placed = condition_of(pod, "PodScheduled")
     is_placed = placed.get("status") == "True"
     return str(placed.get("lastTransitionTime") or "") if is_placed else ""
 
 
 def waiting_for(pod: Object, now: datetime) -> Trouble | None:
-    """What keeps a pod from starting, in Kubernetes' own words; None if it runs or just begins."""
+    """Why a pod does not start, in Kubernetes' words; None if it runs or has just begun."""
     if phase_of(pod) != "Pending":
         return None
     placed = condition_of(pod, "PodScheduled")
@@ -303,7 +303,7 @@ def waiting_for(pod: Object, now: datetime) -> Trouble | None:
 
 
 def waiting_worker(seen: Observed, attempt: int) -> Trouble | None:
-    """What keeps the first of the workers that wait from starting."""
+    """Why the first of the waiting workers does not start."""
     troubles = (
         waiting_for(pod, seen.now) for pod in seen.pods_of(contract.WORKER, attempt=attempt)
     )
@@ -311,7 +311,7 @@ def waiting_worker(seen: Observed, attempt: int) -> Trouble | None:
 
 
 def missing_worker(seen: Observed, attempt: int) -> Trouble | None:
-    """Why a worker is not there: the reason and the words of whoever refuses or has ended it."""
+    """Why a worker is missing: the reason and words of whoever refuses or has ended it."""
     if seen.missing:
         return Reason.WORKER_REFUSED, f"no further worker is taken: {seen.missing}"
     if seen.fallen is None or annotation(seen.fallen, UID_ANNOTATION) != seen.uid:
@@ -324,7 +324,7 @@ def missing_worker(seen: Observed, attempt: int) -> Trouble | None:
 
 
 def _is_bound(pod: Object) -> bool:
-    """Whether a worker may be on its driver's node only."""
+    """Whether a worker may only run on its driver's node."""
     affinity = (pod.get("spec") or {}).get("affinity") or {}
     required = (affinity.get("podAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -346,7 +346,7 @@ def mounting_for(pod: Object, now: datetime) -> float | None:
 
 
 def driver_waits_for(driver: Object, pods: Iterable[Object], now: datetime) -> Trouble | None:
-    """What keeps a driver from starting, as `waiting_for`, and which of the pods may do so."""
+    """Why a driver does not start, as `waiting_for`, and which pods may hold it up."""
     trouble = waiting_for(driver, now)
     if trouble is None or trouble[0] != Reason.VOLUMES_NOT_MOUNTED:
         return trouble
@@ -365,7 +365,7 @@ def driver_waits_for(driver: Object, pods: Iterable[Object], now: datetime) -> T
 
 
 def _volumes(pod: Object) -> list[str]:
-    """What a pod's volumes name that must be there, in words."""
+    """The objects that a pod's volumes name and that must exist, in words."""
     found = []
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume, *(volume.get("projected") or {}).get("sources", ())):
@@ -385,7 +385,7 @@ def _containers(pod: Object) -> list[Object]:
 
 
 def report_of(driver: Object | None) -> contract.Report | None:
-    """What a driver says about itself; None if it has not yet, or there is none."""
+    """A driver's report; None if there is none yet, or no driver."""
     text = annotation(driver, contract.REPORT_ANNOTATION) if driver is not None else ""
     try:
         return contract.Report.from_json(text) if text else None

@@ -1,4 +1,4 @@
-"""From a spec that may have changed to the revision that holds. Pure.
+"""Turns a spec that may have changed into the revision that holds. Pure.
 
 Nothing replaces a running driver before the API server has seen its pods, and its own image has
 seen its code.
@@ -38,20 +38,20 @@ from fulmen_operator.reconcile.pod_states import Next, preflight_ending_of, wait
 from fulmen_operator.settings import Settings
 
 REFUSED_SECONDS = 120
-"""After so long pods that the API server refused are tried again: what refused them may be gone."""
+"""Seconds after which pods that the API server refused are tried again: the cause may be gone."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of the spec.
+    """The verdict on the spec.
 
     Attributes:
-        revision: What holds: the spec if it is accepted, else what was accepted before.
-        status: Of the condition SpecAccepted.
-        reason: Of that condition.
-        message: Of that condition.
-        actions: What its trial, or its acceptance, needs.
-        trial: A dry run that is needed to say more.
+        revision: The revision that holds: of the spec if it is accepted, else the one before.
+        status: The status of the condition SpecAccepted.
+        reason: The reason of that condition.
+        message: The message of that condition.
+        actions: Actions for its trial, or its acceptance.
+        trial: A dry run that is needed for a verdict.
         preflight: The pod that validates the candidate; all others can go.
         code_name: The ConfigMap of the candidate's code, if there is a candidate.
         again_in: Seconds after which to look again although nothing happened, if so.
@@ -83,8 +83,8 @@ def consider(
         before: The revision that holds.
         tasks: The numbers of tasks that components were first accepted with.
         attempt: The number of the driver.
-        proven: Whether the revision that holds is known to work: then nothing takes its place
-            untried, also while its driver is just being started anew.
+        proven: Whether the revision that holds is known to work: then nothing replaces it untried,
+            also while its driver is being started anew.
         settings: The operator's.
     """
     judged = permitted(judge(seen, tasks), settings)
@@ -160,7 +160,7 @@ class _Change:
     settings: Settings
 
     def tried(self, tasks: Mapping[str, int], attempt: int) -> Verdict:
-        """Its dry run, then its preflight, then its acceptance."""
+        """Try the candidate: by a dry run, then a preflight, then accept it."""
         seen, candidate = self.seen, self.candidate
         name = names.preflight_pod(seen.name, candidate.trial)
         pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
@@ -179,7 +179,7 @@ class _Change:
         return self._within(replace(verdict, message=words), Reason.PREFLIGHT_TIMEOUT, words)
 
     def dry_run(self, attempt: int, *others: Manifest) -> Verdict | None:
-        """What the API server says of its pods, and of others; None: it would take them."""
+        """The verdict if the API server refuses pods, or was not asked yet; else None."""
         seen, candidate, before = self.seen, self.candidate, self.before
         if seen.trial is None or seen.trial[0] != candidate.input_hash:
             final, driver = for_attempt(seen, candidate, attempt + 1, self.settings)

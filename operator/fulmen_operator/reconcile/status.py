@@ -46,7 +46,7 @@ ROOM: Final = 90_000
 
 
 def read_status(raw: Mapping[str, Any] | None) -> TopologyStatus:
-    """What was written last; fields that another version of the operator wrote are left out."""
+    """The last written status; fields that another version of the operator wrote are left out."""
     known = {f.alias for f in TopologyStatus.model_fields.values()}
     status, _ = repair(TopologyStatus, {k: v for k, v in (raw or {}).items() if k in known})
     return status or TopologyStatus()
@@ -55,11 +55,11 @@ def read_status(raw: Mapping[str, Any] | None) -> TopologyStatus:
 def recovered(
     before: TopologyStatus, seen: Observed, held: contract.Revision | None
 ) -> TopologyStatus:
-    """The status that was written last, and never less than what there is proof of.
+    """The last written status, with corrections where there is proof of more.
 
-    A status may be lost: whoever restores a topology from a backup, or writes to its status, takes
-    it away. The revision and the pods say nearly all of it. The number of the driver never goes
-    backwards: pods, secrets and Spark's ids bear it.
+    A status may be lost: by restoring a topology from a backup, or by a write to its status. The
+    revision and the pods tell nearly all of it. The number of the driver never goes backwards:
+    pods, secrets and Spark's ids have it.
 
     Args:
         before: The status as it was read.
@@ -101,14 +101,14 @@ def new_status(
     step: Step | None,
     topology: Topology | None,
 ) -> TopologyStatus:
-    """How the topology is, after a step.
+    """The status of the topology after a step.
 
     Args:
         seen: Everything.
-        before: What was written last.
-        verdict: What became of the spec.
-        step: What is done about the driver; None if nothing was ever accepted.
-        topology: What was accepted last, if that is known.
+        before: The last written status.
+        verdict: The verdict on the spec.
+        step: The step of the driver; None if nothing was ever accepted.
+        topology: The accepted topology, if it is known.
     """
     if step is None or topology is None:
         return _without_revision(seen, before, verdict)
@@ -223,10 +223,10 @@ def _components(topology: Topology) -> dict[str, Any]:
 def _rows(
     topology: Topology, report: contract.Report | None, generation: int
 ) -> tuple[Placement, ...]:
-    """What each worker should host, and what it does.
+    """The wanted and the actual work of each worker.
 
-    The driver plans, as it knows which spouts are pinned; the operator does so only until the
-    driver has said it of what was accepted last.
+    The driver plans, as it knows which spouts are pinned; the operator plans only until the driver
+    has reported on the accepted revision.
     """
     observed = {hosted.worker: hosted for hosted in report.workers} if report else {}
     said = (report.planned or report.workers) if report else ()
@@ -254,7 +254,7 @@ def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> froz
 
 
 def _waiting_worker(seen: Observed, step: Step) -> Trouble | None:
-    """What keeps workers from starting: of the pods that there are, else of those there are not."""
+    """Why workers don't start: of pods that exist, else of missing ones."""
     found = waiting_worker(seen, step.attempt)
     if found is None and step.state in WITH_WORKERS:
         return missing_worker(seen, step.attempt)
@@ -274,7 +274,7 @@ def _active_since(seen: Observed, before: TopologyStatus, step: Step) -> str:
 
 
 def _last_batch(before: TopologyStatus, step: Step) -> int:
-    """Kept when nobody says more, so that an empty checkpoint is known to be a lost one."""
+    """The last known batch, kept so that an empty checkpoint is known to be a lost one."""
     if isinstance(step.start, StartEmpty):
         return 0
     return (step.report.batch if step.report else 0) or before.last_batch

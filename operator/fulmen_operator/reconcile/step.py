@@ -1,4 +1,4 @@
-"""What may be done about a driver, and what is said of it. Plain values.
+"""The steps of a driver, and their reasons. Plain values.
 
 A step is one of `Start`, `StartEmpty`, `QueueDriver`, `StopDriver`, `Clear`, `Stay`, `AwaitDriver`,
 `Overdue` and `Stall`, with the state of the topology after it. `next_step` decides which.
@@ -29,7 +29,7 @@ class Start:
 
 @dataclass(frozen=True)
 class StartEmpty(Start):
-    """The same, with an empty checkpoint: the user has accepted that what was there is lost."""
+    """Start with an empty checkpoint: the user has accepted the loss of the old one."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class AwaitDriver:
 
 @dataclass(frozen=True)
 class Overdue:
-    """The same, for longer than it may last.
+    """Wait, for longer than is allowed.
 
     Attributes:
-        trouble: What keeps pods from starting: the reason and Kubernetes' words.
+        trouble: Why pods don't start: the reason and Kubernetes' words.
     """
 
     trouble: Trouble
@@ -90,18 +90,18 @@ Does = Start | QueueDriver | StopDriver | Clear | Stay | AwaitDriver | Overdue |
 
 @dataclass(frozen=True)
 class Step:
-    """What is done about the driver, and what to say about it.
+    """The step of a driver, and its description.
 
     Attributes:
-        state: What the topology is doing.
-        reason: Why, for programs.
-        message: Why, for people.
+        state: The topology's state.
+        reason: For programs.
+        message: For people.
         directive: For the revision.
         attempt: The number of the driver, after this step.
-        does: What is done.
+        does: The step.
         hopeless: Why a version that never worked fails again and again: the last reason and words.
-        failures: How many failures in a row there are, after this step.
-        report: What the driver says about itself.
+        failures: The number of failures in a row, after this step.
+        report: The driver's report.
         again_in: Seconds after which to look again although nothing happened, if so.
     """
 
@@ -130,7 +130,7 @@ class Step:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What keeps pods from starting, if that is waited for: the reason and the words."""
+        """Why pods don't start, if they are waited for: the reason and the words."""
         return self.does.trouble if isinstance(self.does, AwaitDriver | Overdue) else None
 
     @property
@@ -140,7 +140,7 @@ class Step:
 
 
 def queued(step: Step, start: Start) -> Step:
-    """The same start, of which only the number is noted: the next look goes on from there."""
+    """The start put off: only its number is noted, and the next look goes on from there."""
     message = (
         f"driver {step.attempt} waits: as many drivers of this namespace are starting as may at"
         " once. It starts when another one is ready, has ended, or has been starting for five"

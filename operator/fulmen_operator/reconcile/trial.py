@@ -1,7 +1,7 @@
-"""Whether a new version works, and when the one before it comes back. Pure.
+"""Decides whether a new version works, and when the one before it comes back. Pure.
 
-A version has proven itself when a driver of it has committed a batch. Until then the revision
-before it is kept in its own.
+A version has proven itself when a driver of it has committed a batch. Until then it keeps the
+revision before it.
 """
 
 from typing import Final
@@ -32,12 +32,12 @@ OF_THE_STORE: Final = "CheckpointUnreachable"
 
 
 def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> contract.Revision:
-    """The revision that holds now: the one that held, or the one before it if that one is given up.
+    """The revision that holds now: the present one, or the one before if that is given up.
 
     Args:
         held: The revision that was accepted last.
         seen: Everything.
-        before: The status that was written last.
+        before: The last written status.
     """
     driver = seen.driver(before.attempt)
     if driver is not None and annotation(driver, INPUT_ANNOTATION) != held.input_hash:
@@ -71,7 +71,7 @@ def begun(revision: contract.Revision, seen: Observed, last_batch: int) -> contr
 
 
 def seconds_left(revision: contract.Revision, seen: Observed) -> float | None:
-    """After how many seconds a version that is tried is looked at again; None: none is tried."""
+    """Seconds until the next look at a version on trial; None: there is none."""
     if revision.previous is None or not revision.tried_since:
         return None
     left = revision.resolved.spec.start_timeout_seconds - seconds_since(
@@ -101,7 +101,7 @@ def _why_given_up(
 
 
 def _is_outage(held: contract.Revision, ending: Ending) -> bool:
-    """Whether the store is away which the version before needs as well."""
+    """Whether a store is away that the version before needs as well."""
     if ending.reason != OF_THE_STORE or held.previous is None:
         return False
     both = (held, held.previous)
@@ -110,7 +110,7 @@ def _is_outage(held: contract.Revision, ending: Ending) -> bool:
 
 
 def _words(seen: Observed, before: TopologyStatus, driver: Object | None) -> str:
-    """What is known of what it waits for."""
+    """The known words about its wait."""
     of_driver = waiting_for(driver, seen.now) if driver is not None else None
     if trouble := of_driver or waiting_worker(seen, before.attempt):
         return trouble[1]

@@ -1,5 +1,5 @@
-"""How many workers a topology is to have, if that follows its load: `spec.autoscale`. Pure.
+"""The number of workers that follows the load: `spec.autoscale`. Pure.
 
-`autoscaling` decides, by what `forecast` expects of other numbers of workers, and by the hours of
-`schedule`; `noted` is how that is written into the status. Used by `decide`.
+`autoscaling` decides, by the estimates of `forecast` for other numbers of workers, and by the hours
+of `schedule`; `noted` writes the decision into the status. Used by `decide`.
 """

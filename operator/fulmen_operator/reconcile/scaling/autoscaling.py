@@ -1,9 +1,9 @@
-"""How many workers a topology is to have, by its load. Pure.
+"""The number of workers by the load. Pure.
 
-What it has to remember is in the status, so that another operator goes on where this one stopped.
-Three things keep it from going up and down again: fewer workers are taken only if batches would
-take clearly less time than the target; more workers that are no faster are given back; and both
-kinds of mistakes are remembered for a while.
+Its memory is in the status, so that another operator goes on where this one stopped. Three rules
+keep the number from going up and down again: fewer workers are taken only if batches would take
+clearly less time than the target; more workers that are no faster are given back; and both kinds of
+mistakes are remembered for a while.
 """
 
 from collections.abc import Iterator
@@ -37,30 +37,30 @@ from fulmen_operator.reconcile.scaling.schedule import least_workers, seconds_to
 ROOM: Final = 0.8
 """Fewer workers are enough if batches take at most that share of the target."""
 LEAP: Final = 1.5
-"""While messages wait too long, there are so many times as many workers at least: what has gathered
-is to be worked off, too."""
+"""The least factor by which workers grow while messages wait too long: the backlog must be worked
+off, too."""
 CATCH_UP: Final = 2
-"""What has gathered needs no more workers if messages are waited for in time again within so many
-times `upAfter`, at the pace since they were late: after a start or an outage, say."""
+"""A backlog needs no more workers if, at the pace so far, messages will be in time again within so
+many times `upAfter`: after a start or an outage, for example."""
 FULL_CATCH_UP: Final = 10
-"""The same while workers have too little of a processor: more of them take it from the others."""
+"""As `CATCH_UP`, while workers have too little processor: more workers take it from the others."""
 ALMOST: Final = 1.02
-"""Of numbers that are nearly equally fast, the least is taken."""
+"""Of numbers of workers with nearly equal speed, the smallest is taken."""
 LARGEST: Final = 1000
-"""As many workers as there can be at most."""
+"""The most workers that are possible."""
 HELP: Final = 0.3
 """More workers have helped if they saved that share of the time that they were to save."""
 EASED: Final = 2 / 3
-"""If batches take at most that share of the time for each tuple that they took when more workers
-did not help, it is another case: there is more in each batch, or what they waited for is faster."""
+"""If batches take at most this share of the time for each tuple that they took when more workers
+did not help, the case is new: batches hold more, or a service that they waited for is faster."""
 FORGET_SECONDS: Final = 1800
-"""For how long it is remembered that more workers did not help, the first time."""
+"""Seconds for which it is remembered that more workers did not help, the first time."""
 FULL_SECONDS: Final = 300
-"""For how long it is remembered that more workers did not help, the first time, if workers were
-starved: neighbours may have started just then."""
+"""Seconds for which it is remembered that more workers did not help, the first time, if workers
+were starved: neighbours may have started just then."""
 REMEMBERED_DOWNS: Final = 6
-"""For so many times `downAfter` it is remembered that fewer workers were too few, the first time;
-each time it is twice as long, up to `LONGEST_SECONDS`."""
+"""The multiple of `downAfter` for which it is remembered that fewer workers were too few, the first
+time; it doubles each time, up to `LONGEST_SECONDS`."""
 
 
 def autoscaled(
@@ -70,13 +70,13 @@ def autoscaled(
     present: int,
     now: datetime,
 ) -> AutoscaleStatus | None:
-    """How many workers there are to be now, and why; None: as many as the spec says.
+    """Choose the number of workers, with the reason; None: as many as the spec says.
 
     Args:
         spec: The topology's, with the numbers of workers and executors that its author wrote.
-        before: What was written last; None: nothing.
-        load: What the driver says of it; None: it says nothing.
-        present: How many workers there are.
+        before: The last written choice; None: there is none.
+        load: The driver's load; None: not known.
+        present: The number of workers that are there.
         now: The time.
     """
     scale = spec.autoscale
@@ -170,7 +170,7 @@ def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
 
 
 def _catches_up(scene: Scene, before: AutoscaleStatus) -> bool:
-    """Whether messages are late, and will soon be so no more."""
+    """Whether messages are late, but will soon be in time."""
     lag = scene.load.lag
     if lag is None or not scene.is_late:
         return False
@@ -180,7 +180,7 @@ def _catches_up(scene: Scene, before: AutoscaleStatus) -> bool:
 
 
 def _too_few_before(scene: Scene, before: AutoscaleStatus, number: int) -> RememberedWorkers:
-    """What is remembered if there were more workers not long ago, of which some were given up."""
+    """The limit to remember: that of before, or a new one if workers were given up recently."""
     seconds = scene.scale.down_seconds
     if before.direction != "Down" or seconds_since(before.since, scene.now) > 2 * seconds:
         return before.least if before.least.workers else RememberedWorkers()
@@ -206,7 +206,7 @@ def _wanted(scene: Scene, before: AutoscaleStatus) -> int:
 
 
 def _has_helped(scene: Scene, before: AutoscaleStatus) -> bool:
-    """Whether a tuple takes less time than before there were more workers."""
+    """Whether a tuple takes less time than before workers were added."""
     tried = before.tried
     return scene.cost <= tried.nanos - HELP * (tried.nanos - tried.foreseen)
 
@@ -223,7 +223,7 @@ def _helped(before: AutoscaleStatus) -> AutoscaleStatus:
 
 
 def _eased(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
-    """Without the number of workers that more were no faster than, if that is another case now."""
+    """Forget that more workers were no faster, if the case is new."""
     most = before.most
     if before.workers != most.workers or not 0 < scene.cost <= EASED * most.nanos:
         return before
@@ -259,10 +259,10 @@ def _too_many(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
 def _pressed(
     before: AutoscaleStatus, pressure: Pressure, enough: int, scene: Scene
 ) -> AutoscaleStatus:
-    """Note that more or fewer workers are needed. `enough`: as long as it lasts, the most of it.
+    """Note that more or fewer workers are needed. `enough`: the most that was needed meanwhile.
 
-    Batches that worked off what had gathered took all the time that there was: what they need from
-    then on is not known.
+    Batches that worked off a backlog took all the time that there was: what they need from then on
+    is not known.
     """
     now = scene.now
     has_caught_up = before.pressure_lag > scene.scale.max_lag_seconds and not scene.is_late

@@ -1,8 +1,8 @@
-"""How busy a topology would be with other numbers of workers, by what it had to do lately. Pure.
+"""Estimates how busy a topology would be with other numbers of workers, by its load. Pure.
 
-A batch takes as long as the slowest worker of each of its stages, one stage after another. What a
-stage has to do is divided among the workers, but no finer than by tasks: a task that works more
-than all others stays one task, and a spout whose source has three parts has work for three tasks.
+A batch takes as long as the slowest worker of each of its stages, one stage after another. A
+stage's work is divided among the workers, but no finer than by tasks: a task that works more than
+all others stays one task, and a spout whose source has three parts has work for three tasks.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ often than others."""
 
 
 class Limit(Enum):
-    """What keeps further workers from helping a component."""
+    """A reason why further workers don't help a component."""
 
     TASKS = auto()
     """It has no more tasks."""
@@ -33,10 +33,10 @@ class Limit(Enum):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What follows from a load.
+    """Estimates from a load.
 
     Attributes:
-        load: What was measured.
+        load: The measured load.
         spec: The topology, with `parallelism` as its author wrote it.
     """
 
@@ -49,7 +49,7 @@ class Forecast:
         return sum(stage.slowest for stage in self.load.stages)
 
     def at(self, workers: int) -> float:
-        """The same with another number of workers."""
+        """The estimate for a number of workers."""
         if workers == self.load.workers:
             return self.now
         return sum(self._stage(stage, workers) for stage in self.load.stages)
@@ -68,14 +68,14 @@ class Forecast:
         return max([1, *(part.active for part in stage.components)])
 
     def _most(self, part: ComponentLoad, workers: int) -> float:
-        """What the busiest worker has to do for a component: its busiest task is there."""
+        """A component's work on the busiest worker: its busiest task is there."""
         if part.tasks == 1:
             return part.busiest
         others = (part.seconds - part.busiest) / (part.tasks - 1)
         return part.busiest + others * (self.tasks_on(part, workers) - 1)
 
     def tasks_on(self, part: ComponentLoad, workers: int) -> int:
-        """How many tasks of a component the worker with the most of them has."""
+        """The number of a component's tasks on the worker with the most of them."""
         executors = executors_on(workers, self._parallelism.get(part.name, 1), part.tasks)
         return min(part.tasks, -(-executors // workers) * -(-part.tasks // executors))
 

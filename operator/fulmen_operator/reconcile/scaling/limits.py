@@ -1,4 +1,4 @@
-"""Why more workers would not help, if so. Pure."""
+"""The reasons why more workers would not help. Pure."""
 
 from typing import Final
 
@@ -8,11 +8,10 @@ from fulmen_operator.reconcile.scaling.forecast import Limit
 from fulmen_operator.reconcile.scaling.scene import Scene
 
 LATE: Final = 0.7
-"""While messages wait too long, workers count as too few from that share of the target on: batches
+"""While messages wait too long, workers count as too few from this share of the target on: batches
 also take time that is no work."""
 MOST_LEAP: Final = 2
-"""At most so many times as many workers, and at least one part of that many: what is foreseen may
-be wrong."""
+"""The largest factor by which the number of workers grows at once: forecasts may be wrong."""
 GAIN: Final = 0.9
 """More workers are worth a rebalance if batches take at most that share of the time."""
 

@@ -1,4 +1,4 @@
-"""What is written down of a number of workers, so that another operator goes on from it. Pure."""
+"""Notes about a number of workers, so that another operator goes on from it. Pure."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,11 +13,11 @@ from fulmen.topology.resource.status import (
 from fulmen_operator.model import seconds_since, text_of
 
 LONGEST_SECONDS: Final = 6 * 3600
-"""For so long a number of workers is remembered as a limit at most."""
+"""The most seconds for which a number of workers is remembered as a limit."""
 
 
 def forgotten(before: AutoscaleStatus, now: datetime) -> AutoscaleStatus:
-    """Without what was remembered for long enough; how often it was so stays."""
+    """Forget limits whose time is over; how often they were found stays."""
     update = {}
     for name in ("most", "least"):
         kept: RememberedWorkers = getattr(before, name)
@@ -34,12 +34,12 @@ def remembered(workers: int, seconds: float, times: int, now: datetime) -> Remem
 
 
 def lasted(before: AutoscaleStatus, now: datetime) -> float:
-    """For how many seconds there should have been more or fewer."""
+    """Seconds for which there should have been more or fewer."""
     return seconds_since(before.pressure_since, now)
 
 
 def reasoned(before: AutoscaleStatus, reason: ScalingReason, message: str) -> AutoscaleStatus:
-    """The same number, and what is thought of it."""
+    """Keep the number, with a new reason and message."""
     return before.model_copy(update={"reason": reason, "message": message})
 
 

@@ -1,4 +1,4 @@
-"""What the number of workers follows from. Pure."""
+"""The facts that decide the number of workers. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,12 +18,12 @@ because their nodes are full."""
 
 @dataclass(frozen=True)
 class Scene:
-    """What the number of workers follows from.
+    """The facts that decide the number of workers.
 
     Attributes:
         spec: The topology's, with the numbers of workers and executors that its author wrote.
-        scale: How it follows the load.
-        load: What the driver says of it.
+        scale: The settings of `autoscale`.
+        load: The driver's load.
         now: The time.
     """
 
@@ -34,7 +34,7 @@ class Scene:
 
     @property
     def forecast(self) -> Forecast:
-        """What follows from the load."""
+        """The forecast from the load."""
         return Forecast(self.load, self.spec)
 
     @property
@@ -50,7 +50,7 @@ class Scene:
 
     @property
     def waits(self) -> bool:
-        """Whether workers wait for something outside: for what, and how long, nobody here knows."""
+        """Whether workers wait for an outside service; nobody here knows which, or how long."""
         return self.load.cpu + self.load.run_delay < WAITING
 
     @property

@@ -26,7 +26,7 @@ def _holds(hours: ScheduledWorkers, now: datetime) -> bool:
 
 
 def _near(hours: ScheduledWorkers, now: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """When the hours begin and end, yesterday and in the week to come."""
+    """The beginnings and ends of the hours, yesterday and in the coming week."""
     zone = ZoneInfo(hours.timezone)
     start, end = time.fromisoformat(hours.start), time.fromisoformat(hours.end)
     for days in range(-1, 8):
