@@ -122,7 +122,7 @@ def take_in(store: WatchCache, kind: str, event: str | None, thing: Object) -> s
 
     Returns:
         The topologies to be looked at: two, if somebody has changed the object's label. None if it
-            was known, such as by the operator's own writing.
+        was known, such as by the operator's own writing.
     """
     namespace, keys = str(thing["metadata"]["namespace"]), store.keys(kind, thing)
     if event == "DELETED":

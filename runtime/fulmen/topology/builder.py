@@ -46,7 +46,7 @@ class ComponentDeclarer:
         return self
 
     def set_event_time(self, field: str | Mapping[str, str], **more: Any) -> Self:
-        """Say which field of what it emits is the time when something happened.
+        """Declare the field with the event time of the component's tuples.
 
         Args:
             field: The field. If several streams have one: the field of each stream.
@@ -117,13 +117,13 @@ class BoltDeclarer(ComponentDeclarer):
         stream: str = "default",
         config: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Receive a stream, divided by a class of one's own.
+        """Receive a stream, divided by a class of the author's.
 
         Args:
             component: The spout or bolt to receive from.
             grouping: The class, or `module.Class`.
             stream: One that the component declares.
-            config: What the class finds in `self.config`.
+            config: Values for the class, in `self.config`.
         """
         path = grouping if isinstance(grouping, str) else _path_of(grouping, "custom grouping")
         more = {"config": dict(config)} if config else {}
@@ -167,7 +167,7 @@ class TopologyBuilder:
 
         Args:
             id: Its name, unique among spouts and bolts.
-            spout: A class, or an object of which each task gets a copy.
+            spout: A class, or an object; each task gets a copy of it.
             parallelism: The number of executors.
 
         Raises:
@@ -179,11 +179,11 @@ class TopologyBuilder:
         return SpoutDeclarer(document)
 
     def set_bolt(self, id: str, bolt: Any, parallelism: int = 1) -> BoltDeclarer:
-        """Add a bolt; say on the result what it receives.
+        """Add a bolt, and declare its inputs on the result.
 
         Args:
             id: Its name, unique among spouts and bolts.
-            bolt: A class, or an object of which each task gets a copy.
+            bolt: A class, or an object; each task gets a copy of it.
             parallelism: The number of executors.
 
         Raises:
@@ -222,7 +222,7 @@ class TopologyBuilder:
         return parse(document)
 
     def _option_problems(self, document: Document) -> Iterator[Problem]:
-        """What the classes have against the `config` of their components."""
+        """Mistakes that the classes find in the `config` of their components."""
         for part in components_of(document):
             cls = self._classes.get(part.name or "")
             if cls is not None and part.model is not None and "config" not in part.wrong:

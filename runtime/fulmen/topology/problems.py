@@ -1,4 +1,4 @@
-"""One mistake in a topology, as it is told to the person who wrote it."""
+"""A mistake in a topology, with its message for the author."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,10 +18,11 @@ LONGEST_WORD = 100
 
 @dataclass(frozen=True)
 class Problem:
-    """A mistake (or something to think about), where it is, and what to do about it.
+    """A mistake or a warning, its place, and its cure.
 
     Attributes:
-        path: Where in the document, such as `spec.bolts[1].inputs[0].from`; empty for all of it.
+        path: The place in the document, such as `spec.bolts[1].inputs[0].from`; empty for all of
+            it.
         message: Who and what, without a full stop.
         cure: What would be right: a sentence, or nothing if the message says it.
         severity: A topology with an error is refused; one with warnings runs.
@@ -41,9 +42,9 @@ MORE = Problem("", f"there are more mistakes than these {MOST_TOLD}", "Mend thes
 
 
 def bounded(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """The first of them, none of them long, and whether there are more.
+    """The first problems, shortened, and a note if there are more.
 
-    No more of them is made, so that what a document costs does not grow with its mistakes.
+    More problems are not even made, so that the cost of a document does not grow with its mistakes.
     """
     rest = iter(problems)
     for found in islice(rest, MOST_TOLD):

@@ -25,7 +25,7 @@ class TransactionalTopologyBuilder(TopologyBuilder):
         Args:
             name: The topology's name.
             spout_name: The name of its first source, unique among spouts and bolts.
-            spout: A class of a transactional spout, or an object of which each task gets a copy.
+            spout: A class of a transactional spout, or an object; each task gets a copy of it.
             parallelism: The number of executors that emit.
             spec: Fields of TopologySpec, in Python's spelling: `max_spout_pending=2`.
 

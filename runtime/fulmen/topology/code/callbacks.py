@@ -22,17 +22,17 @@ ALSO: dict[str, tuple[str, ...]] = {"fail": ("msg_id",)}
 """Other arguments that a method may take: Storm's `fail` has no reason."""
 ASYNC_BASES = (api.Bolt, api.BasicBolt)
 MAY_BE_ASYNC = ("execute", "prepare", "cleanup")
-"""What such a bolt may write as `async def`."""
+"""Methods that bolts of `ASYNC_BASES` may write as `async def`."""
 _IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MAY_YIELD = ("choose_tasks",)
-"""What it returns is looked through."""
+"""Methods whose results are iterated over, so that they may yield."""
 
 
 def takes_reason(fail: Callable[..., Any]) -> bool:
     """Whether a spout's `fail` is called with the reason too. Storm's takes the message id alone.
 
-    The reason is the second argument, if that is called `reason` or has no default. One of another
-    name that has a default is something else, such as `delay=0.5`.
+    The reason is the second argument, if it is called `reason` or has no default. An argument with
+    another name and a default, such as `delay=0.5`, is something else.
     """
     return all(_is_for_reason(fail, follow) for follow in (False, True))  # of a decorator, too
 
@@ -48,9 +48,9 @@ def _is_for_reason(fail: Callable[..., Any], is_unwrapped: bool) -> bool:
 
 
 def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the methods of an instance: (message, cure).
+    """Mistakes in the methods of an instance: (message, cure).
 
-    Python finds such mistakes when it calls them, once for each tuple; some of them never: the
+    Python finds such mistakes when it calls a method, once for each tuple; some of them never: the
     body of an `async def` does not run when it is called.
     """
     cls = type(instance)
@@ -86,7 +86,7 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
 
 
 def unlikely_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
-    """What may be called otherwise than its author thinks: (message, cure)."""
+    """Methods that may be called otherwise than their author thinks: (message, cure)."""
     cls = type(instance)
     if not isinstance(instance, api.Spout):
         return

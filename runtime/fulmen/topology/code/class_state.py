@@ -1,7 +1,7 @@
-"""What a component keeps in its class: it is no field of an instance, so it is not durable.
+"""Finds state that a component keeps in its class, not in an instance: it is not durable.
 
-Only what methods are seen to change is told: a table in the body of a class is right there. What
-`__init__`, `open` and `prepare` put there is made again with each process.
+Only attributes that methods change are told: a table in the body of a class is right there. Values
+that `__init__`, `open` and `prepare` set are made again with each process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARGUMENT_CHANGES = {"heappush", "heappop", "heapreplace", "heappushpop", "insort
 
 
 def kept_in_class(instance: Any) -> Iterator[tuple[str, str]]:
-    """What methods of an instance change in its class: (message, cure)."""
+    """Attributes of its class that an instance's methods change: (message, cure)."""
     cls = type(instance)
     owners, methods, opening, called = _calls_of(cls)
     assigned = {name for method in opening for name in methods[method].assigned}
@@ -48,7 +48,7 @@ def kept_in_class(instance: Any) -> Iterator[tuple[str, str]]:
 
 
 def changed_in(cls: type) -> set[str]:
-    """Attributes whose values methods of a class change in place, not only to begin with."""
+    """Attributes whose values methods of a class change in place, besides initial values."""
     *_, called = _calls_of(cls)
     return {name for method in called for name in method.changed}
 
@@ -66,7 +66,7 @@ def _calls_of(cls: type) -> tuple[list[type], dict[str, _Method], set[str], list
 
 
 class _Method(ast.NodeVisitor):
-    """What one method does with attributes of its instance and of its class.
+    """A method's use of attributes of its instance and of its class.
 
     Attributes:
         assigned: Attributes that it gives the instance.
@@ -93,7 +93,7 @@ class _Method(ast.NodeVisitor):
             self.visit(statement)
 
     def on_top_of(self, base: _Method | None) -> _Method:
-        """It does what the method of that name in a base does, too, if it calls it by `super()`."""
+        """The method joined with a base's method of that name, if it calls that by `super()`."""
         if base is None or self.name not in self.extends:
             return self
         both = copy.copy(self)
@@ -112,7 +112,7 @@ class _Method(ast.NodeVisitor):
         return None
 
     def _is_owner(self, node: ast.expr) -> bool:
-        """Whether it is the instance or its class."""
+        """Whether a node is the instance or its class."""
         return (isinstance(node, ast.Name) and node.id in self._instance) or self._is_class(node)
 
     def _is_class(self, node: ast.expr) -> bool:
@@ -138,7 +138,7 @@ class _Method(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """The same with a type."""
+        """Visit an assignment with a type."""
         if node.value is not None:
             self._assign(node.target, node.value)
         self.generic_visit(node)

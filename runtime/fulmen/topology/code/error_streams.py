@@ -15,13 +15,13 @@ _CONNECTORS = "fulmen.connectors."
 def mistaken_errors(
     cls: type, streams: Mapping[str, Stream], options: Any
 ) -> tuple[str, str] | None:
-    """What is wrong about the stream `errors` that a class declares: (message, cure).
+    """Check the stream `errors` that a class declares: (message, cure), or None.
 
-    Without this it shows when something is refused for the first time, which may take months.
+    Without this, a mistake shows only at the first refused tuple, which may take months.
 
     Args:
         cls: A class of an author's, maybe derived from one of Fulmen's.
-        streams: What it declares.
+        streams: The streams that it declares.
         options: Its validated `config_model`; None if it has none.
     """
     declared, emitted = streams.get(ERRORS_STREAM), _emitted(cls, options)

@@ -50,11 +50,11 @@ class CodeFolder:
 
     @classmethod
     def of(cls, code: Code | None, base: Path) -> "CodeFolder":
-        """The folder that `spec.code` means; inline files are written to a new temporary one.
+        """Make the folder of `spec.code`; inline files are written to a new temporary one.
 
         Args:
-            code: What the topology says.
-            base: What `code.folder` is relative to: the folder of the topology's file.
+            code: The topology's `spec.code`.
+            base: The folder of the topology's file, to which `code.folder` is relative.
 
         Raises:
             CodeError: `code.folder` is not a folder.
@@ -104,7 +104,7 @@ class CodeFolder:
 
 
 def load_class(name: str, folder: Path | None = None) -> Any:
-    """The class `module.Class`, imported from `folder` or the installed packages.
+    """Import the class `module.Class` from `folder` or the installed packages.
 
     Args:
         name: Module and class; a class inside of another is `module.Outer.Inner`.
@@ -127,10 +127,10 @@ def load_class(name: str, folder: Path | None = None) -> Any:
 
 
 def create(component: ComponentSpec, folder: Path | None = None) -> Any:
-    """A new instance of a spout or bolt, as each task has one.
+    """Create an instance of a spout or bolt, as each task has one.
 
     Raises:
-        CodeError: Its class can't be loaded, or no instance of it made.
+        CodeError: Its class can't be loaded or instantiated.
     """
     if component.instance is not None:
         _put_on_path(folder)
@@ -139,10 +139,10 @@ def create(component: ComponentSpec, folder: Path | None = None) -> Any:
 
 
 def create_grouping(grouping: Grouping, folder: Path | None = None) -> api.CustomStreamGrouping:
-    """A new instance of a custom grouping's class, with its `config` set.
+    """Create an instance of a custom grouping's class, with its `config` set.
 
     Raises:
-        CodeError: Its class can't be loaded, or no instance of it made.
+        CodeError: Its class can't be loaded or instantiated.
     """
     if grouping.class_ is None:
         raise CodeError(f"a {grouping.type} grouping has no class")
@@ -178,15 +178,15 @@ def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
 
 
 def streams_of(component: ComponentSpec, code: Any, options: Any = None) -> dict[str, api.Stream]:
-    """The streams of a spout or bolt, with those for dead letters and for what has no time.
+    """The streams of a spout or bolt, including those for dead letters and tuples without a time.
 
     Args:
-        component: What the topology says.
+        component: Its spec.
         code: Its class, or an instance of it.
         options: Its validated `config_model`; None if it has none.
 
     Raises:
-        DeclarationError: What the class declares can't be understood.
+        DeclarationError: The class's declaration can't be understood.
     """
     streams = api.output_streams(code, options)
     if isinstance(component, SpoutSpec):

@@ -18,7 +18,7 @@ from typing import Final
 from fulmen.errors import CodeError
 
 FOLDER: Final = ".packages"
-"""Where an archive has them. The code of a project can't be there: hidden files are left out."""
+"""The packages' folder in an archive. No code can be there: hidden files are left out."""
 MADE_FOR_FILE: Final = "made-for.json"
 _LIST: Final = Path(__file__).with_name("image_packages.txt")
 _AGAIN: Final = "Make it again with fulmen manifest FILE --wheels"
@@ -26,7 +26,7 @@ _AGAIN: Final = "Make it again with fulmen manifest FILE --wheels"
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What packages need to be imported.
+    """The requirements of packages for being imported.
 
     Attributes:
         python: The version of Python that they were compiled for, such as `3.11`; empty: any.
@@ -39,7 +39,7 @@ class MadeFor:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As the archive has it. Equal values are equal text."""
+        """The form in an archive. Equal values are equal text."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
@@ -63,7 +63,7 @@ def import_path(folder: Path) -> list[Path]:
 
 
 def fits_here(made_for: MadeFor) -> bool:
-    """Whether packages can be imported by this process."""
+    """Whether this process can import packages."""
     is_platform = sys.platform == "linux" and made_for.machine == platform.machine()
     return made_for.python in ("", _python()) and (made_for.machine == "" or is_platform)
 
@@ -73,14 +73,14 @@ def _python() -> str:
 
 
 def check_packages(folder: Path) -> None:
-    """Look whether the packages that came with the code can be imported here.
+    """Check that the packages that came with the code can be imported here.
 
     Args:
-        folder: Where the code is. Its packages must not be on the import path yet.
+        folder: The folder of the code. Its packages must not be on the import path yet.
 
     Raises:
-        CodeError: They are for another Python or processor, or have another version of one that
-            Fulmen runs on.
+        CodeError: They are for another Python or processor, or another version of a package that
+            Fulmen needs.
     """
     file = folder / FOLDER / MADE_FOR_FILE
     if not file.exists():
@@ -108,7 +108,7 @@ def check_packages(folder: Path) -> None:
 
 
 def _refuse_others(versions: Mapping[str, str]) -> None:
-    """What Fulmen runs on must not be there twice."""
+    """Refuse other versions of packages that Fulmen needs."""
     needed = {"fulmen", *image_packages()} & versions.keys()
     if not needed:
         return

@@ -39,11 +39,11 @@ def project_files(folder: Path, include: Sequence[str] = ()) -> list[Path]:
     files at the top and folders without Python may be anything, such as a checkpoint or results.
 
     Args:
-        folder: Where the code is.
-        include: More files or folders of it, as patterns such as `data/*.csv`.
+        folder: The folder of the code.
+        include: More of its files or folders, as patterns such as `data/*.csv`.
 
     Raises:
-        CodeError: A pattern leads out of the folder, or nothing is there.
+        CodeError: A pattern leads out of the folder, or matches nothing.
     """
     found: set[Path] = set()
     for path in folder.iterdir():
@@ -60,14 +60,14 @@ def project_files(folder: Path, include: Sequence[str] = ()) -> list[Path]:
 
 
 def led_out(folder: Path, files: Iterable[Path], include: Sequence[str] = ()) -> dict[str, Path]:
-    """Links by which files outside of a project, or hidden ones, would go along: where they lead.
+    """Links that would include hidden files, or files outside of the project, and their targets.
 
-    Of several ways to the same, the shortest one counts for all.
+    Of several ways to a target, only the shortest is told.
 
     Args:
-        folder: Where the code is.
-        files: All that go along.
-        include: Patterns. A link that one names as it is, without `*`, is meant.
+        folder: The folder of the code.
+        files: All included files.
+        include: Patterns. A link that one names exactly, without `*`, is intended.
     """
     root = folder.resolve()
 
@@ -106,7 +106,7 @@ def _included(folder: Path, pattern: str) -> Iterator[Path]:
 
 
 def _below(folder: Path, inside: frozenset[Path]) -> Iterator[Path]:
-    """All files in a folder, and in folders below; links that loop are followed once."""
+    """All files in and below a folder; links that loop are followed once."""
     real = folder.resolve()
     if real in inside or _is_environment(folder):
         return
@@ -120,17 +120,17 @@ def _below(folder: Path, inside: frozenset[Path]) -> Iterator[Path]:
 
 
 def _is_environment(folder: Path) -> bool:
-    """Whether packages are installed there: by venv, or by conda."""
+    """Whether a folder is an environment with packages, of venv or conda."""
     return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
 
 
 def left_behind(folder: Path, files: Iterable[Path], but: Iterable[Path]) -> list[str]:
-    """What of a folder is not among its files, and may be data: names, of folders with a slash.
+    """Names in a folder that are not included and may be data; folders' end with a slash.
 
     Args:
-        folder: Where the code is.
-        files: What is taken along.
-        but: What is known to be of no use to it, such as the topology's own file.
+        folder: The folder of the code.
+        files: The included files.
+        but: Files that the code does not need, such as the topology's own file.
     """
     useless = {path.resolve() for path in but}
     taken = {folder / file.relative_to(folder).parts[0] for file in files}
@@ -152,11 +152,11 @@ def pack(files: Mapping[str, Path], into: BinaryIO) -> None:
     """Write a compressed archive.
 
     Args:
-        files: What is in it, by the name that it has there.
-        into: Where it is written.
+        files: Name in the archive -> file.
+        into: The file to write to.
 
     Raises:
-        OSError: A file can't be read, or the archive not be written.
+        OSError: A file can't be read, or the archive can't be written.
     """
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=into, mtime=0) as compressed,
@@ -173,11 +173,11 @@ def pack(files: Mapping[str, Path], into: BinaryIO) -> None:
 
 
 def unpacked(folder: Path, into: Path) -> Path:
-    """The folder that code is in: `into`, with what the archive of a folder has, if there is one.
+    """Unpack the archive of a folder, if there is one, and return the folder with the code.
 
     Args:
-        folder: Has files, an archive, or the parts of one.
-        into: Where to write what is in the archive, over what is there.
+        folder: A folder with files, an archive, or the parts of one.
+        into: The folder to unpack to; existing files are replaced.
 
     Raises:
         CodeError: It is no archive, has more than files and folders, or too many bytes.
@@ -192,7 +192,7 @@ def unpacked(folder: Path, into: Path) -> Path:
 
 
 def unpack(parts: Sequence[Path], into: Path) -> None:
-    """Write what is in an archive into a folder, over what is there.
+    """Unpack an archive into a folder; existing files are replaced.
 
     Args:
         parts: The archive, in one file or in several in their order.
@@ -220,7 +220,7 @@ def unpack(parts: Sequence[Path], into: Path) -> None:
 
 
 def _joined(parts: Sequence[Path]) -> BinaryIO:
-    """What is in an archive. Parts have come through ConfigMaps, so they are small."""
+    """The bytes of an archive. Parts have come through ConfigMaps, so they are small."""
     if len(parts) == 1:
         return parts[0].open("rb")
     return io.BytesIO(b"".join(part.read_bytes() for part in parts))
@@ -232,7 +232,7 @@ _AGAIN = "Make it with fulmen manifest FILE."
 
 
 def _write(archive: tarfile.TarFile, into: Path) -> None:
-    """All of an archive, after a look at each name: it may come from anywhere."""
+    """Write the files of an archive, after a check of each name: it may come from anywhere."""
     members = archive.getmembers()
     for member in members:
         path = PurePosixPath(member.name)

@@ -1,4 +1,4 @@
-"""What sinks ask of a topology: a guarantee that their class can keep, and inputs alike."""
+"""Requirements of sinks: a guarantee that their class can keep, and inputs with equal fields."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ GUARANTEE = "guarantee"
 def guarantee_of(
     cls: type[Sink], options: Any, config: Mapping[str, Any], *, is_transactional: bool
 ) -> Any:
-    """The guarantee that a sink is to keep.
+    """The guarantee of a sink.
 
     Args:
         cls: The sink's class.
         options: Its validated `config_model`; None if the class has none.
         config: Its `config`.
-        is_transactional: Whether it is in a transactional topology, where the default is another.
+        is_transactional: Whether its topology is transactional, which has another default.
     """
     return getattr(options, GUARANTEE, config.get(GUARANTEE, _default(cls, is_transactional)))
 
@@ -39,37 +39,28 @@ def _default(cls: type[Sink], is_transactional: bool) -> str:
 
 
 def without_attempt(stream: Stream) -> Stream:
-    """What a sink gets of a stream of a transactional topology: all but the first field."""
+    """The stream as a sink of a transactional topology gets it: without the first field."""
     return replace(stream, fields=stream.fields[1:])
 
 
 def with_attempt(stream: Stream) -> Stream:
-    """What a sink declares as a stream of a transactional topology, where it has the attempt."""
+    """The stream that a sink declares in a transactional topology: with the attempt first."""
     return replace(stream, fields=("tx", *stream.fields))
 
 
 def no_guarantee(cls: type[Sink], chosen: Any) -> str:
-    """What is wrong about a guarantee that a class can't keep."""
+    """The message about a guarantee that a class can't keep."""
     kept = " or ".join(cls.guarantees)
     return f"guarantee {chosen!r} is not what {cls.__name__} can keep: {kept}"
 
 
 def takes_any_stream(options: Any, config: Mapping[str, Any]) -> bool:
-    """Whether a sink's inputs may have different fields.
-
-    Args:
-        options: Its validated `config_model`; None if the class has none.
-        config: Its `config`.
-    """
+    """Whether a sink's inputs may have different fields. `options`: None if the class has none."""
     return bool(getattr(options, "any_stream", config.get("anyStream", False)))
 
 
 def unlike_inputs(inputs: Mapping[str, Stream]) -> Iterator[str]:
-    """What is wrong about the fields that a sink gets.
-
-    Args:
-        inputs: What it receives, by the name of where it comes from.
-    """
+    """Find inputs of a sink with different fields. `inputs`: by the name of their source."""
     first, fields = "", frozenset[str]()
     for name, stream in inputs.items():
         if not first:

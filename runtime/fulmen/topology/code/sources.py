@@ -1,4 +1,4 @@
-"""The source of classes, parsed. It is read once: reading takes longer than what is asked of it."""
+"""The parsed source of classes. It is cached: reading takes longer than any question about it."""
 
 import ast
 import inspect
@@ -9,7 +9,7 @@ _TREES: WeakKeyDictionary[type, ast.Module | None] = WeakKeyDictionary()
 
 
 def class_tree(cls: type) -> ast.Module | None:
-    """The source of a class, which nobody may change; None if it can't be read."""
+    """The source of a class, not to be changed; None if it can't be read."""
     if cls not in _TREES:
         try:
             _TREES[cls] = ast.parse(textwrap.dedent(inspect.getsource(cls)))

@@ -26,7 +26,7 @@ PORT_CURE = (
 
 
 def import_cure(missing: str | None) -> str:
-    """What to do about a module that can't be imported since it imports `missing`."""
+    """The cure for a module that can't be imported because it imports `missing`."""
     if not missing:
         return ""
     top = missing.partition(".")[0]
@@ -44,7 +44,7 @@ def is_streamparse(cls: type) -> bool:
 
 
 def abstract_cure(cls: type) -> str:
-    """What to do about a class that lacks methods which it has by another name."""
+    """The cure for a class that has its abstract methods under other names."""
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     names = _streamparse_names(cls)
     own = [name for name in vars(cls) if not name.startswith("_") and name not in missing]
@@ -59,7 +59,7 @@ def abstract_cure(cls: type) -> str:
 
 
 def leftovers(instance: Any) -> Iterator[tuple[str, str]]:
-    """What of streamparse is in a class that is Fulmen's: (message, cure)."""
+    """Streamparse's names in a class of Fulmen's: (message, cure)."""
     cls = type(instance)
     who = f"{cls.__module__}.{cls.__qualname__}"
     for name, ours in _streamparse_names(cls).items():
@@ -70,7 +70,7 @@ def leftovers(instance: Any) -> Iterator[tuple[str, str]]:
 
 
 def _streamparse_names(cls: type) -> Mapping[str, str]:
-    """Of each name of streamparse that a class may have: what is to be written instead."""
+    """Streamparse's names that a class may have -> Fulmen's."""
     base = next((base for base in _BASES if issubclass(cls, base)), object)
     found = {}
     for name, (method, more) in _CALLED_HERE.items():

@@ -1,4 +1,4 @@
-"""Names in a class's `transient` that are no fields of it: they are misspelt."""
+"""Finds names in a class's `transient` that are not fields: they are misspelt."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fulmen.topology.problems import did_you_mean
 
 
 def mistaken_transient(instance: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the `transient` of an instance, or of a class: (message, cure).
+    """Mistakes in the `transient` of an instance or a class: (message, cure).
 
-    Fields may be set by any method, long after `__init__`. So a name is taken for a field if the
-    instance has it, or if its class or a function beside that class mentions it.
+    Any method may set fields, long after `__init__`. So a name counts as a field if the instance
+    has it, or if its class or a function beside that class mentions it.
     """
     names = instance.transient
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -45,7 +45,7 @@ def _annotated(cls: type) -> set[str]:
 
 
 def _mentioned(owners: Iterable[type | ModuleType | None]) -> set[str]:
-    """All names of attributes, and texts that may be such names, in the code of some owners."""
+    """Names of attributes, and texts that may be such names, in the code of some owners."""
     found: set[str] = set()
     seen: set[int] = set()
     waiting: list[Any] = [owner for owner in owners if owner is not None]
@@ -68,7 +68,7 @@ def _mentioned(owners: Iterable[type | ModuleType | None]) -> set[str]:
 
 
 def _is_of(value: Any, module: str) -> bool:
-    """Whether it is a function or a class that the module has made itself."""
+    """Whether a value is a function or a class that the module defines."""
     return isinstance(value, FunctionType | type) and value.__module__ == module
 
 

@@ -1,4 +1,4 @@
-"""What can be said of options as long as some of them are only known where the component runs."""
+"""Guesses options that depend on variables which are only known where the component runs."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -34,17 +34,17 @@ def validated(cls: Any, config: Any) -> BaseModel:
 def guessed(
     cls: Any, config: Any, unknown: Collection[Place], other: Place | None = None
 ) -> tuple[BaseModel | None, frozenset[Place]]:
-    """Options as they may be, with some text, number or choice for what is not known.
+    """Guess options: a text, number or choice replaces each unknown one.
 
     Args:
         cls: The component's class.
         config: With defaults in place of variables that have one.
-        unknown: The places whose texts have variables without.
-        other: A place that is to have another value than it has otherwise.
+        unknown: The places of texts with other variables.
+        other: A place that gets another value than otherwise.
 
     Returns:
-        The options, and the places that the author's model wants something else at, which are left
-        out. None instead of options: something of that is required.
+        The options, and the places that are left out, as the author's model refuses their values.
+        None instead of options: a required one is left out.
     """
     config = deepcopy(config)
     waiting = {place: _values(_at(config, place), place == other) for place in unknown}
@@ -87,11 +87,11 @@ def unknown_streams(cls: Any, config: Any, unknown: Collection[Place]) -> list[P
 
 
 class Guesses:
-    """What a component's options are for some values of its variables.
+    """The possible options of a component, for some values of its variables.
 
     Attributes:
         cls: Its class.
-        config: As the file has it.
+        config: The `config` in the file.
         variables: Those that have no default.
     """
 
@@ -146,12 +146,12 @@ class Guesses:
     def lasting(
         self, told: Callable[[Any], list[T]], options: Any, names: Iterable[str]
     ) -> list[T]:
-        """What is told of the options, whatever the values of variables are.
+        """Mistakes in the options that remain whatever the values of variables are.
 
         Args:
-            told: What is wrong about options.
-            options: Those that were guessed first, or are known.
-            names: What a variable may be, beside texts of the `config`: names of fields.
+            told: Finds mistakes in options.
+            options: The first guess, or the known options.
+            names: Possible values of a variable, besides texts of the `config`: names of fields.
         """
         lasting: list[T] | None = None
         for values in self.values(names):
@@ -164,7 +164,7 @@ class Guesses:
 
 
 def _choice(details: Any, is_other: bool) -> str | None:
-    """One of the texts that are allowed, if a mistake tells them."""
+    """One of the allowed texts, if a mistake lists them."""
     if details["type"] not in ("literal_error", "enum"):
         return None
     choices = re.findall(r"'([^']*)'", details["ctx"]["expected"])
@@ -172,7 +172,7 @@ def _choice(details: Any, is_other: bool) -> str | None:
 
 
 def _values(text: str, is_other: bool) -> Iterator[str]:
-    """What a text may be where it is known: names, numbers and switches."""
+    """Possible values of a text with variables: names, numbers and switches."""
     number = 2 if is_other else 1
     yield PLACEHOLDER.sub(lambda match: f"{match['name']}_{number}", text)
     yield PLACEHOLDER.sub(lambda match: f"{match['name'].lower().replace('_', '')}{number}", text)

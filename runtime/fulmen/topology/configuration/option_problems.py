@@ -20,13 +20,13 @@ _NOT_SHOWN = "a secret that is not shown"
 
 @dataclass
 class _Found:
-    """What a place in a `config` is, by the model.
+    """A place in a `config` and its owner in the model.
 
     Attributes:
-        place: The place, as the file has it: pydantic's has the kinds of unions in between.
-        value: What is there.
-        owners: The models that the last part of the place may be a field of.
-        field: What one of them says of it.
+        place: The place in the file; pydantic's also has the kinds of unions in between.
+        value: The value at the place.
+        owners: The models that may have the last part of the place as a field.
+        field: The field in one of them.
     """
 
     place: Place
@@ -46,10 +46,10 @@ def option_problems(
 
     Args:
         model: The author's.
-        error: What pydantic found.
-        config: As the file has it: its values are shown.
-        path: Of the `config` in the document.
-        label: How a message names the component: `bolt 'count': `, or nothing.
+        error: Pydantic's error.
+        config: The `config` in the file: its values are shown.
+        path: The path of the `config` in the document.
+        label: The component's name in messages: `bolt 'count': `, or nothing.
     """
     told: dict[tuple[Place, str], Statement] = {}
     not_meant: set[Place] = set()
@@ -177,7 +177,7 @@ def _statement(model: type[BaseModel], kind: str, found: _Found, details: Any) -
 
 
 def _elsewhere(model: type[BaseModel], place: Place) -> str:
-    """Where an option of that name is: of the config itself, or of one of its options."""
+    """The place of a misplaced option: the config itself, or one of its options."""
     name = place[-1]
     if len(place) > 1:
         is_outer = any(True for _ in _fields_named([model], name))

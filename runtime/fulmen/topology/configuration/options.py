@@ -31,11 +31,11 @@ NOT_KNOWN = "its streams depend on this, which is not known before it runs"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a component gets to know where it runs.
+    """A component's configuration where it runs.
 
     Attributes:
         config: The topology's `config`.
-        conf: The same, with the component's own on top of it.
+        conf: The topology's `config`, with the component's own on top of it.
         options: The component's own as its class's `config_model`; None: it has none.
     """
 
@@ -46,14 +46,14 @@ class Configuration:
 
 @dataclass
 class CheckedOptions:
-    """What is known of a component's options before it runs.
+    """A component's options, as far as they are known before it runs.
 
     Attributes:
-        problems: What is wrong with them.
+        problems: Mistakes in them.
         options: The validated model; None: there is none, or it is not known yet.
-        has_streams: Whether the component's streams can be told: they depend on nothing that is
-            not known.
-        guesses: What the options may be, if they have variables without default.
+        has_streams: Whether the component's streams are known: they don't depend on unknown
+            options.
+        guesses: Possible options, if they have variables without default.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -63,15 +63,15 @@ class CheckedOptions:
 
 
 def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -> CheckedOptions:
-    """Find the mistakes in a component's `config`, wherever that is going to run.
+    """Find the mistakes in a component's `config`, wherever it will run.
 
-    A text with a variable that has no default is right wherever text is, and anything else may be.
+    A text with a variable without default counts as right: it may become any value.
 
     Args:
         cls: The component's class.
         config: Its own.
-        path: Of the component in the document.
-        label: How a message names the component: `bolt 'count'`.
+        path: The path of the component in the document.
+        label: The component's name in messages: `bolt 'count'`.
     """
     model, path = getattr(cls, "config_model", None), f"{path}.config"
     checked = CheckedOptions(list(_mistaken(config, path, f"{label}: ")))
@@ -121,7 +121,7 @@ def _wrong_whatever(
 
 
 def depends_on_options(cls: Any) -> bool:
-    """Whether a class says for its options which streams it has."""
+    """Whether a class's streams depend on its options."""
     return getattr(cls, "outputs_for", None) is not Component.outputs_for
 
 
@@ -143,16 +143,16 @@ def configured(
     code_folder: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """What a component gets to know in this process.
+    """The configuration of a component in this process.
 
     Args:
         topology: The topology, valid.
         component: A spout or bolt of it.
-        code_folder: Where the author's modules are; None: installed packages.
+        code_folder: The folder of the author's modules; None: installed packages.
         environ: The environment. Default: this process's.
 
     Raises:
-        ValidationFailed: A variable is not set, or the value of one is not right; it names all.
+        ValidationFailed: A variable is not set, or has a wrong value; it names all.
     """
     environ = os.environ if environ is None else environ
     own = topology.component(component)
@@ -174,7 +174,7 @@ def configured(
 
 
 def configured_alone(cls: type, config: Mapping[str, Any], label: str) -> Configuration:
-    """What a component without a topology gets to know. Takes and raises what `configured` does."""
+    """The configuration of a component without a topology. See `configured`."""
     mine, unset = resolved(config, os.environ)
     if unset:
         raise ValidationFailed(list(_unset(unset, "config", f"{label}: ")))
@@ -188,10 +188,10 @@ def options_of(
 
     Args:
         cls: The component's class.
-        config: As the file has it.
-        known: The same with the values of the environment.
-        path: Of the `config` in the document.
-        label: How a message names the component.
+        config: The `config` in the file.
+        known: The `config` with the values of the environment.
+        path: The path of the `config` in the document.
+        label: The component's name in messages.
 
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
@@ -208,7 +208,7 @@ def options_of(
 
 
 def _with_variables(config: Any, place: Place, problem: Problem) -> Problem:
-    """The problem, with the variables whose values are wrong as its cure."""
+    """The problem, with the variables that have wrong values as its cure."""
     for part in place:
         try:
             config = config[part]
@@ -233,7 +233,7 @@ def _unset(wrong: Sequence[Unset | EqualKeys], path: str, label: str = "") -> It
 
 
 def _place_of(spec: TopologySpec, name: str) -> tuple[str, str]:
-    """Where a component is in its document, and how messages name it."""
+    """A component's path in its document, and its name in messages."""
     listed = (
         ("spout", "spouts", spec.spouts),
         ("transactional spout", "transactional", spec.transactional),

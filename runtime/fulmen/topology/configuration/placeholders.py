@@ -16,7 +16,7 @@ PLACEHOLDER = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<d
 _MEANT = re.compile(r"(?<!\$)\$\{(?![A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\})[^}\s]*\}?")
 
 Place = tuple[int | str, ...]
-"""Where in a `config`: keys and numbers of entries."""
+"""A place in a `config`: keys and numbers of entries."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -75,15 +75,15 @@ def resolved(value: Any, environ: Mapping[str, str]) -> tuple[Any, list[Unset | 
 def stand_in(
     value: Any, values: Mapping[str, str] = _NONE
 ) -> tuple[Any, frozenset[Place], frozenset[str]]:
-    """A `config` as far as it is known without an environment.
+    """Resolve a `config` as far as possible without an environment.
 
     Args:
-        value: As the file has it.
-        values: What some variables are taken to be.
+        value: The `config` in the file.
+        values: Assumed values of some variables.
 
     Returns:
-        It with defaults in place of variables that have one; the places of texts with others,
-        which are left as they are; and all these others.
+        The `config` with defaults in place of variables that have one; the places of texts with
+        others, which are left as they are; and all these others.
     """
     is_open: set[Place] = set()
     variables: set[str] = set()
@@ -138,14 +138,14 @@ def _mapped(
     equal: Callable[[Place], object] = bool,
     place: Place = (),
 ) -> Any:
-    """A copy with each text and each key replaced. Places have the keys as they are replaced.
+    """A copy with each text and each key replaced. Places have the replaced keys.
 
     Args:
-        value: What is copied.
-        text: What the text at a place becomes.
-        key: What the key of a place becomes.
-        equal: Is told of the place of a key that becomes the same as one before it.
-        place: Of the value.
+        value: The value to copy.
+        text: Replaces the text at a place.
+        key: Replaces the key at a place.
+        equal: Called with the place of a key that becomes equal to one before it.
+        place: The place of the value.
     """
     if isinstance(value, str):
         return text(value, place) if "${" in value else value

@@ -32,10 +32,10 @@ class _Place:
 
 
 def set_values(document: Any, assignments: Iterable[str]) -> Any:
-    """A copy of the document with some values changed.
+    """Copy the document with some values changed.
 
     Args:
-        document: As read from YAML.
+        document: A document read from YAML.
         assignments: `path=value`. An entry of a list is `[name]` or `[number]`. The value is YAML;
             nothing means the field's default.
 

@@ -24,7 +24,7 @@ class _Loader(LimitedLoader):
     """YAML as the API server takes it: a key may come once, and dates are text."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        """As the base class, but a key that comes twice is an error, not silently the last one."""
+        """Construct a mapping; a key that comes twice is an error."""
         seen = set()
         for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
@@ -37,7 +37,7 @@ class _Loader(LimitedLoader):
         return super().construct_mapping(node, deep)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """As the base class, but words that YAML takes for true or false are not, as values."""
+        """Compose a node; as values, words that YAML takes for true or false are texts."""
         node = super().compose_node(parent, index)
         is_key = isinstance(parent, yaml.MappingNode) and index is None
         if isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}bool" and not is_key:
@@ -68,9 +68,10 @@ _NUMBERS = {
     "float": r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?"
     r"|[0-9][0-9_]*[eE][-+]?[0-9]+|0[0-9_]*[89][0-9_]*|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
 }
-"""What kubectl and the API server take for numbers: not 12:30, which other readers take for 750."""
+"""Texts that kubectl and the API server take for numbers: not 12:30, which other readers take for
+750."""
 _BOOLEANS = {"y": True, "n": False}
-"""What they take for booleans as well, in small letters and large ones."""
+"""Texts that they take for booleans as well, in small letters and large ones."""
 
 
 _OTHERWISE = {f"{_TAG}{name}" for name in ("timestamp", *_NUMBERS)}
@@ -118,7 +119,7 @@ def load(path: Path | str) -> Topology:
 
 
 def read_document(path: Path | str) -> Any:
-    """What is in a YAML file.
+    """Read the document in a YAML file.
 
     Raises:
         ValidationFailed: The file can't be read, is not YAML, or holds no or several documents.
@@ -144,10 +145,10 @@ def read_document(path: Path | str) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """What a YAML document says.
+    """Read a YAML document.
 
     Raises:
-        ValidationFailed: It is not YAML, or no or several documents.
+        ValidationFailed: It is not YAML, or holds no or several documents.
     """
     try:
         documents = [d for d in yaml.load_all(text, _Loader) if d is not None]

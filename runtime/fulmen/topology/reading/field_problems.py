@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, Kind] = {
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[int | str, ...]
 Statement = tuple[str, str]
-"""What is wrong, and the cure."""
+"""(mistake, cure)."""
 
 PATTERNS = {
     base.NAME: "letters, digits, '-', '_' and '.', and begin and end with a letter, digit or '_'",
@@ -45,9 +45,9 @@ PATTERNS = {
     ARCHIVE_URI: "a file in a kind of store, such as s3://bucket/code-1.tar.gz",
     CLOCK_TIME: "a time of day, such as 07:30",
 }
-"""What a text must be, by its pattern."""
+"""The allowed texts of each pattern."""
 OF_CHARACTERS = (base.NAME, base.DNS_NAME, base.ENV_NAME)
-"""The patterns of which that says what the text consists of."""
+"""Patterns whose description lists the characters of a text."""
 EXAMPLES = {
     "name": "Add one, such as name: word-count.",
     "class": "Add the Python class, such as class: wordcount.SplitSentence.",
@@ -84,7 +84,7 @@ def shape_problems(document: object) -> list[Problem]:
 
 
 def read_fields(document: object) -> tuple[Topology | None, list[Problem]]:
-    """The topology, unless a field of it is wrong, and what `shape_problems` gives."""
+    """The topology, unless one of its fields is wrong, and its `shape_problems`."""
     if not isinstance(document, Mapping):
         wanted = f"a mapping with apiVersion: {API_VERSION}, kind: {KIND}, metadata and spec"
         return None, [Problem("", f"the document is {shown(document)}, but must be {wanted}")]
@@ -109,7 +109,7 @@ def read_fields(document: object) -> tuple[Topology | None, list[Problem]]:
 
 
 def is_topology(document: object) -> bool:
-    """Whether a document is meant to be a topology, so that its other mistakes are told."""
+    """Whether a document is meant to be a topology: only then are its other mistakes told."""
     if not isinstance(document, Mapping):
         return False
     kind = document.get("kind")
@@ -156,7 +156,7 @@ def repair(model: type[M], raw: Mapping[Any, Any]) -> tuple[M | None, frozenset[
 
 
 def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[Problem]:
-    """What pydantic found, in our words."""
+    """Pydantic's errors in our words."""
     for details in error.errors(include_url=False):
         kind, loc, value = details["type"], details["loc"], details["input"]
         context = details.get("ctx", {})
@@ -205,13 +205,13 @@ def who(document: Mapping[Any, Any], loc: Sequence[int | str]) -> str:
 
 
 def component_label(kind: str, index: int, raw: object) -> str:
-    """How a message names a component: by its name if it has one, else by counting."""
+    """The label of a component in messages: its name if it has one, else its number."""
     name = raw.get("name") if isinstance(raw, Mapping) else None
     return f"{kind} {name!r}" if isinstance(name, str) else f"{kind} number {index + 1}"
 
 
 def input_label(index: int, raw: object) -> str:
-    """How a message names an input of a bolt."""
+    """The label of a bolt's input in messages."""
     source = raw.get("from") if isinstance(raw, Mapping) else None
     return f"input from {source!r}" if isinstance(source, str) else f"input number {index + 1}"
 

@@ -23,14 +23,14 @@ _OWN = ("apiVersion", "kind", "metadata", "spec")
 
 
 def is_flux(document: object) -> bool:
-    """Whether a document is a file for Flux, and no resource."""
+    """Whether a document is a file for Flux, not a resource."""
     if not isinstance(document, Mapping) or any(key in document for key in _OWN):
         return False
     return "topologySource" in document or bool({"spouts", "bolts", "streams"} & document.keys())
 
 
 def flux_problems(document: Mapping[Any, Any]) -> list[Problem]:
-    """What to write instead of each part of a Flux file."""
+    """For each part of a Flux file, what to write instead."""
     message = "this is a file for Storm's Flux, not a resource of the kind Topology"
     cure = f"Write it as below; 'Flux' in {GUIDE} has an example."
     parts = [

@@ -1,6 +1,6 @@
-"""What can be understood of a document that may have mistakes: a part for each component and input.
+"""The parts of a document that can be understood in spite of mistakes: components and inputs.
 
-Checks that take several fields run on parts, so that one mistake does not hide the others.
+Checks of several fields run on parts, so that one mistake does not hide the others.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,11 @@ class InputPart:
     """One input of a bolt.
 
     Attributes:
-        path: Where it is in the document.
-        label: How messages name it: `bolt 'count', input from 'split'`.
-        source: What it says under `from`, if that is text.
+        path: The path in the document.
+        label: The name in messages: `bolt 'count', input from 'split'`.
+        source: The value of `from`, if that is text.
         stream: Its stream, if that is text.
-        grouping: Its grouping, if that can be understood; fields that are wrong in it have their
-            default.
+        grouping: Its grouping, if that can be understood; wrong fields have their default.
         wrong: Names of the fields of the grouping that are wrong by themselves.
     """
 
@@ -57,12 +56,11 @@ class ComponentPart:
     """One spout or bolt.
 
     Attributes:
-        path: Where it is in the document.
-        kind: What it is given as.
-        label: How messages name it: `bolt 'count'`.
+        path: The path in the document.
+        kind: The kind by its place in the document.
+        label: The name in messages: `bolt 'count'`.
         name: Its name, if that is text.
-        model: Without its inputs; fields that are wrong have their default. None if the class is
-            wrong.
+        model: Without its inputs; wrong fields have their default. None if the class is wrong.
         inputs: The inputs of a bolt.
         wrong: Names of the fields that are wrong by themselves.
     """
@@ -105,9 +103,9 @@ def rest_of(document: Any) -> tuple[TopologySpec, frozenset[str]]:
 
 
 def _scale(raw: Mapping[Any, Any]) -> tuple[Autoscale | None, frozenset[str]]:
-    """What is right in autoscale, and the names of the fields that are wrong; hours by themselves.
+    """The right fields of autoscale, and the names of the wrong ones; hours are read one by one.
 
-    What is wrong and has no default becomes something that contradicts nothing.
+    A wrong field without default gets a value that contradicts nothing.
     """
     own = {**raw, "schedule": ()}
     scale, wrong = repair(Autoscale, own)
@@ -119,7 +117,7 @@ def _scale(raw: Mapping[Any, Any]) -> tuple[Autoscale | None, frozenset[str]]:
 
 
 def _hours(raw: Mapping[Any, Any]) -> ScheduledWorkers:
-    """What is right in hours. A time alone contradicts nothing, so both give way."""
+    """The right fields of hours. A time alone contradicts nothing, so both are replaced."""
     found, wrong = repair(ScheduledWorkers, raw)
     if found is None:
         clock = {"start": "00:00", "end": "01:00"} if wrong & {"start", "end"} else {}

@@ -1,7 +1,7 @@
-"""What a YAML document may be at most, so that none takes minutes, or all the stack there is.
+"""The limits of a YAML document, so that none takes minutes, or the whole stack.
 
-Text of some bytes can mean billions of values, by aliases of aliases: what is counted is what the
-document means. A document at these limits takes some seconds.
+Some bytes of text can mean billions of values, by aliases of aliases: values are counted as the
+document means them. A document at these limits takes some seconds.
 """
 
 import sys
@@ -22,7 +22,7 @@ MAX_DEPTH = 100
 DEEPEST_OBJECT = 10_000
 """The API server refuses JSON that is deeper."""
 CALLS_A_LEVEL = 4
-"""What copies or writes a value in Python takes up to so many calls for a level of it."""
+"""The most calls for each level of a value, when it is copied or written in Python."""
 
 
 def allow_deep_objects() -> None:
@@ -36,9 +36,9 @@ def allow_deep_objects() -> None:
 
 
 def beyond_limits(document: object) -> str | None:
-    """What is too large about a document that was not read from YAML here; None: nothing.
+    """Say what is too large about a document that was not read from YAML here; None: nothing.
 
-    Takes no stack, however deep the document is.
+    The stack does not grow with the depth of the document.
     """
     level, values = [document], 0
     for _ in range(MAX_DEPTH + 1):
@@ -58,7 +58,7 @@ def _within(value: object) -> Iterable[object]:
 
 
 class NotAllowed(yaml.MarkedYAMLError):
-    """It is YAML, but more than a document may hold."""
+    """The YAML is valid, but more than a document may hold."""
 
     def __init__(self, what: str, mark: Any, cure: str = "") -> None:
         super().__init__(problem=what, problem_mark=mark)
@@ -75,7 +75,7 @@ class LimitedLoader(yaml.SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """As the base class, but counted."""
+        """Compose a node, and count it."""
         event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
         mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
@@ -94,7 +94,7 @@ class LimitedLoader(yaml.SafeLoader):
         return node
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """As the base class, but no text that can't be written again."""
+        """Construct a text; one that can't be written again is an error."""
         text = super().construct_scalar(node)
         if isinstance(text, str) and not is_text(text):
             what = "the text has half a character (a surrogate, such as \\ud800)"
@@ -102,7 +102,7 @@ class LimitedLoader(yaml.SafeLoader):
         return text
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """As the base class, but a value that is not what its tag says is an error in the YAML."""
+        """Construct a value; one that does not fit its tag is an error in the YAML."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError) as error:

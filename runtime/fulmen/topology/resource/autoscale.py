@@ -1,4 +1,4 @@
-"""What a topology says of its number of workers, if that is to follow the load."""
+"""The part of the spec that makes the number of workers follow the load."""
 
 from enum import StrEnum
 from typing import Annotated, Final, Literal

@@ -1,4 +1,4 @@
-"""What all models of the resource share: spelling, strictness, types that YAML and JSON both know.
+"""The base of all models of the resource: spelling, strictness, types of both YAML and JSON.
 
 Strict, because the API server is: `workers: "3"` must not pass here and be refused there.
 """
@@ -26,14 +26,14 @@ from fulmen.topology.resource.quantity import amount
 OWN = "fulmen"
 """The type of errors that bring their own words along, to follow the name of the field."""
 MAX_DEPTH = 40
-"""How deep free-form values may nest: a value that contains itself (YAML anchors) ends here."""
+"""The depth of free-form values: a value that contains itself (YAML anchors) ends here."""
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def spelling(attribute: str) -> str:
-    """How a field is spelled in YAML: `num_tasks` is `numTasks`, `class_` is `class`."""
+    """The spelling of a field in YAML: `num_tasks` is `numTasks`, `class_` is `class`."""
     return to_camel(attribute.rstrip("_"))
 
 
@@ -108,7 +108,7 @@ def refuse(statement: str, path: str = "") -> NoReturn:
 
     Args:
         statement: What is wrong: follows the field's name.
-        path: Where in the value, such as `.files[2]`.
+        path: The place in the value, such as `.files[2]`.
     """
     raise PydanticCustomError(OWN, "refused", {"statement": statement, "path": path})
 

@@ -1,4 +1,4 @@
-"""What a change of the spec does to a running topology, field by field."""
+"""The effects of changes of the spec on a running topology, field by field."""
 
 import hashlib
 import json
@@ -12,13 +12,12 @@ from fulmen.topology.resource.spec import Topology
 
 
 class Effect(StrEnum):
-    """What a change of a field does.
+    """The effect of a change of a field.
 
-    LIVE: the driver or the operator takes it over while everything runs. What the driver takes over
-    it does between two batches: instances are closed, and opened anew from what is committed.
-    REBALANCE: spouts stop, pending trees end or time out, the executors are placed anew, spouts go
-    on. REPLACE: the driver drains and ends, a new one starts with new pods. IMMUTABLE: it can't be
-    changed.
+    LIVE: the driver or the operator applies it while everything runs; the driver does so between
+    two batches: instances are closed, and opened anew from what is committed. REBALANCE: spouts
+    stop, pending trees end or time out, the executors are placed anew, spouts go on. REPLACE: the
+    driver drains and ends, a new one starts with new pods. IMMUTABLE: it can't be changed.
     """
 
     LIVE = "Live"
@@ -38,7 +37,7 @@ MEANINGS: Final[dict[Effect, str]] = {
     " drains and ends, and a new one starts with new pods. State is kept.",
     Effect.IMMUTABLE: "The field can't be changed.",
 }
-"""What each effect is, in the words of docs/crd.md; the strongest one last."""
+"""The meaning of each effect, in the words of docs/crd.md; the strongest one last."""
 
 _LIVE: Final = Effect.LIVE
 _REBALANCE: Final = Effect.REBALANCE
@@ -136,7 +135,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "preflight": _LIVE,
     "networkPolicy": _LIVE,
 }
-"""Every field of the spec, by its place in it."""
+"""The effect of every field of the spec, by its place."""
 
 
 def digest(content: Any) -> str:
@@ -146,11 +145,11 @@ def digest(content: Any) -> str:
 
 
 def input_hash(topology: Topology, code: str) -> str:
-    """A digest of what a driver can't take over while it runs: a new one means a new driver.
+    """A digest of the fields whose change requires a new driver.
 
-    It is of what the user wrote, and of the code, and never of what the operator makes of it, so
-    that a new version of the operator restarts nothing. Defaults are left out for the same reason:
-    a new field does not change the hash.
+    It is of the user's own text and of the code, never of what the operator makes of them, so that
+    a new version of the operator restarts nothing. Defaults are left out for the same reason: a new
+    field does not change the hash.
 
     Args:
         topology: As accepted, with its numbers of tasks as the user wrote them.
@@ -162,7 +161,7 @@ def input_hash(topology: Topology, code: str) -> str:
 
 
 def _with_amounts(value: Any) -> Any:
-    """The same with what quantities mean: `10m` and `0.01` of a processor ask for no new pod."""
+    """Replace quantities by their amounts: `10m` and `0.01` of a processor ask for no new pod."""
     if isinstance(value, list):
         return [_with_amounts(item) for item in value]
     if not isinstance(value, dict):
@@ -181,7 +180,7 @@ def _meant(quantity: Any) -> Any:
 
 
 def _replacing(value: Any, place: str) -> Any:
-    """What of a value matters to a running driver: the fields whose change replaces it."""
+    """The fields of a value whose change replaces a running driver."""
     if place in EFFECTS:
         return value
     if isinstance(value, list):
@@ -218,10 +217,10 @@ class Change:
 
 
 def spec_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """What differs between two specs, and what a change from one to the other does.
+    """The differences between two specs, and the effect of each.
 
     Args:
-        before: A spec as plain values, without what is the default.
+        before: A spec as plain values, without defaults.
         after: The other one.
     """
     return list(_changes("", "spec", before, after))
@@ -251,7 +250,7 @@ def _changes(place: str, path: str, before: Any, after: Any) -> Iterator[Change]
 
 
 def _are(kind: type, *values: Any) -> bool:
-    """Whether all values that there are are of a type."""
+    """Whether all values that are not None are of a type."""
     return all(value is None or isinstance(value, kind) for value in values)
 
 
@@ -275,7 +274,7 @@ def _list_changes(place: str, path: str, before: list[Any], after: list[Any]) ->
 
 
 def _of_entries(place: str) -> Effect:
-    """What an entry more or less of a list does: what its fields do, if they are all live."""
+    """The effect of adding or removing an entry of a list: live if all its fields are."""
     fields = {effect for name, effect in EFFECTS.items() if name.startswith(f"{place}.")}
     return _LIVE if fields == {_LIVE} else _REPLACE
 

@@ -8,7 +8,7 @@ def find_cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
     """The components of one cycle in the direction of the tuples, the first again as the last.
 
     Args:
-        sources: For each component, those that it receives from.
+        sources: Component -> the components that it receives from.
 
     Returns:
         An empty list if there is no cycle.
@@ -37,7 +37,7 @@ def find_cycles(sources: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def depth_order(sources: Mapping[str, Iterable[str]]) -> list[str]:
-    """All components, each after those that it receives from; else in the order of `sources`.
+    """All components, each after its sources; else in the order of `sources`.
 
     Raises:
         ValueError: There is a cycle.
@@ -56,7 +56,7 @@ def with_followers(some: Iterable[str], sources: Mapping[str, Iterable[str]]) ->
 
     Args:
         some: The components to begin with.
-        sources: For each component, those that it receives from. There is no cycle.
+        sources: Component -> the components that it receives from. There is no cycle.
     """
     found = set(some)
     for name in depth_order(sources):

@@ -1,4 +1,4 @@
-"""What a component says of the time of its tuples."""
+"""The event time of a component's tuples."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -58,7 +58,7 @@ class EventTime(Model):
 
     @property
     def timed(self) -> Mapping[str, str]:
-        """Each stream that has times, and its field with them."""
+        """The streams that have times, each with its field."""
         if self.streams or self.field is None:
             return self.streams
         return {self.stream: self.field}

@@ -1,8 +1,8 @@
-"""What a `podTemplate` may have, by Kubernetes' own description: all mistakes are found at once.
+"""Checks a `podTemplate` by Kubernetes' own description: finds all mistakes at once.
 
-`scripts/pod_schema.py` writes the description, that of one version. A cluster may be newer: so a
-field that there is not is a mistake only if it is nearly spelled as one that there is. The API
-server knows all others: the operator asks it before it makes a pod.
+`scripts/pod_schema.py` writes the description, of one version. A cluster may be newer: so an
+unknown field is a mistake only if it is nearly spelled as a known one. The API server knows all
+others: the operator asks it before it makes a pod.
 """
 
 import json
@@ -22,9 +22,9 @@ from fulmen.topology.resource.quantity import amount
 ROOT: Final = "PodTemplateSpec"
 PARTS: Final = ("metadata", "spec")
 OF_ALL: Final = ("apiVersion", "kind")
-"""What an object of Kubernetes may have beside them, to no effect here."""
+"""Other fields that an object of Kubernetes may have, to no effect here."""
 TYPO: Final = 0.85
-"""So alike are names of which one is the other, misspelled: two characters of twelve differ."""
+"""The likeness from which a name counts as a misspelling: two characters of twelve differ."""
 
 
 def _is_number(value: Any) -> bool:
@@ -48,7 +48,7 @@ _PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def shaped(template: dict[str, Any]) -> dict[str, Any]:
-    """The same, if pods can be made of it; else pydantic reports all mistakes at once."""
+    """The template, if pods can be made of it; else pydantic reports all mistakes at once."""
     found = list(islice(_in_parts(template), MOST_TOLD + 1))
     errors = [mistake for mistake in found if mistake.severity == "error"]
     if len(found) > MOST_TOLD:  # and no more were looked for
@@ -59,9 +59,9 @@ def shaped(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def mistakes(template: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong in a template, with paths such as `.spec.containers[0].name`.
+    """Find mistakes in a template, with paths such as `.spec.containers[0].name`.
 
-    What Kubernetes may have in a newer version is a warning.
+    A field that a newer Kubernetes may have is a warning.
     """
     for field in sorted(set(template) - {*PARTS, *OF_ALL}):
         message = f"{field!r} is no part of a pod template, which has metadata and spec"
@@ -82,13 +82,13 @@ def _description() -> dict[str, Any]:
 
 
 def kinds() -> dict[str, dict[str, str]]:
-    """What each kind of object may have: `[T]` is a list, `{T}` a mapping, `!` is needed."""
+    """The fields of each kind of object: `[T]` is a list, `{T}` a mapping, `!` is required."""
     found: dict[str, dict[str, str]] = _description()["kinds"]
     return found
 
 
 def _mistakes(value: Any, kind: str, path: str, field: str) -> Iterator[Problem]:
-    """Of one value. Takes no more stack than the description is deep, whatever the value is."""
+    """Mistakes in a value. The stack depends on the description's depth, not on the value's."""
     if kind.startswith("[") and isinstance(value, list):
         for number, entry in enumerate(value):
             yield from _mistakes(entry, kind[1:-1], f"{path}[{number}]", f"{field}[{number}]")
@@ -120,7 +120,7 @@ def _fields(
 
 
 def _wrong(value: Any, kind: str, path: str, field: str) -> Iterator[Problem]:
-    """That it is no list, no mapping, none of some words, or of another plain type."""
+    """The mistake that a value is not the list, mapping, word or plain type that is wanted."""
     cure = ""
     if "|" in kind:
         choices = kind.split("|")

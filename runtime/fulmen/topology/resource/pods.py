@@ -17,19 +17,19 @@ from fulmen.topology.resource.base import (
 from fulmen.topology.resource.pod_template import shaped
 
 LEAST_MEBIBYTES = 1200
-"""Of a container, and what it gets if nothing else is said. Spark refuses a JVM with less than 450
-MiB for objects: a heap of 480."""
+"""The least and default memory of a container. Spark refuses a JVM with less than 450 MiB for
+objects: a heap of 480."""
 INLINE_CODE_LIMIT = 128 * 1024
 MAX_CODE_BYTES = 900 * 1024
-"""Of a ConfigMap with code: Kubernetes takes 1 MiB of data in one."""
+"""The most code in a ConfigMap: Kubernetes takes 1 MiB of data in one."""
 ARCHIVE_NAME = "code.tar.gz"
-"""What a ConfigMap has instead of files, if they are packed: folders, and what is no text."""
+"""The key of packed files in a ConfigMap: with folders, and files that are not text."""
 MAX_CODE_PARTS = 4
 """ConfigMaps with parts of an archive. More belongs into a store: etcd keeps each one whole."""
 ARCHIVE_URI = r"^(file|s3|gs|az)://.*[^/]$"
 SHA256 = r"^[0-9a-f]{64}$"
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-"""No folders, and nothing that leads out of the one that the files are written to."""
+"""File names without folders, which can't lead out of the folder that files are written to."""
 
 
 def archive_part(number: int) -> str:

@@ -23,7 +23,7 @@ def amount(quantity: str) -> Decimal | None:
 
 
 def times(quantity: str, factor: int) -> str:
-    """So many times a quantity, in its own unit. ValueError if it is none."""
+    """Multiply a quantity, in its own unit. ValueError if it is none."""
     found = _QUANTITY.fullmatch(quantity)
     if not found:
         raise ValueError(f"'{quantity}' is not a quantity")
@@ -31,7 +31,7 @@ def times(quantity: str, factor: int) -> str:
 
 
 def mebibytes(quantity: str) -> int:
-    """Whole MiB of an amount of memory.
+    """An amount of memory in whole MiB.
 
     Raises:
         FulmenError: It is not one.

@@ -6,7 +6,7 @@ from fulmen.topology.resource.spec import ComponentSpec, Topology
 
 
 def executors_on(workers: int, parallelism: int, tasks: int) -> int:
-    """How many executors a component has: as many on each worker, and none without a task."""
+    """The number of executors of a component: as many on each worker, and none without a task."""
     return min(tasks, workers * -(-parallelism // workers))
 
 
@@ -15,7 +15,7 @@ def scaled(topology: Topology, workers: int | None) -> Topology:
 
     Args:
         topology: With `parallelism` as its author wrote it. The numbers of tasks stay.
-        workers: None: as many as the topology says, which then is left as it is.
+        workers: None: the topology is left as it is.
     """
     if workers is None:
         return topology

@@ -121,12 +121,12 @@ class ComponentSpec(Model):
 
     @property
     def tasks(self) -> int:
-        """How many tasks there are."""
+        """The number of tasks."""
         return self.parallelism if self.num_tasks is None else self.num_tasks
 
     @property
     def executors(self) -> int:
-        """How many executors there are: never more than tasks, as in Storm."""
+        """The number of executors: never more than tasks, as in Storm."""
         return min(self.parallelism, self.tasks)
 
 
@@ -303,17 +303,17 @@ class TopologySpec(Model):
 
     @property
     def pods(self) -> int:
-        """How many pods the workers need of their own."""
+        """The number of pods for workers alone."""
         return 0 if self.is_single_pod else -(-self.workers // self.slots)
 
     @property
     def is_single_pod(self) -> bool:
-        """Whether the driver's pod has the workers as well."""
+        """Whether driver and workers share a pod."""
         return self.deployment == "single-pod"
 
     @property
     def acker_tasks(self) -> int:
-        """How many acker tasks there are."""
+        """The number of acker tasks."""
         if self.transactional:  # what counts is the transaction
             return 0
         return self.workers if self.ackers is None else self.ackers
@@ -327,7 +327,7 @@ class TopologySpec(Model):
 
     @property
     def sources(self) -> Iterator[SpoutSpec | TransactionalSpoutSpec]:
-        """What makes tuples of nothing: the spouts, or the transactional spouts."""
+        """The sources of tuples: the spouts, or the transactional spouts."""
         yield from self.spouts
         yield from self.transactional
 
@@ -360,7 +360,7 @@ class Topology(Model):
 
     @property
     def whole_name(self) -> str:
-        """Whose a checkpoint is: its namespace and name, or its name if it has no namespace."""
+        """The name of a checkpoint's owner: namespace and name, or the name alone."""
         namespace = (self.metadata.__pydantic_extra__ or {}).get("namespace")
         return f"{namespace}/{self.name}" if namespace else self.name
 
@@ -376,11 +376,11 @@ class Topology(Model):
         raise KeyError(name)
 
     def with_each(self, change: Callable[[ComponentSpec], dict[str, Any]], **more: Any) -> Self:
-        """The topology with other fields of each component.
+        """Replace fields of each component.
 
         Args:
-            change: The fields that a component has anew.
-            more: Fields that the spec has anew.
+            change: The new fields of a component.
+            more: New fields of the spec.
         """
         for section in ("spouts", "transactional", "bolts"):
             components = getattr(self.spec, section)

@@ -1,4 +1,4 @@
-"""What the operator says about a topology: `status` of the resource. No Kubernetes here.
+"""The operator's report about a topology: `status` of the resource. No Kubernetes here.
 
 The docstring under a field becomes its description in the CRD and in the docs. Everything is
 bounded: with 1,000 executors the whole stays below 100 KiB.

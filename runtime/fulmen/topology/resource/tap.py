@@ -1,4 +1,4 @@
-"""Whether people may look at the tuples of a running topology."""
+"""The permission to look at the tuples of a running topology."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What the URI of a checkpoint says, and what is wrong about one. Pure: nothing is opened here."""
+"""Reads and checks the URI of a checkpoint. Pure: nothing is opened here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class BadUri(ValueError):
-    """No checkpoint can be at such a URI.
+    """No checkpoint can be at this URI.
 
     Attributes:
         shown: The URI without what may be a secret.
@@ -28,7 +28,7 @@ class BadUri(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a checkpoint is.
+    """The place of a checkpoint.
 
     Attributes:
         kind: One of `KINDS`.
@@ -44,10 +44,10 @@ class Place:
 
 
 def read_uri(uri: str) -> Place:
-    """What a URI means; without a scheme it is a path.
+    """Read a URI; without a scheme it is a path.
 
     Raises:
-        BadUri: It is not such a URI, or has a secret in it, or may have one.
+        BadUri: It is not a checkpoint's URI, or has, or may have, a secret in it.
     """
     if "\0" in unquote(uri):
         raise BadUri(repr(uri), "the URI has a null character", "Remove it.")

@@ -25,7 +25,7 @@ from fulmen.topology.validation.reserved_settings import (
 
 OBJECT_NAME = re.compile(r"[A-Za-z0-9_=+-][A-Za-z0-9._=+-]*")
 LEAST_SINGLE_MEBIBYTES = 640
-"""Of a pod that driver and workers share, which lowers that limit of Spark's."""
+"""The least MiB of a pod that driver and workers share, which lowers Spark's limit for the heap."""
 
 
 def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
@@ -63,7 +63,7 @@ def sources(document: Any, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
 
 
 def transactions(spec: TopologySpec, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
-    """What there is in transactional topologies only, or in others only."""
+    """Parts that only transactional topologies may have, or only others."""
     is_transactional = any(part.kind == "transactional spout" for part in parts)
     if is_transactional and spec.ackers:
         message = "a transactional topology has no ackers: what counts is the transaction"
@@ -108,7 +108,7 @@ def _only_one(path: str, given: list[str]) -> Iterator[Problem]:
 
 
 def pods(spec: TopologySpec) -> Iterator[Problem]:
-    """What can't be right in the pods of driver and workers."""
+    """Mistakes in the pods of driver and workers."""
     if spec.slots > spec.workers and not spec.is_single_pod:
         message = (
             f"a pod has the CPU and memory of {spec.slots} workers, but there are {spec.workers}"
@@ -129,7 +129,7 @@ def pods(spec: TopologySpec) -> Iterator[Problem]:
 
 
 def _single_pod(spec: TopologySpec) -> Iterator[Problem]:
-    """What a pod that driver and workers share has no place for."""
+    """Settings that a pod that driver and workers share can't have."""
     if spec.workers > spec.slots:
         message = f"deployment: single-pod has room for slots: {spec.slots} workers"
         yield Problem("spec.workers", message, f"Write slots: {spec.workers}.")
@@ -155,7 +155,7 @@ def _reserved(path: str, variable: str) -> Problem:
 
 
 def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
-    """What a template can't say. `own`: the name of Fulmen's container in it."""
+    """Mistakes in a template. `own`: the name of Fulmen's container in it."""
     for mistake in mistakes(pod.pod_template):
         yield replace(mistake, path=f"{path}{mistake.path}")
     if (pod.pod_template.get("spec") or {}).get("hostNetwork"):
@@ -213,7 +213,7 @@ def checkpoint(spec: TopologySpec) -> Iterator[Problem]:
 
 
 def code(spec: TopologySpec) -> Iterator[Problem]:
-    """An archive that can't be found by what is said of it, or not be checked."""
+    """Archives that can't be found, or can't be checked, by their description."""
     found = spec.code
     if found is None:
         return

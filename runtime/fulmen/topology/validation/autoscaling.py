@@ -23,7 +23,7 @@ def autoscaling(
     Args:
         spec: The spec without its components.
         wrong: The fields that are wrong by themselves.
-        parts: These.
+        parts: The components.
         checkpoint_tasks: The number of tasks of each component that has a checkpoint.
     """
     scale = spec.autoscale
@@ -39,7 +39,7 @@ def autoscaling(
 
 
 def _most(spec: TopologySpec, scale: Autoscale) -> Iterator[Problem]:
-    """What is beyond maxWorkers, or below it."""
+    """Numbers that contradict maxWorkers."""
     most = scale.max_workers
     if scale.min_workers > most:
         message = f"minWorkers is {scale.min_workers}, but maxWorkers is {most}"

@@ -28,15 +28,15 @@ from fulmen.topology.validation.event_times import event_times
 
 @dataclass(frozen=True)
 class Checked:
-    """What validation found out.
+    """The result of validation.
 
     Attributes:
         problems: Errors and warnings, in the document's order.
-        parsed: The topology, unless a field of it is wrong.
+        parsed: The topology, unless one of its fields is wrong.
         streams: The output streams of each component, by name, as far as classes could be loaded.
-        pinned: Names of the spouts that are hosted by the driver.
+        pinned: Names of the spouts that the driver hosts.
         printing: Names of the bolts that write rows to standard output.
-        committers: Names of the bolts whose class says that they are committers.
+        committers: Names of the bolts whose class is a committer.
     """
 
     problems: tuple[Problem, ...]
@@ -48,12 +48,12 @@ class Checked:
 
     @property
     def errors(self) -> list[Problem]:
-        """Why the topology can't run."""
+        """The problems that refuse the topology."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
     @property
     def warnings(self) -> list[Problem]:
-        """What to think about."""
+        """The problems with which the topology runs."""
         return [problem for problem in self.problems if problem.severity == "warning"]
 
     def topology(self) -> Topology:
@@ -72,7 +72,7 @@ class Checked:
         """The topology as a driver runs it.
 
         Args:
-            code_folder: Where the author's modules are; None: installed packages.
+            code_folder: The folder of the author's modules; None: installed packages.
             checkpoint_tasks: The number of tasks of each component that has a checkpoint.
 
         Raises:
@@ -85,13 +85,13 @@ class Checked:
 
 @dataclass(frozen=True)
 class Runnable:
-    """A topology that was checked, with all that a driver has to know of it.
+    """A checked topology, with everything that a driver needs to know.
 
     Attributes:
         topology: Valid, with every number of tasks.
         streams: The output streams of each component, by name.
-        pinned: Names of the spouts that are hosted by the driver.
-        code_folder: Where the author's modules are; None: installed packages.
+        pinned: Names of the spouts that the driver hosts.
+        code_folder: The folder of the author's modules; None: installed packages.
         printing: Names of the bolts that write rows to standard output.
     """
 
@@ -115,13 +115,13 @@ def check(
 
     Args:
         source: A document as read from YAML, or a Topology.
-        code_folder: Where the author's modules are, such as a mounted ConfigMap. Default: where
-            `spec.code` says.
+        code_folder: The folder of the author's modules, such as a mounted ConfigMap. Default: that
+            of `spec.code`.
         checkpoint_tasks: The number of tasks of each component that has a checkpoint.
-        base: What `spec.code.folder` is relative to. Default: the current folder.
+        base: The folder to which `spec.code.folder` is relative. Default: the current folder.
         import_classes: False in a process that must not run the author's code, such as the
             operator: streams and classes are not checked then.
-        for_kubernetes: What can't be right in pods is an error.
+        for_kubernetes: Whether mistakes in pods are errors.
     """
     document = to_document(source) if isinstance(source, Topology) else source
     if (beyond := beyond_limits(document)) is not None:
@@ -202,7 +202,7 @@ def _check_classes(
 
 
 def code_elsewhere(code: Code | None) -> tuple[str, str] | None:
-    """What says that the code is not on this machine, and where it is; None: it is here."""
+    """The field that places the code on another machine, and the place; None: it is here."""
     if code is not None and code.config_map is not None:
         return "configMap", f"ConfigMap {code.config_map!r} of a cluster"
     if code is not None and code.config_maps:
@@ -237,7 +237,7 @@ def with_committers(topology: Topology, committers: Collection[str]) -> Topology
 
 
 def _place(problem: Problem) -> tuple[int, int]:
-    """Where a problem belongs in the list: the topology's, spouts', bolts', then the graph's."""
+    """The order of a problem: the topology's, spouts', bolts', then the graph's."""
     if problem is MORE:
         return 4, 0
     if problem.path == "spec.bolts":

@@ -67,26 +67,25 @@ Streams = Mapping[str, api.Stream]
 
 @dataclass
 class Classes:
-    """What is known about the classes of a topology.
+    """Facts about the classes of a topology.
 
     Attributes:
-        folder: Where the author's modules are.
+        folder: The folder of the author's modules.
         spec: The topology's, as far as it can be read without its components.
-        streams: The streams of each component whose declaration could be read, by its name.
-        checks: By its name, the instance that is asked about what a component receives, and what is
-            known of its options.
-        pinned: Names of the spouts that are hosted by the driver.
+        streams: Component -> its streams, if their declaration could be read.
+        checks: Component -> the instance that checks its inputs, and its options as far as known.
+        pinned: Names of the spouts that the driver hosts.
         printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class has the marker `Committer`, and of the sinks of a
             transactional topology.
         sinks: Names of the bolts that are sinks, and whether these take any stream.
-        refused: Names of the bolts that can't stand in a transactional topology.
+        refused: Names of the bolts that a transactional topology can't have.
         is_transactional: Whether the topology has a transactional spout.
         is_opaque: Whether that may send other tuples in another attempt.
         base: The folder of the topology's file.
-        severity: Of what is a mistake only in a topology without an end.
-        told: What was told about mistakes in the code itself: a module that can't be imported is
-            one mistake, not one for each component in it.
+        severity: The severity of mistakes only in a topology without an end.
+        told: Mistakes in the code that were told: a module that can't be imported is one mistake,
+            not one for each component in it.
     """
 
     folder: Path | None
@@ -274,7 +273,7 @@ class Classes:
         yield from written_maps(parts, self.checks, is_opaque=self.is_opaque)
 
     def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
-        """Bolts whose results are kept have a stream for those given up, if it is asked for."""
+        """Add the stream of given-up results to bolts that keep results, if it is asked for."""
         if self.is_transactional:
             return
         keep = {
@@ -333,7 +332,7 @@ def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
 
 
 def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
-    """What can be said about the fields of groupings when no class can be looked at."""
+    """Mistakes in the fields of groupings that show without classes."""
     for part in parts:
         for item in part.inputs:
             yield from _needs_fields(item, None)

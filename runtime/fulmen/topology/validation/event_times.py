@@ -18,7 +18,7 @@ _FIELD = "Add it, such as field: at. For several streams: streams: {orders: at, 
 
 
 def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
-    """What can be seen without classes: no field, time zones that don't exist, and others."""
+    """Mistakes that show without classes: no field, time zones that don't exist, and others."""
     is_transactional = any(part.kind == "transactional spout" for part in parts)
     for part in parts:
         declared = part.model.event_time if part.model is not None else None
@@ -97,13 +97,12 @@ def without_watermark(
     checks: Mapping[str, tuple[Any, CheckedOptions]],
     severity: Severity,
 ) -> Iterator[Problem]:
-    """Components that go by event time, though nothing that they descend from declares any.
+    """Components that go by event time, though nothing in front of them declares any.
 
     Args:
         parts: All components.
-        checks: By its name, the instance of each that can be asked, and what is known of its
-            options.
-        severity: Of what keeps results back until the topology is drained.
+        checks: Component -> an instance that can be asked, and its options as far as known.
+        severity: The severity of results that are kept back until the topology is drained.
     """
     by_name = {part.name: part for part in parts if part.name}
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a component says of its inputs, as far as its options are known."""
+"""Asks components about their inputs, as far as their options are known."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from fulmen.topology.reading.partial_document import ComponentPart
 from fulmen.topology.resource.spec import BoltSpec
 
 TOGETHER = ("global", "direct", "custom")
-"""Groupings of which nothing is known against it that equal values come to one task."""
+"""Groupings that may, as far as is known, send equal values to one task."""
 
 
 def checked_inputs(
@@ -21,16 +21,16 @@ def checked_inputs(
     streams: Mapping[str, Mapping[str, api.Stream]],
     of_all: api.Stream | None,
 ) -> Iterator[Problem]:
-    """What the component itself says of the streams that it subscribes to.
+    """A component's own checks of the streams that it subscribes to.
 
-    With variables among its options, that which holds whatever they are.
+    If its options have variables, only mistakes that remain whatever their values are.
 
     Args:
         part: The component.
         instance: Its instance.
-        checked: What is known of its options.
-        streams: Of all components, as far as they are known.
-        of_all: What it gets instead of any of them.
+        checked: Its options as far as known.
+        streams: The streams of all components, as far as they are known.
+        of_all: The stream that it gets instead of any of them.
     """
     known: dict[tuple[str, str], api.Stream] = {}
     for item in part.inputs:
@@ -87,7 +87,7 @@ def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem
 
 
 def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str, Severity]]:
-    """What a check of a component says, and whether it is a mistake."""
+    """The mistakes and warnings of a component's check."""
     try:
         told = list(getattr(instance, name)(options, found))
         return [(str(one), "warning" if isinstance(one, Warning) else "error") for one in told]
@@ -98,7 +98,7 @@ def _told(name: str, instance: Any, options: Any, found: Any) -> list[tuple[str,
 
 
 def answer(instance: Any, method: str, *given: Any) -> tuple[Any, str]:
-    """What a component's method returns, and how it failed; "": it did not."""
+    """The result of a component's method, and its failure; "": there was none."""
     try:
         return getattr(instance, method)(*given), ""
     except PASSED_ON:

@@ -14,12 +14,11 @@ from fulmen.topology.validation.inputs import answer
 def stricter_in_front(
     parts: Sequence[ComponentPart], checks: Mapping[str, tuple[Any, CheckedOptions]]
 ) -> Iterator[Problem]:
-    """Warnings of components in front of a bolt that take less late tuples than it allows.
+    """Warn of components in front of a bolt that take fewer late tuples than it allows.
 
     Args:
         parts: All components.
-        checks: By its name, the instance of each that can be asked, and what is known of its
-            options.
+        checks: Component -> an instance that can be asked, and its options as far as known.
     """
     by_name = {part.name: part for part in parts if part.name}
     allowing = {part.name or "": _allowed(part) for part in parts}
@@ -71,7 +70,7 @@ def _stricter(
 
 
 def _allowed(part: ComponentPart) -> int | None:
-    """What it says itself, in milliseconds; None: that is not known, as of a variable."""
+    """A component's own allowed lateness in milliseconds; None: not known, such as a variable."""
     duration = part.model.config.get("allowedLateness", "0") if part.model is not None else None
     is_one = isinstance(duration, str) and re.match(DURATION, duration)
     return milliseconds(str(duration)) if is_one else None

@@ -47,8 +47,8 @@ OF_PODS = (
     "spark.python.unix.domain.socket.",
     "spark.ui.killEnabled",
 )
-"""What Fulmen decides on Kubernetes, or the resource has a field for. With a dot at the
-end: all of them."""
+"""Settings that Fulmen makes on Kubernetes, or for which the resource has a field. With a dot at
+the end: all that begin so."""
 
 INSTEAD = {
     "spark.driver.memory": "Write spec.driver.resources: {limits: {memory: 4Gi}}.",
@@ -58,7 +58,7 @@ INSTEAD = {
     "spark.executor.memoryOverhead": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
     "spark.executor.pyspark.memory": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
 }
-"""Where a resource has a field for it."""
+"""The fields of the resource to use instead."""
 
 
 def contradictions(
@@ -78,7 +78,7 @@ def of_pods(conf: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 VARIABLES = "FULMEN_"
-"""How the environment variables begin by which Fulmen tells its containers what they are."""
+"""The prefix of the environment variables that Fulmen sets for its containers."""
 OF_USERS = (
     "FULMEN_LOG_FORMAT",
     "FULMEN_LOG_LEVEL",

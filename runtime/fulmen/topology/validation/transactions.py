@@ -1,7 +1,7 @@
-"""What can't stand in a transactional topology, though an ordinary one may have it.
+"""Finds parts of ordinary topologies that a transactional topology can't have.
 
-A bolt there belongs to one attempt of one transaction at a time: what waits for a time to come, or
-for the end of a batch, has no transaction that it could emit for.
+A bolt there belongs to one attempt of one transaction at a time. A bolt that waits for a time, or
+for the end of a batch, has no transaction to emit for.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,18 +29,18 @@ OF_OURS: Mapping[str, str] = {
     "Deduplicate": "Use fulmen.windows.TransactionDeduplicate.",
     "LookupJoin": "Leave waitFor out.",
 }
-"""What to write instead of a class of `fulmen.windows`."""
+"""Replacements for classes of `fulmen.windows`."""
 ORDINARY = "Use it in an ordinary topology, with spouts."
 
 
 def in_transactions(
     part: ComponentPart, instance: Any, options: Any, spec: TopologySpec
 ) -> Iterator[Problem]:
-    """What a bolt has that a transactional topology does not do.
+    """Find parts of a bolt that do nothing in a transactional topology.
 
     Args:
         part: The bolt.
-        instance: Of its class; the class, if none can be made.
+        instance: An instance of its class; the class, if none can be made.
         options: Its options, as far as they are known.
         spec: The topology's, as far as it can be read.
     """
@@ -82,13 +82,13 @@ def _beside(most: int) -> str:
 
 
 def _is_used(instance: Any, method: str, options: Any) -> bool:
-    """Whether a bolt needs the method that it has, with its options."""
+    """Whether a bolt with these options needs a method of its class."""
     waits = getattr(instance, "waits_for_time", None)
     return method != "on_timer" or waits is None or bool(waits(options))
 
 
 def _overlapping(part: ComponentPart, cls: type, name: str, most: int) -> Iterator[Problem]:
-    """What a class keeps, where several transactions are active side by side."""
+    """State of a class, where several transactions are active side by side."""
     changed = changed_in(cls)
     path = f"{part.path}.class"
     if "state" in changed:
@@ -110,14 +110,14 @@ def transactional_graph(
     sinks: Collection[str],
     refused: Collection[str],
 ) -> Iterator[Problem]:
-    """What is wrong about how bolts of a transactional topology are connected.
+    """Mistakes in the connections between bolts of a transactional topology.
 
     Args:
         parts: All components.
-        streams: What they declare.
+        streams: The streams that they declare.
         committers: The bolts whose class is a committer.
         sinks: The bolts that are sinks, which are committers, too.
-        refused: Bolts whose class can't stand there, of which all is said.
+        refused: Bolts whose class can't be there; no more is told of them.
     """
     sources = [part.name or "" for part in parts if part.kind == "transactional spout"]
     if not sources:
@@ -134,7 +134,7 @@ def transactional_graph(
 
 
 def _behind_sinks(part: ComponentPart, sinks: Collection[str]) -> Iterator[Problem]:
-    """What sinks refuse belongs to transactions that are over."""
+    """Bolts behind sinks: a sink's refused tuples belong to transactions that are over."""
     after = [item for item in part.inputs if item.source in sinks]
     if after and (part.name not in sinks or len(after) < len(part.inputs)):
         message = (
@@ -151,11 +151,11 @@ def written_maps(
     *,
     is_opaque: bool,
 ) -> Iterator[Problem]:
-    """Maps that options name: of two bolts, or with a rule that is not the source's.
+    """Maps that two bolts write, or that have another rule than the source.
 
     Args:
         parts: All components.
-        checks: Of each, an instance, and what is known of its options.
+        checks: Component -> an instance, and its options as far as known.
         is_opaque: Whether another attempt may have other tuples.
     """
     owners: dict[tuple[str, ...], str] = {}
@@ -181,7 +181,7 @@ def written_maps(
 
 
 def _apart(part: ComponentPart, committers: Sequence[str]) -> Iterator[Problem]:
-    """Committers whose equal keys come to several tasks: of two writes the store takes one."""
+    """Committers whose equal keys come to several tasks: the store takes only one of two writes."""
     model = part.model
     if not isinstance(model, BoltSpec) or model.tasks == 1:
         return
@@ -203,7 +203,7 @@ def _attempt_first(
     streams: Mapping[str, Mapping[str, api.Stream]],
     attempt_fields: set[str],
 ) -> Iterator[Problem]:
-    """Streams whose tuples have no place for the attempt, which each must begin with."""
+    """Streams without a first field for the attempt, with which each tuple must begin."""
     inputs = [streams.get(item.source or "", {}).get(item.stream or "") for item in part.inputs]
     others = {field for stream in inputs if stream is not None for field in stream.fields[1:]}
     for name, stream in streams.get(part.name or "", {}).items():
