@@ -60,8 +60,8 @@ class CodeConfigMap:
     """A ConfigMap with code, without its content.
 
     Attributes:
-        texts: How many bytes each file of its `data` has, by name.
-        binary: The same of its `binaryData`.
+        texts: The bytes of each file in its `data`, by name.
+        binary: The bytes of each file in its `binaryData`.
     """
 
     texts: Mapping[str, int]
@@ -194,11 +194,11 @@ class Delete:
 
 @dataclass(frozen=True)
 class Adopt:
-    """Make an object that has no owner the topology's, if it still is the one with that uid.
+    """Make the topology the owner of an object without one, if its uid is unchanged.
 
     Attributes:
-        name: Of a ConfigMap with code. All else is applied, which adopts it as well; code is not
-            watched, and never written again.
+        name: The name of a ConfigMap with code, which is never written again. Other objects are
+            applied, which adopts them as well.
         uid: Its uid.
         owner: The reference to the topology.
     """

@@ -36,12 +36,12 @@ CLAIM_KEY: Final = "claim"
 
 
 class InTheWay(Exception):
-    """An object that is not the topology's has the name that one of the topology's needs.
+    """An object of others has a name that the topology needs.
 
     Attributes:
         kind: Its kind.
         name: Its name.
-        owner: Whose it is: its owner's kind and name; empty if it has none, or is not known.
+        owner: Its owner's kind and name; empty if it has none, or is not known.
         passing: Whether it goes by itself: it was an earlier topology's of that name.
         is_left: Whether the topology may adopt it: it bears its name, and has no owner.
     """

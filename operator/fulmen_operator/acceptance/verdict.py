@@ -48,13 +48,13 @@ class CodeFiles:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A spec that can be run, as far as can be said without the author's classes.
+    """A spec that can run, as far as is known without the author's classes.
 
     Attributes:
         topology: With the numbers of tasks that are known, without `code`, with a URI of the
             checkpoint.
-        hash: Of the input: a running driver with another one has to be replaced.
-        mounts: What its pods mount.
+        hash: The hash of the input: a running driver with another one must be replaced.
+        mounts: The mounts of its pods.
         contents: What each ConfigMap with the code is to have. Empty if they are there already.
         warnings: What to think about.
     """

@@ -36,12 +36,12 @@ MERGE: Final = {"fieldManager": contract.MANAGER}
 
 
 class CallFailed(Exception):
-    """The API server did not do what it was asked to.
+    """The API server did not carry out a call.
 
     Attributes:
         status: The HTTP status; 0: it could not be reached.
         message: Its words.
-        what: What it was asked to do.
+        what: The call.
     """
 
     def __init__(self, status: int, message: str, what: str) -> None:

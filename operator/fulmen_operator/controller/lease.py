@@ -1,6 +1,6 @@
-"""Who leads, by a Lease that all operators of an installation see. Pure: clocks are arguments.
+"""Elects a leader by a Lease that all operators of an installation see. Pure: clocks are arguments.
 
-What holds: at no time may two candidates write, as long as no clock runs more than WAIT_SECONDS /
+Guaranteed: at no time may two candidates write, as long as no clock runs more than WAIT_SECONDS /
 LEAD_SECONDS times as fast as another. A leader counts from the moment at which it asked for the
 lease; the others count from the moment at which they saw that it has it, which is later, and they
 wait for longer than it leads. Each compares times of its own clock only, so it does not matter what

@@ -187,7 +187,6 @@ def _wait_with_figures(
 async def _carry_out(
     key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
 ) -> Again | DecisionDone:
-    """Carry out the whole decision."""
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
         memory.written[key] = monotonic()

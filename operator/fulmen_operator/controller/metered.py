@@ -11,7 +11,7 @@ class Metered(Generic[T]):
     """A coroutine that is awaited once, and the CPU time between its waits.
 
     Attributes:
-        seconds: What it has taken so far.
+        seconds: The CPU time so far.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:

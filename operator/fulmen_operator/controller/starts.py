@@ -37,8 +37,6 @@ FORGOTTEN_AFTER: Final = 3 * LONGEST_ASK
 
 
 class _Place(NamedTuple):
-    """A place in the waiting order."""
-
     group: int
     number: int
 

@@ -1,4 +1,4 @@
-"""Names, labels and owners: what all objects have in common."""
+"""Names, labels and owners, which all objects have."""
 
 from typing import Final
 

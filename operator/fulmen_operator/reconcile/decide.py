@@ -167,13 +167,13 @@ def _load_of(step: Step) -> tuple[Load | None, int]:
 
 
 def _until_mounted(seen: Observed) -> list[float]:
-    """Seconds until pods must have their volumes: nobody tells about mounts."""
+    """Seconds until pods must have their volumes: mounts cause no event."""
     waits = [mounting_for(pod, seen.now) for pod in seen.pods]
     return [wait + 1 for wait in waits if wait is not None and wait > 0]
 
 
 def _has_unwatched(seen: Observed) -> bool:
-    """Whether there are claims whose deletion nobody tells."""
+    """Whether there are claims that are not watched."""
     own = names.claim(seen.name)
     return any(kind == CLAIM and name != own for kind, name in seen.children)
 

@@ -143,13 +143,13 @@ def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
 
 @dataclass(frozen=True)
 class _Change:
-    """A spec that is not the one that holds, on its way to take its place.
+    """A new spec, on its way to replace the one that holds.
 
     Attributes:
         seen: Everything.
-        judged: What the spec asks for.
+        judged: The accepted spec.
         before: The revision that holds.
-        candidate: The revision that would take its place.
+        candidate: The revision that would replace it.
         settings: The operator's.
     """
 
@@ -160,7 +160,7 @@ class _Change:
     settings: Settings
 
     def tried(self, tasks: Mapping[str, int], attempt: int) -> Verdict:
-        """Try the candidate: by a dry run, then a preflight, then accept it."""
+        """Try the candidate: a dry run, then a preflight, then acceptance."""
         seen, candidate = self.seen, self.candidate
         name = names.preflight_pod(seen.name, candidate.trial)
         pod = next((pod for pod in seen.pods if name_of(pod) == name), None)

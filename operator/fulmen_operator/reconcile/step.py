@@ -63,7 +63,7 @@ class AwaitDriver:
     """Wait for a driver that has not started, or for its first worker.
 
     Attributes:
-        trouble: What keeps pods from starting, if it is known: the reason and Kubernetes' words.
+        trouble: Why pods don't start, if it is known: the reason and Kubernetes' words.
     """
 
     trouble: Trouble | None = None

@@ -226,7 +226,7 @@ class Revision(ContractModel):
 
     @property
     def running(self) -> Topology:
-        """The topology with the number of workers that there are to be."""
+        """The topology with its wanted number of workers."""
         return scaled(self.resolved, self.workers)
 
     @property

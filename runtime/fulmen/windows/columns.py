@@ -40,8 +40,8 @@ class Keys(NamedTuple):
     """The keys of some rows.
 
     Attributes:
-        values: The different ones, in the order in which they come; alone if a key has one field.
-        codes: Which of them each row has.
+        values: The different keys, in order of arrival; a value alone if a key has one field.
+        codes: The number of each row's key.
     """
 
     values: Sequence[Any]

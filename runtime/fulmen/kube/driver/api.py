@@ -31,7 +31,7 @@ class ApiError(FulmenError):
     Attributes:
         request: Method and path.
         status: The status of the answer. 0: there was none, and the request may be repeated.
-        reason: What the server or the network said.
+        reason: The words of the server or the network.
     """
 
     def __init__(self, request: str, status: int, reason: str) -> None:

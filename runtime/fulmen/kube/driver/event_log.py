@@ -19,9 +19,9 @@ class EventLog:
     """An observer for pods, made by the thread that runs batches.
 
     Attributes:
-        latest: What happened last, until batches count again.
-        heard: When that thread told anything last, by the monotonic clock.
-        counted: When a batch counted last.
+        latest: The last event, until batches count again.
+        heard: The time of that thread's last event, by the monotonic clock.
+        counted: The time when a batch counted last.
     """
 
     def __init__(self) -> None:

@@ -60,10 +60,10 @@ class LoadMark(NamedTuple):
 
 
 class LoadMeter:
-    """Remembers what was counted, for as long as it tells about.
+    """Remembers the counts of the time that it tells about.
 
-    Only times that end with a batch that counts are measured: while a batch goes on for minutes, or
-    none succeeds, nothing is counted, which does not mean that there is little to do.
+    Only times that end with a batch that counts are measured. Nothing is counted while a batch goes
+    on for minutes, or none succeeds: that does not mean that there is little to do.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ class Unset:
     """A variable that has no value.
 
     Attributes:
-        place: Where in the `config` it is named.
+        place: The place in the `config` with its name.
         variable: Its name.
     """
 
@@ -38,7 +38,7 @@ class EqualKeys:
     """Two keys of one mapping are the same text.
 
     Attributes:
-        place: Of the second, as the file has it.
+        place: The place of the second key in the file.
     """
 
     place: Place

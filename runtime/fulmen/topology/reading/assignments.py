@@ -18,10 +18,10 @@ _PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]+)\]")
 
 @dataclass(frozen=True)
 class _Place:
-    """A container in the document, and what the model says may be in it.
+    """A container in the document, and its type in the model.
 
     Attributes:
-        path: How the user wrote it.
+        path: The path as the user wrote it.
         container: A mapping or list of the document.
         annotation: The container's type; Any where everything is allowed, None for a single value.
     """

@@ -125,7 +125,7 @@ def without_status(document: object) -> object:
 
 
 def without_unknown(document: Any) -> Any:
-    """The document without fields that there are not: a newer version may have written them."""
+    """The document without unknown fields: a newer version may have written them."""
     try:
         Topology.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:

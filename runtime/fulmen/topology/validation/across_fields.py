@@ -94,7 +94,7 @@ def code_sources(code: Code | None) -> list[str]:
 
 
 def either_or(spec: TopologySpec) -> Iterator[Problem]:
-    """Fields of which only one may be given."""
+    """Fields that exclude each other."""
     yield from _only_one("spec.code", code_sources(spec.code))
     checkpoint = spec.checkpoint
     given = [("uri", checkpoint.uri), ("persistentVolumeClaim", checkpoint.persistent_volume_claim)]

@@ -45,7 +45,7 @@ def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
 
 
 def time_zone(path: str, label: str, name: str) -> Iterator[Problem]:
-    """A time zone that there is not. `label`: what the message begins with."""
+    """A time zone that does not exist. `label`: the beginning of the message."""
     if not _is_zone(name):
         near = did_you_mean(name, sorted(available_timezones()))
         cure = near or "Write one of the IANA database, such as Europe/Berlin."

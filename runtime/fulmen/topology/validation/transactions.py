@@ -88,7 +88,7 @@ def _is_used(instance: Any, method: str, options: Any) -> bool:
 
 
 def _overlapping(part: ComponentPart, cls: type, name: str, most: int) -> Iterator[Problem]:
-    """State of a class, where several transactions are active side by side."""
+    """State that a class keeps, although several transactions are active side by side."""
     changed = changed_in(cls)
     path = f"{part.path}.class"
     if "state" in changed:

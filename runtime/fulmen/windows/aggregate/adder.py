@@ -28,10 +28,10 @@ class Adder:
 
         Args:
             kept: What is kept for each of its keys. It may be changed in place.
-            part: Which rows, and which key each has.
+            part: The rows, and the key of each.
 
         Returns:
-            What is kept then.
+            The values to keep.
         """
         found, add = list(kept), self._aggregation.add
         values = self._values(part.rows)
@@ -47,7 +47,6 @@ class Adder:
         return found
 
     def _some(self, rows: Positions | None) -> Any:
-        """The values of some rows."""
         assert self._column is not None
         return self._column if rows is None else self._column.take(pa.array(rows))
 

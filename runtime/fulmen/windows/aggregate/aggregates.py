@@ -87,10 +87,10 @@ class Aggregates:
 
         Args:
             row: The tuple's values.
-            places: What `places` says of its stream.
+            places: The result of `places` for its stream.
 
         Raises:
-            FailedException: One can't be added.
+            FailedException: A value can't be added.
         """
         found: list[Any] = []
         for i, (check, place) in enumerate(zip(self._checks, places.fields, strict=True)):
@@ -114,7 +114,7 @@ class Aggregates:
         """Add the values of a tuple to what is kept. If this raises, nothing has changed.
 
         Args:
-            windows: What is kept of each window; what is behind its aggregates is left alone.
+            windows: What is kept of each window; only its aggregates change.
             values: One for each aggregate.
             time: The event time.
         """
@@ -152,10 +152,10 @@ class ColumnRows(NamedTuple):
     """Rows by their columns.
 
     Attributes:
-        columns: The values for aggregates, by where they are.
+        columns: The values for aggregates, by place.
         keys: Their keys.
         times: Their event times.
-        values_at: Where the values for each aggregate are.
+        values_at: The places of the values for each aggregate.
     """
 
     columns: Mapping[int, pa.Array]

@@ -24,11 +24,11 @@ number."""
 
 
 class _OfValues(Adder):
-    """Knows which different values each key has, and how often.
+    """Counts the different values of each key.
 
     Attributes:
-        values: The different ones of the whole column.
-        codes: Which of them each row has; of those that are null it means nothing.
+        values: The different values of the whole column.
+        codes: The number of each row's value; for null it means nothing.
     """
 
     values: Sequence[Any]

@@ -40,7 +40,7 @@ class Panes:
     Attributes:
         are_several: Whether a window may be emitted several times.
         wait: How long after its end a window is emitted, in milliseconds.
-        is_final: Whether that is when nothing can change it any more.
+        is_final: Whether nothing can change it any more then.
     """
 
     def __init__(

@@ -15,9 +15,9 @@ class RowGroup:
     """Rows that are forgotten together.
 
     Attributes:
-        of: What they are of.
-        brought: What this batch has brought.
-        written: The keys of the state that are about them.
+        of: The owner of the rows.
+        brought: The rows of this batch.
+        written: Their keys in the state.
     """
 
     of: Of

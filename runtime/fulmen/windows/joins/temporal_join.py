@@ -68,7 +68,7 @@ class TemporalJoin(Join):
         """The left tuples, by when they are emitted."""
         self._log = RowLog(self.state)
         self._groups: dict[int, RowGroup] = {}
-        """Those of left tuples, by when they are forgotten."""
+        """The groups of left tuples, by the time at which they are forgotten."""
         self._changed: set[Key] = set()
         """The keys whose right rows have changed in this batch."""
         self._begin_to_forget()

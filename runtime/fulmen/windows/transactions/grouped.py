@@ -74,7 +74,7 @@ class GroupedBolt(BatchBolt):
         """Add the values of a tuple.
 
         Raises:
-            FailedException: That is not possible; nothing has changed.
+            FailedException: A value can't be added; nothing has changed.
         """
 
 

@@ -52,7 +52,7 @@ class QueuedTuple(NamedTuple):
 
     Attributes:
         time: Its event time in milliseconds, or when it came by the batch clock.
-        number: Of all of its task, in the order in which they came.
+        number: The number in the task's order of arrival.
         item: The tuple.
     """
 
@@ -63,13 +63,13 @@ class QueuedTuple(NamedTuple):
 
 @dataclass(frozen=True)
 class Firing:
-    """A window. Without any tuples it is none, and only has what is to be forgotten.
+    """A window. Without tuples it is not called, and only tells what is to be forgotten.
 
     Attributes:
-        tuples: Those in it.
-        new: Those that were not in the one before.
-        expired: Those that have left the queue since the one before.
-        end: Until when it is; None: it is by arrival.
+        tuples: The tuples in it.
+        new: Tuples that were not in the window before.
+        expired: Tuples that have left the queue since the window before.
+        end: The end; None: it is by arrival.
     """
 
     tuples: list[QueuedTuple]
@@ -100,8 +100,8 @@ class TupleQueue:
     """The tuples of one key.
 
     Attributes:
-        rule: Of its windows.
-        entries: By their times; of equal times, as they have come.
+        rule: The rule of its windows.
+        entries: By time; with equal times, in order of arrival.
         marks: Changed by each window.
     """
 

@@ -33,9 +33,9 @@ class TupleWindow:
     """A window.
 
     Attributes:
-        tuples: All that are in it, by their times, or as they have come. They are acked.
-        new: Those that were not in the window before.
-        expired: Those that have left since the window before.
+        tuples: All tuples in it, by time, or in order of arrival. They are acked.
+        new: Tuples that were not in the window before.
+        expired: Tuples that have left since the window before.
         start: After which time it is, in milliseconds since 1970; None: it is by arrival, or its
             length is a number of tuples.
         end: Until which time it is; None: it is by arrival.
@@ -172,7 +172,7 @@ class TaskWindows:
         """Call some windows of a key, all of them, whatever one raises.
 
         Raises:
-            BaseException: What the first of the author's calls has raised.
+            BaseException: The first exception of the author's calls.
         """
         raised: list[BaseException] = []
         state, calls = self._bolt.state, self._timers.window_calls

@@ -82,7 +82,6 @@ class JoinedSessions(JoinedWindows):
         return [one for one in self._open.get(key, ()) if one.start <= last and time <= one.end]
 
     def _put(self, key: Key, side: int, time: int, row: Row) -> Together:
-        """Have a row in memory."""
         session = Together((SESSION, key), start=time, end=time + self._gap)
         sessions = self._open.setdefault(key, [])
         for one in self._touched(key, time):
