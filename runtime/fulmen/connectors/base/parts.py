@@ -75,9 +75,9 @@ class PartSource(TransactionalSource[Any, Any]):
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
-        found = self.stream(options)
+        stream = self.stream(options)
         return {
-            DEFAULT_STREAM: Stream((ATTEMPT, *found.fields), types=found.types),
+            DEFAULT_STREAM: Stream((ATTEMPT, *stream.fields), types=stream.types),
             ERRORS_STREAM: Stream((ATTEMPT, *ERRORS.fields), types=ERRORS.types),
         }
 

@@ -129,17 +129,17 @@ def _float(value: Any, kind: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _refused(value, kind)
     try:
-        found = float(value)
+        number = float(value)
     except (OverflowError, ValueError):  # a signalling NaN
         raise _refused(value, kind) from None
-    kept = np.float32(found) if kind == "float32" and abs(found) <= LARGEST_FLOAT32 else found
+    kept = np.float32(number) if kind == "float32" and abs(number) <= LARGEST_FLOAT32 else number
     is_inexact = isinstance(value, int) and int(kept) != value
-    is_too_large = math.isfinite(value) and math.isinf(found)
+    is_too_large = math.isfinite(value) and math.isinf(number)
     if kind == "float32":
-        is_too_large |= math.isfinite(found) and abs(found) > LARGEST_FLOAT32
+        is_too_large |= math.isfinite(number) and abs(number) > LARGEST_FLOAT32
     if is_inexact or is_too_large:
         raise _refused(value, kind)
-    return found
+    return number
 
 
 _FITS: dict[str, Callable[[Any], bool]] = {

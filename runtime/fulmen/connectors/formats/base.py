@@ -87,13 +87,13 @@ class Format(ABC):
         Raises:
             ServiceUnavailable: What the format needs is away.
         """
-        found: list[list[Any] | Malformed] = []
+        decoded: list[list[Any] | Malformed] = []
         for data in messages:
             try:
-                found.append(self.decode(data))
+                decoded.append(self.decode(data))
             except BaseException as error:  # noqa: BLE001 (of any decoder)
-                found.append(unread(error))
-        return found
+                decoded.append(unread(error))
+        return decoded
 
     @abstractmethod
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:

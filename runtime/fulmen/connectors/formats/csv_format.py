@@ -152,7 +152,7 @@ class CsvFormat(Format):
         """The numbers of the values between quotes, of those for which it matters."""
         if self._nulls.isdisjoint(values):
             return ()
-        return [i for i, found in enumerate(self._value.finditer(text)) if found[1] is not None]
+        return [i for i, matched in enumerate(self._value.finditer(text)) if matched[1] is not None]
 
     # ---- writing
 

@@ -73,15 +73,15 @@ class JsonFormat(Format):
         loads = orjson.loads
         if len(self._members) == 1:
             (name,) = self._members
-            found = [[loads(data)[name]] for data in messages]
+            decoded = [[loads(data)[name]] for data in messages]
         else:
             pick = itemgetter(*self._members)
-            found = [list(pick(loads(data))) for data in messages]
+            decoded = [list(pick(loads(data))) for data in messages]
         if exact.may_have_large(messages):
-            for i, values in enumerate(found):
+            for i, values in enumerate(decoded):
                 if exact.has_large(values):
-                    found[i] = self.decode(messages[i])
-        return found
+                    decoded[i] = self.decode(messages[i])
+        return decoded
 
     @override
     def decode(self, data: bytes) -> list[Any]:

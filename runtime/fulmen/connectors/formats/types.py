@@ -118,10 +118,10 @@ def _integer(value: Any) -> int:
 
 def _within(least: int, greatest: int) -> Callable[[Any], int]:
     def made(value: Any) -> int:
-        found = _integer(value)
-        if not least <= found <= greatest:
+        number = _integer(value)
+        if not least <= number <= greatest:
             raise ValueError(value)
-        return found
+        return number
 
     return made
 

@@ -85,12 +85,12 @@ class ValueWriter:
         if type(value) is float and math.isfinite(value):
             return repr(value)
         try:
-            found = self.plain(value)
+            plain = self.plain(value)
         except RecursionError:
             raise Malformed("it is nested too deeply, or contains itself") from None
-        if isinstance(found, str):
-            return found
-        return self._dumped(found).decode()
+        if isinstance(plain, str):
+            return plain
+        return self._dumped(plain).decode()
 
     def plain(self, value: Any) -> Any:
         """Turn a value into types that orjson writes as they are.
@@ -116,13 +116,13 @@ DEFAULT = ValueWriter()
 
 
 def _object(writer: ValueWriter, items: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in items:
         name = _key(writer, key)
-        if name in found:
+        if name in members:
             raise Malformed(f"two keys of an object are {name!r} as text. {_CURE}")
-        found[name] = writer.plain(value)
-    return found
+        members[name] = writer.plain(value)
+    return members
 
 
 def _key(writer: ValueWriter, key: Any) -> str:
@@ -247,8 +247,8 @@ def checked_text(value: str) -> str:
         if not value.isascii():
             value.encode()
     except UnicodeEncodeError:
-        found = repr_of(value, 50)
-        raise Malformed(f"{found} is no Unicode text: it has a lone surrogate") from None
+        shown = repr_of(value, 50)
+        raise Malformed(f"{shown} is no Unicode text: it has a lone surrogate") from None
     return value if type(value) is str else "".join(value)
 
 

@@ -95,8 +95,8 @@ class ClientOptions(Options):
             "sasl.username": self.sasl_username,
             "sasl.password": self.sasl_password,
         }
-        found = {name: value for name, value in given.items() if value is not None}
-        return Brokers(self.bootstrap_servers, {**self.properties, **found}, self.rights())
+        security = {name: value for name, value in given.items() if value is not None}
+        return Brokers(self.bootstrap_servers, {**self.properties, **security}, self.rights())
 
     def rights(self) -> dict[int, str]:
         """The meanings of refusals, by their codes. Brokers don't say which right is missing."""

@@ -96,8 +96,8 @@ class KafkaSink(MessageSink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        found = super().encode(rows)
-        return with_traces(found, rows) if rows.traceparents else found
+        items = super().encode(rows)
+        return with_traces(items, rows) if rows.traceparents else items
 
     @override
     def encoder(self, fields: tuple[str, ...]) -> Callable[[Values], ProducedRow]:
@@ -123,8 +123,8 @@ class KafkaSink(MessageSink):
         except BaseException:
             self._drop()
             raise
-        for i, found in sorted(refused.items()):
-            rows.fail(i, reason_of_refusal(found.code, rows[i]))
+        for i, refusal in sorted(refused.items()):
+            rows.fail(i, reason_of_refusal(refusal.code, rows[i]))
 
     def _written(self, rows: Rows) -> dict[int, RefusedRow]:
         """Write together what may be written together, and one by one what is suspect."""
@@ -133,11 +133,11 @@ class KafkaSink(MessageSink):
         limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
         left: Sequence[int] = range(len(rows))
         while left:
-            found = self._delivery(one_by_one=False).write(rows, left)
-            refused |= {i: of for i, of in found.items() if of.is_exact}
-            suspects = sorted(i for i, of in found.items() if of.is_suspect)
+            unwritten = self._delivery(one_by_one=False).write(rows, left)
+            refused |= {i: of for i, of in unwritten.items() if of.is_exact}
+            suspects = sorted(i for i, of in unwritten.items() if of.is_suspect)
             refused |= self._refused_among(suspects, rows, limits)
-            left = sorted(found.keys() - refused.keys() - {*suspects})
+            left = sorted(unwritten.keys() - refused.keys() - {*suspects})
         return refused
 
     def _refused_among(
@@ -148,9 +148,9 @@ class KafkaSink(MessageSink):
         for first in range(0, len(suspects), AT_ONCE):
             beyond = limits.beyond(suspects[first : first + AT_ONCE])
             some = [i for i in suspects[first : first + AT_ONCE] if i not in beyond]
-            found = self._delivery(one_by_one=True).write(rows, some)
-            limits.learn(found)
-            refused |= found | beyond
+            unwritten = self._delivery(one_by_one=True).write(rows, some)
+            limits.learn(unwritten)
+            refused |= unwritten | beyond
         return refused
 
     def _delivery(self, *, one_by_one: bool) -> RowDelivery:
@@ -176,13 +176,13 @@ class KafkaSink(MessageSink):
 
 def with_traces(items: Sequence[ProducedRow], rows: Rows) -> Sequence[ProducedRow]:
     """Write the trace into the headers of traced messages, in place of one that is there."""
-    found = list(items)
+    traced = list(items)
     for i, traceparent in rows.traceparents.items():
         if i not in rows.failed:
-            others = [pair for pair in found[i].headers or () if pair[0] != TRACEPARENT]
+            others = [pair for pair in traced[i].headers or () if pair[0] != TRACEPARENT]
             mark = TRACEPARENT, traceparent.encode()
-            found[i] = found[i]._replace(headers=[*others, mark])
-    return found
+            traced[i] = traced[i]._replace(headers=[*others, mark])
+    return traced
 
 
 class _Encoder:
@@ -261,13 +261,13 @@ def _places(options: KafkaSinkOptions, fields: Sequence[str]) -> dict[str, int]:
     Raises:
         Malformed: One is missing.
     """
-    found = {}
+    places = {}
     for part, name in _fields_of(options).items():
         if name is not None and name not in fields:
             raise Malformed(f"`{part}Field` is {name!r}, but the fields are {list(fields)}")
         if name is not None:
-            found[part] = fields.index(name)
-    return found
+            places[part] = fields.index(name)
+    return places
 
 
 def _kept(options: KafkaSinkOptions, fields: Sequence[str]) -> list[int]:
@@ -288,8 +288,8 @@ def _name_of_topic(value: Any) -> str:
 def _whole_number(what: str, least: int, most: int) -> Part:
     def checked(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            found = repr_of(value, 50)
-            raise Malformed(f"{what} must be an integer from {least} to {most}, not {found}")
+            shown = repr_of(value, 50)
+            raise Malformed(f"{what} must be an integer from {least} to {most}, not {shown}")
         return value
 
     return checked

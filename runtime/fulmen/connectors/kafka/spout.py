@@ -102,9 +102,9 @@ class KafkaSpout(Source):
         Nothing may be emitted yet: that turn tells what is wrong or gone.
         """
         with suppress(KafkaException):
-            found = self._topic.describe()
-            if self.topic_id in ("", found.topic_id):
-                self._take_over(found)
+            description = self._topic.describe()
+            if self.topic_id in ("", description.topic_id):
+                self._take_over(description)
 
     def _connect(self) -> None:
         self._consumer = self._group.consumer()
@@ -306,9 +306,9 @@ class KafkaSpout(Source):
     def _find_place(self, partition: int | None) -> None:
         """Find where to go on in a partition that lacks the next message, or whose topic is new."""
         assert partition is not None
-        found = self._topic.describe()
-        if found.topic_id != self.topic_id:
-            self._take_over(found)
+        description = self._topic.describe()
+        if description.topic_id != self.topic_id:
+            self._take_over(description)
             return
         position = self.positions[partition]
         found_at, reason = place_after(self._consumer, self.options.topic, partition, position)

@@ -69,8 +69,8 @@ class PostgresDatabase(SqlDatabase[Postgres, psycopg.Connection[Any]]):
     def opening(self) -> Iterator[psycopg.Connection[Any]]:
         """A transaction for `open` and `prepare`, where a mistake ends the topology."""
         with super().opening() as db:
-            found = db.execute("SHOW transaction_read_only").fetchone()
-            if self._writes and found and found[0] == "on":
+            read_only = db.execute("SHOW transaction_read_only").fetchone()
+            if self._writes and read_only and read_only[0] == "on":
                 reason = "the server is a standby, or the role may only read"
                 raise ServiceUnavailable(self.service.name, reason)
             yield db

@@ -60,8 +60,8 @@ def check_types(db: psycopg.Connection[Any], where: str, select: str, fields: Fi
     """
     if not isinstance(fields, dict):
         return
-    found = db.execute(f"{select} LIMIT 0", []).description or []
-    for (name, kind), column in zip(fields.items(), found, strict=True):
+    columns = db.execute(f"{select} LIMIT 0", []).description or []
+    for (name, kind), column in zip(fields.items(), columns, strict=True):
         info = psycopg.adapters.types.get(column.type_code)
         is_array = info is not None and column.type_code == info.array_oid
         if info is None:  # such as an enum, or citext: emitted as text

@@ -66,8 +66,8 @@ class PostgresTable(SqlTable):
         super().__init__(database.where, options, names)
         self.database, self.contention = database, contention
         with database.opening() as db:
-            found = self.look(db)
-            self._columns = [_column(rules, *found[name].about) for name in names]
+            columns = self.look(db)
+            self._columns = [_column(rules, *columns[name].about) for name in names]
             self.statements = TableStatements(options, self._columns)
             self._try(db)
 
@@ -159,12 +159,12 @@ class PostgresTransaction(SqlTransaction):
         full, some = [k for k in keys if None not in k], [k for k in keys if None in k]
         try:
             with self._db.transaction():  # a savepoint
-                for found, statement in (
+                for alike, statement in (
                     (full, self._statements.delete),
                     (some, self._statements.delete_null),
                 ):
-                    if found:
-                        columns = [array(column) for column in zip(*found, strict=True)]
+                    if alike:
+                        columns = [array(column) for column in zip(*alike, strict=True)]
                         self._db.execute(statement, columns)
         except psycopg.Error as error:
             if kind_of(error) is not ErrorKind.ROW:

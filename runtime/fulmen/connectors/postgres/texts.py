@@ -183,28 +183,28 @@ def _rounded(column: Column, value: Any) -> Malformed:
 
 def _time(column: Column, value: Any) -> str:
     """A date or time: what has a time zone keeps its moment, and what has none is one of UTC."""
-    found = _parsed(column, value) if isinstance(value, str) else value
-    if found is None:
+    moment = _parsed(column, value) if isinstance(value, str) else value
+    if moment is None:
         return _unparsed(column, value)
-    is_clock, kept = column.base in CLOCKS, found
-    if isinstance(found, time) != is_clock or not isinstance(found, date | time):
+    is_clock, kept = column.base in CLOCKS, moment
+    if isinstance(moment, time) != is_clock or not isinstance(moment, date | time):
         raise _wrong(column, value)
-    if isinstance(found, datetime) and column.base == "date":
+    if isinstance(moment, datetime) and column.base == "date":
         raise _lost(column, value, "a time of day", "Emit its `.date()`")
     if column.places is not None and _fraction(value) > column.places:
         raise _rounded(column, value)
     if column.base == "date":
-        return str(found)
-    if not isinstance(found, datetime | time):
-        found = datetime.combine(found, time())
+        return str(moment)
+    if not isinstance(moment, datetime | time):
+        moment = datetime.combine(moment, time())
     has_zone = column.base.endswith("tz")
-    if has_zone and found.tzinfo is None:
-        found = found.replace(tzinfo=UTC if is_clock else column.zone or UTC)
-    elif not has_zone and found.tzinfo is not None:
-        if column.zone is None or isinstance(found, time):
+    if has_zone and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC if is_clock else column.zone or UTC)
+    elif not has_zone and moment.tzinfo is not None:
+        if column.zone is None or isinstance(moment, time):
             raise _zone_lost(column, value)
-        found = found.astimezone(column.zone).replace(tzinfo=None)
-    return value if found is kept and isinstance(value, str) else str(found)
+        moment = moment.astimezone(column.zone).replace(tzinfo=None)
+    return value if moment is kept and isinstance(value, str) else str(moment)
 
 
 def _parsed(column: Column, text: str) -> date | time | None:
@@ -262,15 +262,15 @@ def _array(column: Column, values: Sequence[Any]) -> str:
     """An array. One of JSON has no dimensions, since its values may be lists."""
     if (element := column.element) is None:
         raise _wrong(column, values)
-    found: list[str] = []
+    elements: list[str] = []
     for value in values:
         inner = None if element.kind == "json" else natural(value)
         if isinstance(inner, list | tuple):
-            found.append(_array(column, inner))
+            elements.append(_array(column, inner))
         else:
             text = text_of(element, value)
-            found.append("NULL" if text is None else f'"{_in_quotes(text)}"')
-    return "{" + (";" if element.type == "box" else ",").join(found) + "}"
+            elements.append("NULL" if text is None else f'"{_in_quotes(text)}"')
+    return "{" + (";" if element.type == "box" else ",").join(elements) + "}"
 
 
 def _is_text(text: str) -> bool:

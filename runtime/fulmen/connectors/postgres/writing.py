@@ -136,12 +136,12 @@ class Writer:
         while True:
             self._items, self._orphans = [items[i] for i in left], set()
             if key and self._statements.ranks:
-                found = self._upsert(key)
+                reasons = self._upsert(key)
             else:
-                found = write_but_refused(range(len(left)), self._write)
-            refused |= {left[at]: reason for at, reason in found.items()}
-            again = sorted(left[at] for at in found if tuple(self._items[at]) in self._orphans)
-            if not again or len(found) == len(left):
+                reasons = write_but_refused(range(len(left)), self._write)
+            refused |= {left[at]: reason for at, reason in reasons.items()}
+            again = sorted(left[at] for at in reasons if tuple(self._items[at]) in self._orphans)
+            if not again or len(reasons) == len(left):
                 return refused
             left = again
             refused = {i: reason for i, reason in refused.items() if i not in {*again}}
@@ -190,7 +190,7 @@ class Writer:
         if len(answers) > 1:  # numbers of one answer can't be compared with those of another
             answers = []
             ask([i for i in range(len(self._items)) if i not in refused])
-        ranks = {i: rank for at, found in answers for i, rank in zip(at, found, strict=True)}
+        ranks = {i: rank for at, numbers in answers for i, rank in zip(at, numbers, strict=True)}
         for i in ranks:
             if any(self._items[i][at] is None for at in key):
                 ranks[i] = None
@@ -308,14 +308,14 @@ class Writer:
             del known[item]
         if self._contention.ends >= ENDS:
             self._contention.ends = 0
-            found = write_but_refused(
+            reasons = write_but_refused(
                 [i for i, item in enumerate(items) if tuple(item) not in known],
                 lambda at: self._survives([items[i] for i in at]),
             )
-            if len(known) + len(found) > MOST_DEADLY:
+            if len(known) + len(reasons) > MOST_DEADLY:
                 known.clear()
             until = time.monotonic() + DEADLY_SECONDS
-            known |= {tuple(items[i]): (reason, until) for i, reason in found.items()}
+            known |= {tuple(items[i]): (reason, until) for i, reason in reasons.items()}
         if not known:
             return {}
         return {i: known[tuple(item)][0] for i, item in enumerate(items) if tuple(item) in known}

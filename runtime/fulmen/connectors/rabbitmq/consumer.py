@@ -76,12 +76,12 @@ class Consumer(threading.Thread):
     def _look_at_queue(self) -> int:
         options = self._options
         if options.declare:
-            found = self._channel.queue_declare(
+            answer = self._channel.queue_declare(
                 options.queue, durable=options.durable, arguments=options.arguments
             )
         else:
-            found = self._channel.queue_declare(options.queue, passive=True)
-        return int(found.method.message_count)
+            answer = self._channel.queue_declare(options.queue, passive=True)
+        return int(answer.method.message_count)
 
     # On the thread of its own
 
@@ -110,8 +110,8 @@ class Consumer(threading.Thread):
         self.error = exceptions.ConsumerCancelled(404, "the queue was deleted")
 
     def _count(self) -> None:
-        found = self._channel.queue_declare(self._options.queue, passive=True)
-        self._ready = int(found.method.message_count)
+        answer = self._channel.queue_declare(self._options.queue, passive=True)
+        self._ready = int(answer.method.message_count)
         self._connection.call_later(COUNT_SECONDS, self._count)
 
     def _ack(self, tags: Iterable[int]) -> None:

@@ -140,7 +140,7 @@ class RabbitSink(MessageSink):
         refused.update((i, why) for i in places if (why := alike.reason_of(messages[i])))
         part = [i for i in places if i not in refused]
         try:
-            found = self._publisher.publish([messages[i] for i in part]) if part else {}
+            reasons = self._publisher.publish([messages[i] for i in part]) if part else {}
         except ChannelRefused as error:
             is_hopeless = error.code == NO_RIGHT and not has_fields(self._templates)
             if is_hopeless or error.code == NO_EXCHANGE:
@@ -150,7 +150,7 @@ class RabbitSink(MessageSink):
             refused[part[0]] = str(error)
             alike.learn(messages[part[0]], error)
         else:
-            refused.update((part[at], reason) for at, reason in found.items())
+            refused.update((part[at], reason) for at, reason in reasons.items())
 
     def _messages(self, rows: Rows) -> list[PublishedMessage]:
         options, batch = self._options, self._context.batch.number

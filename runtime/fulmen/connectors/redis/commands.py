@@ -37,10 +37,10 @@ def commands(
     field = filler(options.field, fields) if options.field else None
 
     def command(values: Sequence[Any]) -> Command:
-        found = key(values).encode()
+        encoded = key(values).encode()
         if not is_deletion(name, values[at]):
-            return (found, *rest([values[i] for i in others]))
-        return (found, b"DEL") if field is None else (found, b"HDEL", field(values).encode())
+            return (encoded, *rest([values[i] for i in others]))
+        return (encoded, b"DEL") if field is None else (encoded, b"HDEL", field(values).encode())
 
     return command
 
@@ -83,12 +83,12 @@ def _pairs(wanted: Sequence[str], fields: Sequence[str]) -> Callable[[Sequence[A
     ]
 
     def pairs(values: Sequence[Any]) -> list[bytes]:
-        found = []
+        arguments = []
         for name, at, made in places:
             if values[at] is not None:
-                found += [name, made(values[at])]
-        if not found:
+                arguments += [name, made(values[at])]
+        if not arguments:
             raise Malformed("all fields that are to be written are null")
-        return found
+        return arguments
 
     return pairs

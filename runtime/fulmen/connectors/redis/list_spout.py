@@ -35,10 +35,10 @@ class RedisListSpout(RedisSource[bytes]):
         self._adopt = self._server.client.register_script(ADOPT)
         with self._server.told():
             for key, kind in ((options.key, b"list"), (self._processing, b"hash")):
-                found = self._server.client.type(key)
-                if found not in (b"none", kind):
+                actual = self._server.client.type(key)
+                if actual not in (b"none", kind):
                     raise self._server.unusable(
-                        f"the key {key!r} is a {found.decode()}, not a {kind.decode()}. Nothing"
+                        f"the key {key!r} is a {actual.decode()}, not a {kind.decode()}. Nothing"
                         " was changed. Name another key"
                     )
 
@@ -46,11 +46,11 @@ class RedisListSpout(RedisSource[bytes]):
     def read(self) -> list[tuple[str, bytes]]:
         options = self.options
         with self._server.told():
-            found = self._take(
+            taken = self._take(
                 keys=[options.key, self._processing],
                 args=[self._index, options.count, "LPOP" if options.src == "LEFT" else "RPOP"],
             )
-        return [(name.decode(), value) for name, value in zip(found[::2], found[1::2], strict=True)]
+        return [(name.decode(), value) for name, value in zip(taken[::2], taken[1::2], strict=True)]
 
     @override
     def kept(self) -> list[str]:
@@ -62,8 +62,8 @@ class RedisListSpout(RedisSource[bytes]):
     @override
     def fetch(self, ids: Sequence[str]) -> dict[str, bytes]:
         with self._server.told():
-            found = self._server.client.hmget(self._processing, list(ids))
-        return {name: value for name, value in zip(ids, found, strict=True) if value is not None}
+            values = self._server.client.hmget(self._processing, list(ids))
+        return {name: value for name, value in zip(ids, values, strict=True) if value is not None}
 
     @override
     def forget(self, ids: Sequence[str]) -> None:

@@ -120,12 +120,12 @@ class RedisSink(MessageSink):
     def _write_marked(self, rows: Rows, mark: Mark) -> None:
         everything = range(len(rows))
         try:
-            found = self._script(**self._call(rows, everything, mark))
+            answer = self._script(**self._call(rows, everything, mark))
         except NoPermissionError as error:
             forbidden = self._forbidden(rows, everything, error)
             allowed = [i for i in everything if i not in forbidden]
-            found = self._script(**self._call(rows, allowed, mark, forbidden))
-        self._take(rows, found, mark)
+            answer = self._script(**self._call(rows, allowed, mark, forbidden))
+        self._take(rows, answer, mark)
 
     def _write(self, rows: Rows) -> None:
         """Write by several scripts. In a cluster, each has the rows of one slot."""
@@ -188,14 +188,14 @@ class RedisSink(MessageSink):
                 self._may_use(client=pipe, keys=[key])
             answers = pipe.execute(raise_on_error=False)
         said = dict(zip(keys, answers, strict=True))
-        found = {
+        forbidden = {
             i: str(answer)
             for i in places
             if isinstance(answer := said[rows[i][0]], NoPermissionError)
         }
-        if not found:
+        if not forbidden:
             raise error
-        return found
+        return forbidden
 
     def _call(
         self,

@@ -122,10 +122,10 @@ class RedisSource(Source, Generic[M]):
     def _fetch(self) -> None:
         """Get messages whose ids are known. One that is gone from Redis can't be emitted."""
         ids = list(islice(self.failed or self._lost, self.options.count))
-        found = self.fetch(ids)
-        self._fetched.extend((msg_id, found[msg_id]) for msg_id in ids if msg_id in found)
+        messages = self.fetch(ids)
+        self._fetched.extend((msg_id, messages[msg_id]) for msg_id in ids if msg_id in messages)
         for msg_id in ids:
-            if msg_id not in found:
+            if msg_id not in messages:
                 key = self.options.key
                 text = f"it was removed from {key!r} before it was processed"
                 self.tell(text, msg_id)

@@ -89,7 +89,7 @@ class RedisStreamSpout(RedisSource[Entry]):
             self._find_group()
         with self._server.told():
             try:
-                skipped, last, found = self._read_new(
+                skipped, last, new = self._read_new(
                     keys=[options.key], args=[options.group, self._consumer, options.count]
                 )
             except ResponseError as error:
@@ -102,7 +102,7 @@ class RedisStreamSpout(RedisSource[Entry]):
             self.tell(text, f"after {last.decode()}")
         return [
             (entry.decode(), dict(zip(values[::2], values[1::2], strict=True)))
-            for entry, values in found
+            for entry, values in new
             if values is not None  # removed while it was read
         ]
 
@@ -149,19 +149,19 @@ class RedisStreamSpout(RedisSource[Entry]):
             page = self._server.client.xpending_range(
                 self.options.key, self.options.group, begin, "+", PAGE, consumer, idle
             )
-            found = [entry["message_id"].decode() for entry in page]
-            yield from found
-            if len(found) < PAGE:
+            ids = [entry["message_id"].decode() for entry in page]
+            yield from ids
+            if len(ids) < PAGE:
                 return
-            begin = f"({found[-1]}"
+            begin = f"({ids[-1]}"
 
     @override
     def fetch(self, ids: Sequence[str]) -> dict[str, Entry]:
         with self._server.told(), self._server.client.pipeline(transaction=False) as pipe:
             for entry in ids:
                 pipe.xrange(self.options.key, entry, entry)
-            found = pipe.execute()
-        return {entry: rows[0][1] for entry, rows in zip(ids, found, strict=True) if rows}
+            answers = pipe.execute()
+        return {entry: rows[0][1] for entry, rows in zip(ids, answers, strict=True) if rows}
 
     @override
     def forget(self, ids: Sequence[str]) -> None:
@@ -174,8 +174,8 @@ class RedisStreamSpout(RedisSource[Entry]):
         with self._server.told():
             for group in self._server.client.xinfo_groups(self.options.key):
                 if group["name"].decode() == self.options.group:
-                    found: int | None = group.get("lag")
-                    return found
+                    lag: int | None = group.get("lag")
+                    return lag
         return None
 
     @override

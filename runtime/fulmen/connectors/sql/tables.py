@@ -223,14 +223,14 @@ def each_value(
     refuse: Callable[[int, str], None],
 ) -> list[Any]:
     """Make a column's values, one by one; None where a row is refused."""
-    found: list[Any] = []
+    made_values: list[Any] = []
     for i, value in enumerate(values):
         try:
-            found.append(made(value))
+            made_values.append(made(value))
         except PASSED_ON:
             raise
         except BaseException as error:  # noqa: BLE001 (of an author's class)
             text = str(error) if isinstance(error, Malformed) else error_text(error)
             refuse(i, f"column {column!r}: {text}")
-            found.append(None)
-    return found
+            made_values.append(None)
+    return made_values

@@ -34,9 +34,9 @@ class SqliteDatabase(SqlDatabase[Sqlite, sqlite3.Connection]):
 
     def meant(self, error: sqlite3.Error) -> Exception:
         """The error to raise in `opening`."""
-        found = self.service.refused(self.where, error)
-        may_pass = isinstance(found, StoreUnavailable)
-        return self.service.unavailable(error) if may_pass else found
+        refusal = self.service.refused(self.where, error)
+        may_pass = isinstance(refusal, StoreUnavailable)
+        return self.service.unavailable(error) if may_pass else refusal
 
     def refuse_absent(self, cure: str = "Correct the path.") -> None:
         """Refuse a file that is not there.

@@ -50,10 +50,10 @@ class SqliteQuerySpout(GrowingSpout):
 
     @override
     def look(self, db: sqlite3.Connection) -> None:
-        found = db.execute(f"SELECT * FROM {self.source} LIMIT 0").description
+        columns = db.execute(f"SELECT * FROM {self.source} LIMIT 0").description
         wanted = [self.options.column, *self.options.fields]
         # SQLite takes a name in double quotes that is no column for a text
-        check_columns(self._database.where, wanted, [name for name, *_ in found])
+        check_columns(self._database.where, wanted, [name for name, *_ in columns])
 
     @override
     def fetched(self, db: sqlite3.Connection, statement: str, values: list[Any]) -> list[Row]:

@@ -53,8 +53,8 @@ class SqliteTable(SqlTable):
         if not options.create:
             database.refuse_absent(cure_of_absence("Correct the path", options.create))
         with database.opening() as db:
-            found = self.look(db)
-            self._affinities = [affinity_of(*found[name].about) for name in names]
+            columns = self.look(db)
+            self._affinities = [affinity_of(*columns[name].about) for name in names]
             if options.guarantee == "exactly-once":
                 self.make_marks(db, MARKS)
             db.execute(f"EXPLAIN {self.insert}", [None] * len(names))
@@ -94,9 +94,9 @@ class SqliteTransaction(SqlTransaction):
 
     @override
     def locked_mark(self, mark: Mark) -> KeptMark:
-        found = self._kept(mark.sink)
-        self._mark = mark.sink, found
-        return found
+        kept = self._kept(mark.sink)
+        self._mark = mark.sink, kept
+        return kept
 
     def _kept(self, sink: str) -> KeptMark:
         select = f"SELECT number, tag, refused FROM {MARKS} WHERE sink = ?"

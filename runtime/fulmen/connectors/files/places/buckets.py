@@ -179,7 +179,7 @@ class Bucket:
         with suppress(BaseError, FileNotFoundError):
             offset = f"{folder}/{first}".strip("/")
             for page in obstore.list(self._store, folder or None, offset=offset, chunk_size=1000):
-                yield from (found["path"].rpartition("/")[2] for found in page)
+                yield from (entry["path"].rpartition("/")[2] for entry in page)
 
     def _raise_for_object(self, error: Exception) -> NoReturn:
         """Raise what an answer about one object means.
@@ -293,7 +293,7 @@ class BucketFiles:
 
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, FoundFile]:  # noqa: ARG002 (objects keep their names)
         """Find all objects."""
-        found: dict[Key, FoundFile] = {}
+        files: dict[Key, FoundFile] = {}
         self.passed_over = {}
         for bucket in self._patterns:
             for entry in _matched(bucket, self.passed_over):
@@ -305,10 +305,10 @@ class BucketFiles:
                     digest = hashlib.blake2b(known_by.encode(), digest_size=8).digest()
                     key = int.from_bytes(digest, "big")
                     size = entry["size"]
-                    found[key] = FoundFile(
+                    files[key] = FoundFile(
                         key, uri, size, modified, is_whole=True, version=version, stamp=1
                     )
-        return found
+        return files
 
     def open(self, position: Position) -> OpenedFile:
         """Open an object.

@@ -198,18 +198,18 @@ class LocalFiles:
         Args:
             is_known: Whether a file was read before: it is found under any name.
         """
-        found: dict[Key, FoundFile] = {}
+        files: dict[Key, FoundFile] = {}
         self._recent = self._now() - _RECENT_SECONDS
         self.passed_over = {}
         for pattern in self._patterns:
             for name in files_of(pattern, self._pass_over):
                 path = os.path.realpath(name)
                 with suppress(OSError):  # it is gone, or a link that leads nowhere
-                    self._look(path, self._owns(family(path)), is_known, found)
+                    self._look(path, self._owns(family(path)), is_known, files)
         for number, folder in enumerate(self._folders):
-            self._look_for_renamed(number, folder, is_known, found)
-        self._look_at_folders({key[0] for key in found if isinstance(key, tuple)})
-        return found
+            self._look_for_renamed(number, folder, is_known, files)
+        self._look_at_folders({key[0] for key in files if isinstance(key, tuple)})
+        return files
 
     def _pass_over(self, error: OSError) -> None:
         is_folder = os.path.isdir(error.filename)

@@ -284,12 +284,12 @@ class FilesSpout(Source):
         """Begin to read the next file, if it can be read. False: there is none for now."""
         if not self._queue and not self._poll_if_due():
             return False
-        found = self._found = self._queue.popleft()
-        self._has_rested = self._rests.has_rested(found, self.clock())
+        file = self._found = self._queue.popleft()
+        self._has_rested = self._rests.has_rested(file, self.clock())
         try:
-            self._begin_if_same(found)
+            self._begin_if_same(file)
         except (OSError, UnreadableFile) as error:
-            self._pass_over(self.positions.begin(found), error)
+            self._pass_over(self.positions.begin(file), error)
         return True
 
     def _begin_if_same(self, found: FoundFile) -> None:
@@ -345,15 +345,15 @@ class FilesSpout(Source):
 
     def _poll(self) -> None:
         self._looks_again = False
-        found = self.source.find(self.positions.is_known)
-        for key, one in found.items():
+        files = self.source.find(self.positions.is_known)
+        for key, one in files.items():
             if (known := self.positions.number(key)) is not None:
                 self.positions[known].path = one.path
-        self._look_for_missing(found)
-        wanted = [one for one in found.values() if self._wants(one)]
+        self._look_for_missing(files)
+        wanted = [one for one in files.values() if self._wants(one)]
         self._queue = deque(sorted(wanted, key=lambda one: (one.modified, one.path)))
         now = self._polled_at = self.clock()
-        self._troubled = [one for one in found.values() if one.key in self._troubles]
+        self._troubled = [one for one in files.values() if one.key in self._troubles]
         self._tell_age()
         for place, reason in self.source.passed_over.items():
             if self._troubles.met(place, reason, now):
@@ -412,15 +412,15 @@ class FilesSpout(Source):
 
     def _pass_over(self, number: int, error: Exception) -> None:
         """Pass over a file that can't be read: go on with others, and try it again later."""
-        position, found = self.positions[number], self._found
+        position, file = self.positions[number], self._found
         if (reason := self.source.fault_of(position.path, error)) is None:
             raise error
         if self.positions.current == number:
             self.positions.current = None
         self.close_file(number)
         stamp = 0
-        if found is not None and found.key == position.key:
-            stamp, position.size, position.stamp = found.stamp, found.size, 0
+        if file is not None and file.key == position.key:
+            stamp, position.size, position.stamp = file.stamp, file.size, 0
         self.positions.forget_if_idle(number)
         if self._troubles.met(position.key, reason, self.clock(), stamp):
             self.tell(f"{reason}. It is tried again later", f"{position.path}:{position.offset}")

@@ -196,8 +196,8 @@ class FileSpout(FilesSpout):
             return
         if self.options.header:
             self._records = None  # the file is moved
-            found = self._from(opened, 0, is_complete=False)
-            header = next((one for one in found if not self._is_blank(one)), None)
+            rows = self._from(opened, 0, is_complete=False)
+            header = next((one for one in rows if not self._is_blank(one)), None)
         if header is not None or not self.options.header:
             opened.reader = FileReader(self.options, header)
 
@@ -208,17 +208,17 @@ class FileSpout(FilesSpout):
         again.extendleft(reversed(some))  # places ascend: no file is read backwards
         number, _ = place_of(some[0])
         self._know_header(number)
-        found: list[Record] = []
+        rows: list[Record] = []
         try:
             for msg_id in takewhile(lambda one: place_of(one)[0] == number, some):
-                found.append(self._record(number, msg_id))  # noqa: PERF401 (it may raise)
+                rows.append(self._record(number, msg_id))  # noqa: PERF401 (it may raise)
         except Changed:
-            if not found:
+            if not rows:
                 raise
-        decoded = self._decoded(number, found)
-        for _ in found:
+        decoded = self._decoded(number, rows)
+        for _ in rows:
             again.popleft()
-        self._emit(number, found, decoded)
+        self._emit(number, rows, decoded)
 
     def _record(self, number: int, msg_id: int) -> Record:
         """The record of a message that has failed."""

@@ -101,9 +101,9 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             raise Unfit(f"the file has {counts[equal[0]]} columns {equal[0]!r}")
         known = self.options.fields if isinstance(self.options.fields, dict) else {}
         for name, kind in known.items():
-            found = schema.field(name).type
-            if not is_of(kind, found):
-                raise Unfit(f"its column {name!r} is {found}, which is no {kind}")
+            actual = schema.field(name).type
+            if not is_of(kind, actual):
+                raise Unfit(f"its column {name!r} is {actual}, which is no {kind}")
         return groups
 
     def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
@@ -149,12 +149,12 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         for msg_id in ids:
             if self._kept.get(msg_id) is None and (row := self._recent_row(msg_id)) is not None:
                 self._kept.put(msg_id, row, row.nbytes)
-        found = {i: row for i in ids if (row := self._kept.get(i)) is not None}
-        missing = self._rows(number, [place_of(i)[1] for i in ids if i not in found])
+        kept = {i: row for i in ids if (row := self._kept.get(i)) is not None}
+        missing = self._rows(number, [place_of(i)[1] for i in ids if i not in kept])
         rows: list[pa.RecordBatch] = []
         size = 0
         for msg_id in ids:
-            if (row := found.get(msg_id)) is None:
+            if (row := kept.get(msg_id)) is None:
                 if (row := next(missing, None)) is None:
                     raise Changed("the file has become shorter")
                 self._kept.put(msg_id, row, row.nbytes)

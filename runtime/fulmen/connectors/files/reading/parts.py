@@ -295,13 +295,13 @@ class FileParts(FileSpout, TransactionParts):
     def _records_of(self, run: _Run) -> list[Record]:
         try:
             self._know_header(run.number)
-            found = list(self._from(self._again_in(run.number), run.start, run.end))
+            records = list(self._from(self._again_in(run.number), run.start, run.end))
         except packed.ERRORS as error:
             if not packed.is_corrupt(error):
                 raise
             raise Changed(str(error)) from error
         begin = self.content(run.number).reader.begin
-        return [one for one in found if one.start >= begin and not self._is_blank(one)]
+        return [one for one in records if one.start >= begin and not self._is_blank(one)]
 
     # ---- what a file spout does
 

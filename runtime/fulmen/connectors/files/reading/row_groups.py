@@ -71,8 +71,8 @@ class RowGroups:
 
     def _rows_at_once(self, group: int, columns: Sequence[str], most_rows: int) -> int:
         """The number of rows that can be read at once, whatever they share."""
-        found = self.file.metadata.row_group(group)
-        chunks = {i: found.column(i) for i in range(found.num_columns)}
+        metadata = self.file.metadata.row_group(group)
+        chunks = {i: metadata.column(i) for i in range(metadata.num_columns)}
         wanted = {
             i: chunk
             for i, chunk in chunks.items()
@@ -80,7 +80,7 @@ class RowGroups:
         }
         for chunk in wanted.values():
             self._check_pages(chunk)
-        rows = max(1, found.num_rows)
+        rows = max(1, metadata.num_rows)
         certain = possible = 0.0
         shared: dict[str, float] = {}
         for i, chunk in wanted.items():

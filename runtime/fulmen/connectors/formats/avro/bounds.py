@@ -64,8 +64,8 @@ class BoundedSchema:
         self.parts: dict[int, tuple[int, list[Schema]]] = {}
         self._begun: set[int] = set()
         self.risky_from = _NEVER
-        found = self._size(schema)
-        if found.excess > AT_LEAST or found.levels > MOST_LEVELS:
+        size = self._size(schema)
+        if size.excess > AT_LEAST or size.levels > MOST_LEVELS:
             self.risky_from = 0
 
     def check(self, data: bytes, at: int) -> None:
@@ -193,16 +193,16 @@ class _Walk:
             )
 
     def _long(self) -> int:
-        data, at, shift, found = self._data, self._at, 0, 0
+        data, at, shift, number = self._data, self._at, 0, 0
         while (byte := data[at]) & 128:
-            found |= (byte & 127) << shift
+            number |= (byte & 127) << shift
             shift += 7
             at += 1
-        found |= byte << shift
-        if found >> 64 or shift > 63:  # fastavro would take some of its bits
+        number |= byte << shift
+        if number >> 64 or shift > 63:  # fastavro would take some of its bits
             raise Malformed("a number in it has more than 64 bits")
         self._at = at + 1
-        return (found >> 1) ^ -(found & 1)
+        return (number >> 1) ^ -(number & 1)
 
     def _skip(self, count: int) -> None:
         if count < 0:

@@ -86,10 +86,10 @@ class AvroFormat(Format):
         if self._pick is None:
             return [value]
         try:
-            found = self._pick(value)
+            picked = self._pick(value)
         except (KeyError, TypeError, IndexError):
             raise Malformed(self._missing(value, schema_id)) from None
-        return list(found) if len(self._picked) > 1 else [found]
+        return list(picked) if len(self._picked) > 1 else [picked]
 
     def _missing(self, value: Any, schema_id: int) -> str:
         if not isinstance(value, dict):

@@ -109,8 +109,8 @@ def _of_map(one: Exactly | None) -> Exactly | None:
 
 
 def _of_record(schema: Schema) -> Exactly | None:
-    found = {one["name"]: exactly(one["type"]) for one in schema["fields"]}
-    inner = {name: one for name, one in found.items() if one}
+    by_field = {one["name"]: exactly(one["type"]) for one in schema["fields"]}
+    inner = {name: one for name, one in by_field.items() if one}
 
     def made_exactly(value: Any) -> Any:
         if not isinstance(value, dict):

@@ -88,7 +88,7 @@ class Registry:
             raise Malformed(known[1])
         self._refuse_haste(now)
         try:
-            found = self.schemas[schema_id] = self._find(schema_id)
+            schema = self.schemas[schema_id] = self._find(schema_id)
         except ValueError as error:
             self._asked += 1
             self._asking += self.now() - now
@@ -97,7 +97,7 @@ class Registry:
             if len(self._unknown) > MOST_UNKNOWN:
                 del self._unknown[next(iter(self._unknown))]
             raise Malformed(str(error)) from None
-        return found
+        return schema
 
     def _refuse_haste(self, now: float) -> None:
         """See that not too much was asked for that is not there.
@@ -122,9 +122,9 @@ class Registry:
 
     def _find(self, schema_id: int) -> BoundedSchema:
         def ask(client: SchemaRegistryClient) -> BoundedSchema:
-            found = _parsed(client, client.get_schema(schema_id), f"its schema {schema_id}")
+            schema = _parsed(client, client.get_schema(schema_id), f"its schema {schema_id}")
             try:
-                return BoundedSchema(found)
+                return BoundedSchema(schema)
             except RecursionError:
                 raise ValueError(f"its schema {schema_id} is nested too deeply") from None
 

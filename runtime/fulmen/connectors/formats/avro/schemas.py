@@ -200,9 +200,9 @@ def _told(error: ValidationError) -> str:
     """Say which value does not fit where. Each type of a union has an error of its own."""
     first = error.errors[0]
     wanted = [name_of(one.schema) for one in error.errors if one.field == first.field]
-    found = "null" if first.datum is None else f"{type(first.datum).__name__} {first.datum!r:.50}"
+    value = "null" if first.datum is None else f"{type(first.datum).__name__} {first.datum!r:.50}"
     where = f"field {first.field!r}: " if first.field else ""
-    return f"{where}{found} is not {' or '.join(dict.fromkeys(wanted))}"
+    return f"{where}{value} is not {' or '.join(dict.fromkeys(wanted))}"
 
 
 def misfit(value: Any, schema: Schema, error: BaseException) -> str:

@@ -102,34 +102,34 @@ class MessageReader:
         Raises:
             ServiceUnavailable: What a format needs is away. Read them again later.
         """
-        found = self._values(messages)
+        decoded = self._values(messages)
         for part in self._parts:
             for i, message in enumerate(messages):
-                if isinstance(values := found[i], list):
+                if isinstance(values := decoded[i], list):
                     try:
                         values.append(part(message))
                     except BaseException as error:  # noqa: BLE001 (of any decoder)
-                        found[i] = unread(error)
+                        decoded[i] = unread(error)
         # None, by its types, but only where the client has an error
         ids: list[Any] = [(message.partition(), message.offset()) for message in messages]
         runs, first = [], 0
-        for at in [i for i, values in enumerate(found) if not isinstance(values, list)]:
-            runs.append(Run(DEFAULT_STREAM, found[first:at], ids[first:at]))
-            if found[at] is None:
+        for at in [i for i, values in enumerate(decoded) if not isinstance(values, list)]:
+            runs.append(Run(DEFAULT_STREAM, decoded[first:at], ids[first:at]))
+            if decoded[at] is None:
                 runs.append(Run(DROPPED, [], [ids[at]]))
             else:
-                refused = [messages[at].value(), str(found[at]), self.position(*ids[at])]
+                refused = [messages[at].value(), str(decoded[at]), self.position(*ids[at])]
                 runs.append(Run(ERRORS_STREAM, [refused], [ids[at]]))
             first = at + 1
-        runs.append(Run(DEFAULT_STREAM, found[first:], ids[first:]))
+        runs.append(Run(DEFAULT_STREAM, decoded[first:], ids[first:]))
         return [run for run in runs if run.ids]
 
     def _values(self, messages: Sequence[Message]) -> list[Any]:
         """The values of each message, Malformed, or None if it is left out."""
         data = [message.value() for message in messages]
-        found = self._decode_each([one for one in data if one is not None])
-        if len(found) == len(data):
-            return found
+        decoded = self._decode_each([one for one in data if one is not None])
+        if len(decoded) == len(data):
+            return decoded
         if not self._is_told:
             self._is_told, first = True, messages[data.index(None)]
             self.notice = (
@@ -138,7 +138,7 @@ class MessageReader:
                 " format. Write `tombstones: deleted` to have a field that says so, for"
                 " `deletedField` of a sink; or `drop`, or `values` if this is right"
             )
-        values, drops = iter(found), self._tombstones == "drop"
+        values, drops = iter(decoded), self._tombstones == "drop"
         return [
             next(values) if one is not None else None if drops else self._nulls.copy()
             for one in data
@@ -186,11 +186,11 @@ def _headers(message: Message) -> list[Any]:
 
 def traceparents_of(messages: Sequence[Message]) -> Mapping[Any, str]:
     """The W3C header of each message that is part of a trace, by the message's id."""
-    found = {}
+    traceparents = {}
     for message in messages:
         with IGNORED:  # it belongs to none, then
             value = dict(message.headers() or ()).get(TRACEPARENT)
             if value is not None:
                 text = value if isinstance(value, str) else value.decode("latin-1")
-                found[message.partition(), message.offset()] = text
-    return found
+                traceparents[message.partition(), message.offset()] = text
+    return traceparents

@@ -49,13 +49,13 @@ class FetchedMessages:
 
     def take(self, most: int, before: int | None = None) -> list[Message]:
         """The next messages: at most so many, and none from the offset `before` on."""
-        found: list[Message] = []
-        while self.messages and len(found) < most:
+        taken: list[Message] = []
+        while self.messages and len(taken) < most:
             if before is not None and _offset(self.messages[0]) >= before:
                 break
-            found.append(self.messages.popleft())
-        self.start = _offset(found[-1]) + 1 if found else self.start
-        return found
+            taken.append(self.messages.popleft())
+        self.start = _offset(taken[-1]) + 1 if taken else self.start
+        return taken
 
 
 class PartitionReader:
@@ -91,10 +91,10 @@ class PartitionReader:
         if len(queue.messages) < self._most:
             self._resume(partition, queue)
             self._take_in(0)
-        found = queue.take(self._most)
-        if not found:
+        messages = queue.take(self._most)
+        if not messages:
             self._raise_error(partition, queue)
-        return found, queue.next
+        return messages, queue.next
 
     def between(
         self, partition: int, start: int, end: int, count: int, seconds: float

@@ -151,9 +151,9 @@ class KafkaParts(TransactionParts):
         """
         self._troubles.report = collector.report_error
         try:
-            found = self._look_around()
-            part = self._beginning(found, partition, last)
-            is_there = partition in found.partitions
+            description = self._look_around()
+            part = self._beginning(description, partition, last)
+            is_there = partition in description.partitions
             part, messages = self._read(partition, part) if is_there else (part, [])
         except KafkaException as error:
             self._troubles.away(error)

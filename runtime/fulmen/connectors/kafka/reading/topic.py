@@ -96,14 +96,14 @@ class Topic:
         asked, self._asked = self.ask(), None
         self._next = time.monotonic() + self._seconds
         try:
-            found = asked.result(SECONDS + 1)
+            described = asked.result(SECONDS + 1)
         except KafkaException as error:
             if error_of(error).code() in NO_TOPIC:
                 raise KafkaException(no_topic(self._name)) from None
             raise
         except TimeoutError:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer")) from None
-        return Description(str(found.topic_id), tuple(part.id for part in found.partitions))
+        return Description(str(described.topic_id), tuple(part.id for part in described.partitions))
 
 
 def ends_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
@@ -126,22 +126,22 @@ def first_positions(
     Raises:
         KafkaException: The brokers do not answer.
     """
-    topic, found = options.topic, {}
+    topic, positions = options.topic, {}
     asked = [TopicPartition(topic, partition) for partition in partitions]
     if asked:
         consumer.list_topics(topic, SECONDS)  # else it may not know yet of new ones
     if options.start == "group" and asked:
-        found = _known(brokers.committed(consumer, asked, options.group_id or ""))
+        positions = _known(brokers.committed(consumer, asked, options.group_id or ""))
     elif options.start_timestamp is not None and asked:
         milliseconds = int(options.start_timestamp.timestamp() * 1000)
         at = [TopicPartition(topic, part.partition, milliseconds) for part in asked]
-        found = _known(consumer.offsets_for_times(at, SECONDS))
+        positions = _known(consumer.offsets_for_times(at, SECONDS))
     at_end = options.start in ("latest", "timestamp")
     for part in asked:
-        if part.partition not in found:
+        if part.partition not in positions:
             first, end = ends_of(consumer, topic, part.partition)
-            found[part.partition] = end if at_end else first
-    return found
+            positions[part.partition] = end if at_end else first
+    return positions
 
 
 def place_after(

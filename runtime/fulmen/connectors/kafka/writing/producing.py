@@ -56,14 +56,14 @@ class ProducedRow(NamedTuple):
 
     def described(self) -> dict[str, Any]:
         """Describe it for people, without what it does not have."""
-        found: dict[str, Any] = {"topic": self.topic, "key": self.key, "value": self.value}
+        parts: dict[str, Any] = {"topic": self.topic, "key": self.key, "value": self.value}
         if self.partition >= 0:
-            found["partition"] = self.partition
+            parts["partition"] = self.partition
         if self.timestamp:
-            found["timestamp"] = self.timestamp
+            parts["timestamp"] = self.timestamp
         if self.headers:
-            found["headers"] = dict(self.headers)
-        return {name: _readable(value) for name, value in found.items()}
+            parts["headers"] = dict(self.headers)
+        return {name: _readable(value) for name, value in parts.items()}
 
 
 class RefusedRow(NamedTuple):
@@ -107,8 +107,8 @@ def _readable(value: Any) -> Any:
 
 def reason_of_refusal(code: int, row: ProducedRow) -> str:
     """Give the reason in one line. Brokers give the code alone, so more can't be known."""
-    found = _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
-    return found + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and row.key is None else found
+    text = _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
+    return text + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and row.key is None else text
 
 
 class Limits:

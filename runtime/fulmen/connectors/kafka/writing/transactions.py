@@ -72,10 +72,10 @@ class KafkaTransactions:
         )
         delivery.producer.init_transactions(TRANSACTION_SECONDS)
         self._brokers.forget()
-        found = self._committed(mark, 0)
-        more = Written.pages_after(found.metadata) if found.offset >= 0 else 0
+        committed = self._committed(mark, 0)
+        more = Written.pages_after(committed.metadata) if committed.offset >= 0 else 0
         after = [self._committed(mark, page).metadata for page in range(1, more + 1)]
-        self._written = Written.read(found.offset, [found.metadata, *after])
+        self._written = Written.read(committed.offset, [committed.metadata, *after])
         if self._written.number is None and mark.previous is not None and self._was_written_to():
             self._written = Written(*mark.previous)
         return delivery
@@ -100,10 +100,10 @@ class KafkaTransactions:
     def _committed(self, mark: Mark, page: int) -> TopicPartition:
         reader = self._reader(mark, page)
         asked = [TopicPartition(self._place, 0)]
-        (found,) = self._brokers.committed(reader, asked, _group(mark, page))
-        if found.error is not None:
-            raise KafkaException(found.error)
-        return found
+        (committed,) = self._brokers.committed(reader, asked, _group(mark, page))
+        if committed.error is not None:
+            raise KafkaException(committed.error)
+        return committed
 
     def _was_cut_off(self) -> bool:
         """Whether a connection was lost since the last write.
@@ -124,13 +124,13 @@ class KafkaTransactions:
         one_by_one = False
         brokers = self._brokers
         limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
-        while (found := self._transact(rows, refused, mark)) is not None:
-            if not any(of.is_exact for of in found.values()):
+        while (failed := self._transact(rows, refused, mark)) is not None:
+            if not any(of.is_exact for of in failed.values()):
                 self._begin(mark, one_by_one=True)
                 known = len(refused)
-                self._look_among(rows, refused, found, limits)
+                self._look_among(rows, refused, failed, limits)
                 # Messages that are small enough may be too large together.
-                codes = {of.code for of in found.values()}
+                codes = {of.code for of in failed.values()}
                 one_by_one = KafkaError.MSG_SIZE_TOO_LARGE in codes or len(refused) == known
             self._begin(mark, one_by_one=one_by_one)
             if mark.is_written(self._written.number, self._written.tag):
@@ -166,15 +166,15 @@ class KafkaTransactions:
         producer.begin_transaction()
         left = [i for i in range(len(rows)) if i not in refused]
         try:
-            found = self._delivery.write(rows, left)
+            failed = self._delivery.write(rows, left)
         except KafkaException as error:
-            if error_of(error).code() != FORBIDDEN or not (found := self._look(rows, left, mark)):
+            if error_of(error).code() != FORBIDDEN or not (failed := self._look(rows, left, mark)):
                 raise
-            refused |= {i: of.code for i, of in found.items()}
-            return found
-        refused |= {i: of.code for i, of in found.items() if of.is_exact}
+            refused |= {i: of.code for i, of in failed.items()}
+            return failed
+        refused |= {i: of.code for i, of in failed.items() if of.is_exact}
         if self._delivery.has_failed:
-            return found
+            return failed
         written = Written(mark.number, mark.tag, dict(refused))
         for page, metadata in enumerate(written.pages(mark.label)):
             self._send_offset(producer, mark, page, metadata)
@@ -191,7 +191,7 @@ class KafkaTransactions:
         for i in left:
             by_topic.setdefault(rows[i].topic, []).append(i)
         by_topic.pop(self._place, None)
-        found: dict[int, RefusedRow] = {}
+        forbidden: dict[int, RefusedRow] = {}
         for positions in by_topic.values():
             delivery = self._begin(mark, one_by_one=False)
             delivery.producer.begin_transaction()
@@ -200,8 +200,8 @@ class KafkaTransactions:
             except KafkaException as error:
                 if error_of(error).code() != FORBIDDEN:
                     raise
-                found |= dict.fromkeys(positions, RefusedRow(FORBIDDEN, is_exact=True))
-        return found
+                forbidden |= dict.fromkeys(positions, RefusedRow(FORBIDDEN, is_exact=True))
+        return forbidden
 
     def _send_offset(self, producer: Producer, mark: Mark, page: int, metadata: str) -> None:
         offset = TopicPartition(self._place, 0, mark.number, metadata)
