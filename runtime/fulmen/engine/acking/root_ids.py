@@ -77,8 +77,8 @@ def with_sequences(failed: Iterable[tuple[int, str]]) -> list[tuple[int, int, st
 
 def traced_among(roots: Ids) -> Ids:
     """The roots of traced trees."""
-    found: Ids = roots[(roots & TRACED) != 0]
-    return found
+    traced: Ids = roots[(roots & TRACED) != 0]
+    return traced
 
 
 def traced_root(origin: int, sequence: int) -> int:

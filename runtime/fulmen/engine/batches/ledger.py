@@ -98,10 +98,10 @@ class Ledger:
 
     def parts_before(self, txid: int) -> Parts:
         """The last metadata of each source, of the transactions before one."""
-        found: dict[str, bytes] = {}
+        parts: dict[str, bytes] = {}
         for of in sorted(of for of in self.metadata if of < txid):
-            found |= self.metadata[of]
-        return found
+            parts |= self.metadata[of]
+        return parts
 
     def without(self, sources: Collection[str]) -> Ledger:
         """After these sources are gone: what they had in transactions is dropped."""

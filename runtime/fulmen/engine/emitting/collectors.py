@@ -257,20 +257,20 @@ class BoltCollector(Emitter, OutputCollector):
 
     def _anchors(self, anchors: Any) -> int | Sequence[Tuple]:
         """A copy, since the bolt may change its list; or the position of the only one."""
-        found: list[Tuple] = []
+        given: list[Tuple] = []
         if isinstance(anchors, Tuple):
-            found = [anchors]
+            given = [anchors]
         elif anchors is not None:
-            found = list(anchors) if isinstance(anchors, Iterable) else [anchors]
-        for anchor in found:
+            given = list(anchors) if isinstance(anchors, Iterable) else [anchors]
+        for anchor in given:
             if not isinstance(anchor, Tuple):
                 raise StreamError(
                     f"{self.who}: emit with anchors={shown(anchors)}: anchors are tuples that"
                     " the bolt has received, one or a list of them"
                 )
-        if len(found) == 1 and found[0]._origin is self.chunk:
-            return found[0]._position
-        return found
+        if len(given) == 1 and given[0]._origin is self.chunk:
+            return given[0]._position
+        return given
 
     @override
     def ack(self, tup: Tuple) -> None:

@@ -49,11 +49,11 @@ class CombinedTuples:
         if copies.index is not None:
             at = copies.index.tolist()
             columns = [[column[i] for i in at] for column in columns]
-        found = self._combiner.add(columns) if columns else None
-        if found is None:
+        positions = self._combiner.add(columns) if columns else None
+        if positions is None:
             self.is_overtaken = True
             return None
-        numbers = np.array(found, np.int64)
+        numbers = np.array(positions, np.int64)
         self.is_overtaken = bool((numbers == IN_ORDER).any())
         rest = np.flatnonzero(numbers < 0)
         if len(rest) == len(numbers):
@@ -117,12 +117,12 @@ class Combiners:
 
     def begin(self, watermarks: Mapping[str, Any]) -> dict[int, CombinedTuples]:
         """Begin a batch: give what combines its tuples, by the numbers of subscriptions."""
-        found = {}
+        combined = {}
         for subscription, combiner in self._combiners:
             _, watermark = watermarks.get(subscription.target, (None, None))
             combiner.begin(watermark)
-            found[subscription.number] = CombinedTuples(combiner)
-        return found
+            combined[subscription.number] = CombinedTuples(combiner)
+        return combined
 
 
 def combiner_of(placed: PlacedTopology, subscription: Subscription) -> Combiner | None:
@@ -141,5 +141,5 @@ def combiner_of(placed: PlacedTopology, subscription: Subscription) -> Combiner 
         options = configured(placed.topology, subscription.target, placed.code_folder).options
     except FulmenError:  # the bolt's own worker tells
         return None
-    found: Combiner | None = cls.combiner_for(options, stream, grouping.fields)
-    return found
+    combiner: Combiner | None = cls.combiner_for(options, stream, grouping.fields)
+    return combiner

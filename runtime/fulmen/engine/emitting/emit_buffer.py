@@ -89,14 +89,14 @@ class Buffer:
         kinds = [kind(origin) for origin in self.origins]
         if len(set(kinds)) == 1:
             return [self]
-        found: list[Buffer] = []
+        parts: list[Buffer] = []
         for i, values in enumerate(self.rows()):
             if not i or kinds[i] != kinds[i - 1]:
-                found.append(Buffer(self.routes))
+                parts.append(Buffer(self.routes))
             if i in self.chosen:
-                found[-1].chosen[len(found[-1])] = self.chosen[i]
-            found[-1].append(values, self.origins[i])
-        return found
+                parts[-1].chosen[len(parts[-1])] = self.chosen[i]
+            parts[-1].append(values, self.origins[i])
+        return parts
 
     def remove(self, i: int) -> None:
         """Take emit number `i` out."""

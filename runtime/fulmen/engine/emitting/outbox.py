@@ -172,7 +172,7 @@ class Outbox:
         self, task: int, routes: Routes, emitted: TupleRows, chosen: Chosen | None
     ) -> list[tuple[Subscription, Choice]]:
         """Which emits go to which tasks, subscription by subscription."""
-        found = []
+        choices = []
         transferred = 0
         if emitted.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
             emitted.encoded()  # first, as groupings are faster with columns
@@ -186,13 +186,13 @@ class Outbox:
             else:
                 choice = chooser.choose(emitted)
             transferred += len(choice.tasks)
-            found.append((subscription, choice))
+            choices.append((subscription, choice))
         self.counts[routes.component, EMITTED, routes.stream] += len(emitted)
         self.counts[routes.component, TRANSFERRED, routes.stream] += transferred
         add_task(self.tasks, task, emitted=len(emitted))
         if self._placed.shows_emits:
             self.emits.append((task, routes.stream, list(emitted)))
-        return found
+        return choices
 
     def _leaves(self, subscription: Subscription) -> bool:
         """Whether its tuples go to another stage."""
@@ -249,11 +249,11 @@ class Outbox:
 
     def _send_combined(self, number: int, combined: CombinedTuples) -> None:
         """Make rows of what was combined, after what was sent before, and before what comes."""
-        if (found := combined.take()) is None:
+        if (rows := combined.take()) is None:
             return
         self._parcels.pack_of(number)
         number += len(self._placed.subscriptions)
-        self._parcels.add(number, found)
+        self._parcels.add(number, rows)
         self._parcels.pack_of(number)
 
     def pack_messages(self) -> None:

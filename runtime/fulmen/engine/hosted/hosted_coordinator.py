@@ -104,7 +104,7 @@ class HostedCoordinator:
             if not self._call("is_ready", lambda: coordinator.is_ready()):
                 return None
             try:
-                found = self._metadata(coordinator, txid, previous)
+                metadata = self._metadata(coordinator, txid, previous)
             except _Raised as e:
                 if not may_pass(e.error):
                     # it believes that a transaction has what none has, and perhaps that this was
@@ -112,7 +112,7 @@ class HostedCoordinator:
                     self._drop()
                 raise
             self._has_opened = True
-            return found
+            return metadata
         return None
 
     def look_ahead(self) -> None:
@@ -176,14 +176,14 @@ class HostedCoordinator:
         self, coordinator: TransactionCoordinator, txid: int, previous: bytes | None
     ) -> bytes:
         if isinstance(coordinator, PartitionCoordinator):
-            found: Any = self._call("num_partitions", lambda: _count(coordinator.num_partitions()))
+            given: Any = self._call("num_partitions", lambda: _count(coordinator.num_partitions()))
         else:
             initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
-            found = self._call(
+            given = self._call(
                 "initialize_transaction",
                 lambda: initialize(txid, None if previous is None else pickle.loads(previous)),
             )
-        metadata = self._call("pickling the metadata", lambda: _pickled(found))
+        metadata = self._call("pickling the metadata", lambda: _pickled(given))
         if len(metadata) > LARGEST_METADATA:
             raise _Raised(
                 "initialize_transaction",
@@ -268,14 +268,14 @@ def _whole(lag: Any) -> int | None:
 def _count(partitions: Any) -> int:
     """The number of partitions that a coordinator has said."""
     try:
-        found = operator.index(partitions)
+        number = operator.index(partitions)
     except TypeError:
-        found = -1
-    if found < 0:
+        number = -1
+    if number < 0:
         raise ValueError(
             f"it returned {repr_of(partitions)}, but must return a whole number from 0"
         )
-    return found
+    return number
 
 
 def _pickled(metadata: Any) -> bytes:

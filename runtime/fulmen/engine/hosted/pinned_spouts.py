@@ -74,13 +74,13 @@ class PinnedSpouts:
         self._has_heard = False  # of any attempt
         tasks = [task for name in placed.plan.pinned for task in placed.plan.tasks(name)]
         keys = {task: placed.plan.key_of(task) for task in tasks}
-        found = load_many(store, read_manifest(store, number), keys.values())
+        loaded = load_many(store, read_manifest(store, number), keys.values())
         self._hosted: dict[int, HostedTask] = {}
         try:
             for task, key in keys.items():
                 thread = TaskThread(f"fulmen-{key}")
                 rng = generator()
-                making = thread.submit(partial(self._make, task, found[key], number, rng))
+                making = thread.submit(partial(self._make, task, loaded[key], number, rng))
                 made = self._made(task, making)
                 self._hosted[task] = HostedTask(placed.origins[key], thread, made, rng)
         except Unavailable:  # all are made anew later

@@ -50,8 +50,8 @@ class Injected:
     def of(self, worker: int, read: Callable[[str], bytes]) -> Sequence[bytes]:
         """The rows for one worker."""
         rows = pickle.loads(read(self.file)) if self.file is not None else self.rows
-        found: Sequence[bytes] = rows.get(worker, ())
-        return found
+        own: Sequence[bytes] = rows.get(worker, ())
+        return own
 
 
 class Poison(NamedTuple):

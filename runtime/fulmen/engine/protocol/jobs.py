@@ -99,9 +99,9 @@ def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Failure | None, lis
     others: list[bytes] = []
     for row in rows:
         if row[:1] == wire.VOID:
-            found = Failure(*wire.unpack(row))
-            if void is None or (found.report is not None and found.report.fatal):
-                void = found
+            failure = Failure(*wire.unpack(row))
+            if void is None or (failure.report is not None and failure.report.fatal):
+                void = failure
         elif row[:1] == wire.SUMMARY:
             summaries.append(wire.unpack(row))
         else:

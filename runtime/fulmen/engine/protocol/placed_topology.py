@@ -100,14 +100,14 @@ class PlacedTopology:
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:
         """Every input of every bolt."""
-        found = []
+        inputs = []
         for bolt in self.topology.spec.bolts:
             for wanted in bolt.inputs:
                 fields = RESERVED.get(wanted.stream)
                 if fields is None:
                     fields = self.streams[wanted.from_][wanted.stream].fields
-                found.append((wanted.from_, wanted.stream, fields, bolt.name, wanted.grouping))
-        return tuple(Subscription(i, *one) for i, one in enumerate(found))
+                inputs.append((wanted.from_, wanted.stream, fields, bolt.name, wanted.grouping))
+        return tuple(Subscription(i, *one) for i, one in enumerate(inputs))
 
     @cached_property
     def sent(self) -> tuple[Subscription, ...]:

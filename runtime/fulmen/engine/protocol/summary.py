@@ -203,9 +203,9 @@ class Summary(Measured):
 
     def end_transaction(self, *, is_committed: bool) -> None:
         """Keep what tasks have changed for the transaction if it is committed; else drop it."""
-        found, self.with_transaction = self.with_transaction, {}
+        changed, self.with_transaction = self.with_transaction, {}
         if is_committed:
-            for key, journals in found.items():
+            for key, journals in changed.items():
                 self.updates.setdefault(key, {}).update(journals)
 
     def take(self, task: int, signals: Signals) -> None:

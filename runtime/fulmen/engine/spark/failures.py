@@ -116,14 +116,14 @@ def ended_worker(text: str, workers: Sequence[int]) -> int | None:
 def _all_of(executor: str | None, by_executor: Mapping[str, Sequence[int]]) -> str:
     """Name who was lost with one of Spark's executors, and the verb that follows."""
     if executor is None and len(by_executor) == 1:
-        (found,) = by_executor.values()
+        (lost,) = by_executor.values()
     else:
-        found = by_executor.get(executor or "", ())
-    if not found:
+        lost = by_executor.get(executor or "", ())
+    if not lost:
         return "a worker was"
-    if len(found) == 1:
-        return f"worker {found[0]} was"
-    return f"workers {', '.join(map(str, found[:-1]))} and {found[-1]} were"
+    if len(lost) == 1:
+        return f"worker {lost[0]} was"
+    return f"workers {', '.join(map(str, lost[:-1]))} and {lost[-1]} were"
 
 
 def java_message(text: str) -> str:
@@ -172,10 +172,10 @@ def _loss(reason: str) -> str:
 
 def _last_python_error(text: str) -> str:
     """The last line of the last Python traceback, such as `ModuleNotFoundError: No module …`."""
-    found = "no reason given"
+    last = "no reason given"
     for line in text.splitlines():
-        if line.startswith(("Driver stacktrace", "Caused by:")) and found != "no reason given":
+        if line.startswith(("Driver stacktrace", "Caused by:")) and last != "no reason given":
             break
         if _ERROR_LINE.match(line) and not _JAVA_CLASS.match(line):
-            found = line.strip()
-    return found
+            last = line.strip()
+    return last

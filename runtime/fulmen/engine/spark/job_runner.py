@@ -345,18 +345,18 @@ class _Results:
     def fetch(self, future: Any, partitions: int, timeout_seconds: float | None) -> list[bytes]:
         """Wait for a job and return its rows."""
         if timeout_seconds is None:
-            found = future.get()
+            results = future.get()
         else:
-            found = future.get(max(1, int(timeout_seconds * 1000)), self._milliseconds)
+            results = future.get(max(1, int(timeout_seconds * 1000)), self._milliseconds)
         if self._large_jobs_left > 0:
             self._large_jobs_left -= 1
-            served = self._serve(self._as_scala(found.iterator()), "rows")
+            served = self._serve(self._as_scala(results.iterator()), "rows")
             with _load_from_socket(served, Raw()) as stream:
                 rows = list(stream)
             if len(rows) < partitions:
                 raise ConnectionResetError(f"{len(rows)} of {partitions} rows could be read")
         else:
-            rows = [bytes(found.get(index)) for index in range(partitions)]
+            rows = [bytes(results.get(index)) for index in range(partitions)]
         if any(len(row) > self.LARGE_BYTES for row in rows):
             self._large_jobs_left = self.STAY_LARGE_JOBS
         return rows

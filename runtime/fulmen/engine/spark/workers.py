@@ -183,12 +183,12 @@ class Workers:
         if self.in_driver:
             return tuple(range(self._count))
         with self._lock:  # the driver's reports ask as well
-            found = self._executors()
-            new = [jvm for jvm in found if jvm not in self.jvms]
+            executors = self._executors()
+            new = [jvm for jvm in executors if jvm not in self.jvms]
             for index, jvm in enumerate(self.jvms):
-                if jvm not in found and new:
+                if jvm not in executors and new:
                     self.jvms[index] = new.pop(0)
-            there = [index for index, jvm in enumerate(self.jvms) if jvm in found]
+            there = [index for index, jvm in enumerate(self.jvms) if jvm in executors]
             return tuple(worker for index in there for worker in self._of(index))
 
     def are_busy(self) -> bool:

@@ -108,8 +108,8 @@ def _read(
     def newest() -> CommittedState:
         manifest = read_newest(store)
         keys = tasks_of(manifest, component)
-        found = load_many(store, manifest, keys, wanted)
-        tasks = {task: kept(found[key]) for key, task in keys.items()}
+        loaded = load_many(store, manifest, keys, wanted)
+        tasks = {task: kept(loaded[key]) for key, task in keys.items()}
         return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
 
     return _again(newest)
@@ -152,7 +152,7 @@ def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, An
                 items.update(entries)
             for gone in deleted:
                 items.pop(gone, None)
-    return {found: value for found, value in items.items() if text_of(found) == text}
+    return {entry_key: value for entry_key, value in items.items() if text_of(entry_key) == text}
 
 
 def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[BlockContent]:

@@ -161,8 +161,8 @@ def key_of(value: Any) -> bytes | None:
 
     Without a memo the bytes don't depend on which of the values are one object.
     """
-    found = io.BytesIO()
-    pickler = pickle.Pickler(found, 5)
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, 5)
     pickler.fast = True
     try:
         pickler.dump(value)
@@ -170,7 +170,7 @@ def key_of(value: Any) -> bytes | None:
         raise
     except BaseException:  # noqa: BLE001 (an author's object may raise anything)
         return None
-    return hashlib.blake2b(found.getvalue(), digest_size=16).digest()
+    return hashlib.blake2b(buffer.getvalue(), digest_size=16).digest()
 
 
 def _taken_back(row: Row) -> Chunk:

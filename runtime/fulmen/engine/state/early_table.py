@@ -80,8 +80,8 @@ class EarlyTable:
     def in_time(self, chunks: Sequence[Chunk]) -> GivenRows:
         """The rows for the sink, of those that have come in time."""
         keys = dict.fromkeys(key for chunk in chunks for key in self._keys(chunk))
-        found = [self.state[key][1] for key in keys if key in self.state]
-        return GivenRows(_chunks(filter(self._has_none, found)), [*chunks])
+        rows = [self.state[key][1] for key in keys if key in self.state]
+        return GivenRows(_chunks(filter(self._has_none, rows)), [*chunks])
 
     def wrote(self, gone: Written, rows: Written, *, early: bool) -> None:
         """Note what was written."""

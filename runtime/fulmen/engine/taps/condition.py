@@ -32,13 +32,13 @@ class TapCondition:
 
     def is_met(self, row: Mapping[str, Any]) -> bool:
         """Whether a tuple has the value. One that lacks the field or the member has not."""
-        found: Any = row
+        value: Any = row
         for name in self.path:
             try:
-                found = found[name]
+                value = value[name]
             except (KeyError, TypeError, IndexError):
                 return False
-        return _is(found, self.value)
+        return _is(value, self.value)
 
 
 def conditions_of(texts: Iterable[str]) -> tuple[TapCondition, ...]:
@@ -47,7 +47,7 @@ def conditions_of(texts: Iterable[str]) -> tuple[TapCondition, ...]:
     Raises:
         ConditionError: One can't be read.
     """
-    found = []
+    conditions = []
     for text in texts:
         path, equals, value = text.partition("=")
         if not (path and equals) or len(text) > LONGEST:
@@ -55,8 +55,8 @@ def conditions_of(texts: Iterable[str]) -> tuple[TapCondition, ...]:
                 f"{text[:LONGEST]!r} is no condition: write FIELD=VALUE, such as country=DE or"
                 f" user.age=7, with at most {LONGEST:,} characters."
             )
-        found.append(TapCondition(tuple(path.split(".")), value))
-    return tuple(found)
+        conditions.append(TapCondition(tuple(path.split(".")), value))
+    return tuple(conditions)
 
 
 def _is(value: Any, text: str) -> bool:

@@ -74,12 +74,12 @@ class Mask:
 
         Those of another tuple, in a dead letter or a late one, are told apart by their fields, too.
         """
-        found = dict(zip(fields, values, strict=False))
+        by_field = dict(zip(fields, values, strict=False))
         if stream in _FIELDS_OF_ANOTHER_STREAM:
-            inner, of = found.get("values"), names(str(found.get("stream")))
+            inner, of = by_field.get("values"), names(str(by_field.get("stream")))
             if isinstance(inner, list | tuple):
-                found["values"] = self._named(of, inner)
-        return found
+                by_field["values"] = self._named(of, inner)
+        return by_field
 
     def _named(self, fields: Sequence[str], values: Sequence[Any]) -> Any:
         """Values by field. Values whose fields are not known may be secret."""
@@ -132,24 +132,24 @@ class Mask:
     def _mapping(self, value: Mapping[Any, Any], most: Most, depth: int) -> Any:
         if not depth:
             return "{…}"
-        found = {}
+        shown = {}
         for key, inner in islice(value.items(), most.items):
             name = _text(key if isinstance(key, str) else DEFAULT.text(key), most)
             masked = name in self._names
-            found[name] = MASKED if masked else self._shown(inner, most, depth - 1)
+            shown[name] = MASKED if masked else self._shown(inner, most, depth - 1)
         if len(value) > most.items:
-            found["…"] = f"{len(value) - most.items:,} more"
-        return found
+            shown["…"] = f"{len(value) - most.items:,} more"
+        return shown
 
     def _items(self, value: Any, most: Most, depth: int) -> Any:
         if not depth:
             return "[…]"
-        found = [self._shown(inner, most, depth - 1) for inner in islice(value, most.items)]
+        shown = [self._shown(inner, most, depth - 1) for inner in islice(value, most.items)]
         if isinstance(value, Set):  # in an order that is the same in every process
-            found.sort(key=_dumps)
+            shown.sort(key=_dumps)
         if len(value) > most.items:
-            found.append(f"… {len(value) - most.items:,} more")
-        return found
+            shown.append(f"… {len(value) - most.items:,} more")
+        return shown
 
 
 def _of_array(value: Any, most: Most) -> Any:
@@ -172,10 +172,10 @@ def _unshown(value: Any) -> str:
 
 def _simpler(value: Any) -> Any:
     """A value of another class as one of those above. Raises Malformed if there is none."""
-    found = DEFAULT.plain(value)
-    if isinstance(found, orjson.Fragment):
+    plain = DEFAULT.plain(value)
+    if isinstance(plain, orjson.Fragment):
         return Decimal(DEFAULT.text(value))
-    return found
+    return plain
 
 
 def _text(value: str, most: Most) -> str:

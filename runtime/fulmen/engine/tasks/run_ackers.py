@@ -126,12 +126,12 @@ def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
 
 def born_by_origin(outcome: TreesOutcome) -> list[tuple[float, int, int]]:
     """(wall clock second of the emit, number, spout origin) of the trees that were acked."""
-    found: list[tuple[float, int, int]] = []
+    births: list[tuple[float, int, int]] = []
     for origin, a, b in _origins(outcome):
         times, numbers = np.unique(np.round(outcome.born[a:b], 3), return_counts=True)
         pairs = zip(times.tolist(), numbers.tolist(), strict=True)
-        found += [(born, n, origin) for born, n in pairs]
-    return found
+        births += [(born, n, origin) for born, n in pairs]
+    return births
 
 
 def _origins(outcome: TreesOutcome) -> Iterator[tuple[int, int, int]]:

@@ -250,28 +250,28 @@ class Task(ABC):
 
     def updates(self, number: int) -> dict[str, Update]:
         """The records for commit `number` for this task, by journal; empty if nothing changed."""
-        found: dict[str, Update] = {}
+        records: dict[str, Update] = {}
         if self.was_called or self.was_told:  # else large fields are pickled, to find no change
             was_called, self.was_called, self.was_told = self.was_called, False, False
             with noting(self.classes.shapes):
-                found |= self.record(number)
+                records |= self.record(number)
             engine = pickle.dumps(self._engine_state(), 5)
             if engine != (self._engine_record or _NOTHING):
-                found[ENGINE] = engine, number
+                records[ENGINE] = engine, number
             self._engine_record = engine
             self.calls = 0
-            if found and was_called:  # what `committed` changes is no reason to call it again
+            if records and was_called:  # what `committed` changes is no reason to call it again
                 self._is_told = False
         for part in self.parts:
-            found |= part.updates(number)
-        return found
+            records |= part.updates(number)
+        return records
 
     def record(self, number: int) -> dict[str, Update]:
         """The records for commit `number` of all that the author's code may have changed."""
-        found: dict[str, Update] = {}
+        records: dict[str, Update] = {}
         for part in self.parts:
-            found |= part.record(number)
-        return found
+            records |= part.record(number)
+        return records
 
     def _engine_state(self) -> dict[str, Any]:
         states = {
@@ -280,12 +280,12 @@ class Task(ABC):
         states = {
             name: state for name, state in states.items() if any(s is not None for s in state)
         }
-        found: dict[str, Any] = {"routes": states} if states else {}
+        engine: dict[str, Any] = {"routes": states} if states else {}
         if classes := self.classes.fields():
-            found["classes"] = classes
+            engine["classes"] = classes
         for part in self.parts:
-            found |= part.engine_state()
-        return found
+            engine |= part.engine_state()
+        return engine
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""
@@ -320,7 +320,7 @@ class _AuthorsCode(TaskPart):
         self._task = task
 
     def record(self, number: int) -> Mapping[str, Update]:
-        found = self._task.author.updates(number, self._task.calls)
+        records = self._task.author.updates(number, self._task.calls)
         for warning in self._task.author.take_warnings():
             self._task.errors.warn(warning)
-        return found
+        return records

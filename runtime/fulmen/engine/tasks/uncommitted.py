@@ -82,5 +82,5 @@ class Uncommitted:
         """Take the changes to keep if the batch at hand commits its transaction."""
         if not self._may_settle:
             return {}
-        found, self._held = self._held, {}
-        return found
+        held, self._held = self._held, {}
+        return held

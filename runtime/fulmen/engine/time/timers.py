@@ -60,8 +60,8 @@ class TaskTimers(TimerKeeper):
 
     @override
     def get(self, key: Hashable) -> int | float | None:
-        found: int | float | None = self._state.get(key)
-        return found
+        at: int | float | None = self._state.get(key)
+        return at
 
     @property
     def next(self) -> Next:
@@ -93,14 +93,14 @@ class TaskTimers(TimerKeeper):
             watermark: Of event time, in milliseconds; None: not known.
             clock: The batch clock.
         """
-        found: list[list[Any]] = []
+        due: list[list[Any]] = []
         for kind, limit in ((int, watermark), (float, clock)):
             heap = self._heaps[kind]
             while limit is not None and (at := self._first(kind)) is not None and at <= limit:
                 _, _, key = heapq.heappop(heap)
                 del self._state[key]
-                found.append([key, at])
-        return found
+                due.append([key, at])
+        return due
 
     def updates(self, number: int) -> dict[str, tuple[bytes | None, int]]:
         """The records for commit `number`."""

@@ -165,16 +165,16 @@ def _with_unread(
     parts: Mapping[str, SourcePart], unread: Mapping[str, Collection[str] | None], clock: float
 ) -> dict[str, SourcePart]:
     """Parts that are not read to their ends as they are, and all others as one."""
-    found = {n: p for n, p in parts.items() if p.reader and p.reader not in unread}
+    by_name = {n: p for n, p in parts.items() if p.reader and p.reader not in unread}
     for reader, names in unread.items():
         for name in names or ():
             before = parts.get(name, SourcePart(None, clock))
-            found[name] = SourcePart(before.newest, before.since, reader)
-    over = [p for n, p in parts.items() if n not in found and p.newest is not None]
+            by_name[name] = SourcePart(before.newest, before.since, reader)
+    over = [p for n, p in parts.items() if n not in by_name and p.newest is not None]
     if over:
         newest = max(p.newest for p in over if p.newest is not None)
-        found[READ] = SourcePart(newest, max(p.since for p in over))
-    return found
+        by_name[READ] = SourcePart(newest, max(p.since for p in over))
+    return by_name
 
 
 def _later(at: int, before: int | None) -> int:
@@ -281,15 +281,15 @@ def _meeting_what_goes_on(
     for bolt, froms in inputs.items():
         if not live.isdisjoint(froms):
             live.add(bolt)
-    found: set[str] = set()
+    meeting: set[str] = set()
     for bolt, froms in reversed([*inputs.items()]):
-        if bolt in live or bolt in found:
-            found.update(name for name in froms if name not in live)
-    return found
+        if bolt in live or bolt in meeting:
+            meeting.update(name for name in froms if name not in live)
+    return meeting
 
 
 def _least(times: Iterable[int | None]) -> int | None:
     """The minimum; None: there is none, or one of them is not known."""
     known = list(times)
-    found = [at for at in known if at is not None]
-    return min(found) if found and len(found) == len(known) else None
+    certain = [at for at in known if at is not None]
+    return min(certain) if certain and len(certain) == len(known) else None

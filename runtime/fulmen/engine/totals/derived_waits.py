@@ -79,14 +79,14 @@ def _held(totals: Counted) -> Sequence[str]:
 
 def resting_waits(resting: Mapping[int, Resting], plan: Plan) -> Iterator[Wait]:
     """Yield a wait for each component whose failed messages come again."""
-    for name, found in resting_by_component(resting, plan).items():
-        messages, failures = found.messages, found.failures
+    for name, rest in resting_by_component(resting, plan).items():
+        messages, failures = rest.messages, rest.failures
         what = f"{messages:,} messages" if messages != 1 else "1 message"
         times = f"{failures:,} times" if failures != 1 else "once"
         which = f"up to {times}" if messages != 1 else times
         text = (
             f"{what} of {name!r} failed ({which}) and will be tried again; the last reason:"
-            f" {found.reason}"
+            f" {rest.reason}"
         )
         yield Wait(WaitKind.RESTING, name, text)
 

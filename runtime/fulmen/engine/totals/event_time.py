@@ -179,7 +179,7 @@ def times_of(
         clock: The batch clock of the last batch.
     """
     held = {name: _held_by(placed, watermarks, counts, name, clock) for name in placed.event_times}
-    declaring, found = _declaring(placed), {}
+    declaring, times = _declaring(placed), {}
     for component in placed.topology.spec.components:
         name = component.name
         own = [timers[task] for task in placed.plan.tasks(name) if task in timers]
@@ -189,7 +189,7 @@ def times_of(
             at = watermarks.sources.get(name, SourceTime()).watermark
             has_ended = name in watermarks.ended
             by = None if has_ended else held[name]
-            found[name] = ComponentTime(name, at, by, has_ended, number)
+            times[name] = ComponentTime(name, at, by, has_ended, number)
             continue
         froms = declaring.get(name, frozenset())
         if not froms and not number:
@@ -198,8 +198,8 @@ def times_of(
         by = held[live[0]] if live else None
         has_ended = bool(froms) and not live
         at = watermarks.passed.get(name)
-        found[name] = ComponentTime(name, at, by, has_ended, number, due)
-    return found
+        times[name] = ComponentTime(name, at, by, has_ended, number, due)
+    return times
 
 
 def _order(watermarks: Watermarks, source: str) -> tuple[bool, int]:
@@ -210,12 +210,12 @@ def _order(watermarks: Watermarks, source: str) -> tuple[bool, int]:
 
 def _declaring(placed: PlacedTopology) -> Mapping[str, frozenset[str]]:
     """Bolt -> the components that declare the event times that it has its watermark of."""
-    found: dict[str, frozenset[str]] = {}
+    declaring: dict[str, frozenset[str]] = {}
     for bolt, froms in placed.inputs.items():
         own = frozenset(name for name in froms if name in placed.event_times)
-        others = [found[n] for n in froms if n in found and n not in own]
-        found[bolt] = own.union(*others)
-    return found
+        others = [declaring[n] for n in froms if n in declaring and n not in own]
+        declaring[bolt] = own.union(*others)
+    return declaring
 
 
 def _held_by(

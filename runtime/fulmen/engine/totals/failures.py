@@ -82,14 +82,14 @@ def is_error(component: str, reason: FailureReason, errors: Iterable[Mapping[str
 
 def resting_by_component(resting: Mapping[int, Resting], plan: Plan) -> dict[str, Resting]:
     """Component -> its messages that have failed and come again after a pause."""
-    found: dict[str, Resting] = {}
+    by_component: dict[str, Resting] = {}
     for task, new in sorted(resting.items()):
         name = plan.component_of(task)
-        old = found.get(name, Resting(0, new.due, 0, ""))
+        old = by_component.get(name, Resting(0, new.due, 0, ""))
         reason = new.reason if new.failures >= old.failures else old.reason
         messages, failures = old.messages + new.messages, max(old.failures, new.failures)
-        found[name] = Resting(messages, min(old.due, new.due), failures, reason)
-    return found
+        by_component[name] = Resting(messages, min(old.due, new.due), failures, reason)
+    return by_component
 
 
 class Errors(dict[str, deque[dict[str, Any]]]):

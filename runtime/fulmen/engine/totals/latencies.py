@@ -112,8 +112,8 @@ class Times(dict[CountKey, TimeHistogram]):
     """Histograms by key, made as they are needed."""
 
     def __missing__(self, key: CountKey) -> TimeHistogram:
-        found = self[key] = TimeHistogram()
-        return found
+        histogram = self[key] = TimeHistogram()
+        return histogram
 
     def add_chunks(self, times: ChunkTimes) -> None:
         """Add what a worker has sent."""

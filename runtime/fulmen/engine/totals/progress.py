@@ -38,8 +38,8 @@ class Progress:
         if mark != self._mark:
             self._mark, self._since = mark, self._steady()
             self._failed, self._batches, self.resting = failed, totals.batches, {}
-        for task, found in totals.resting.items():
-            if task not in self.resting or found.messages >= self.resting[task].messages:
-                self.resting[task] = found
+        for task, rest in totals.resting.items():
+            if task not in self.resting or rest.messages >= self.resting[task].messages:
+                self.resting[task] = rest
         self.failures, self.batches = failed - self._failed, totals.batches - self._batches
         return self._steady() - self._since

@@ -241,15 +241,15 @@ class Totals(Counted):
             FailureCount(a.component, kind_of(a.reason), 1, a.reason, a.task)
             for a in summary.failed_attempts
         ]
-        for found in [*summary.failures, *attempts]:
-            reason = self.failures.add(found, wall_clock)
-            known = is_error(found.component, reason, self.errors.get(found.component, ()))
+        for failure in [*summary.failures, *attempts]:
+            reason = self.failures.add(failure, wall_clock)
+            known = is_error(failure.component, reason, self.errors.get(failure.component, ()))
             if known or wall_clock - reason.logged < REPEAT_SECONDS:
                 continue
             times = f" ({reason.count:,} times)" if reason.logged else ""
             reason.logged = wall_clock
-            message = f"{found.example}{times}"
-            yield ErrorReport(found.component, found.task, message, is_failure=True)
+            message = f"{failure.example}{times}"
+            yield ErrorReport(failure.component, failure.task, message, is_failure=True)
 
     def count(self, summary: Summary) -> Iterator[ErrorReport]:
         """Add what authors have counted; under `lock`. Gives what is wrong with their metrics."""

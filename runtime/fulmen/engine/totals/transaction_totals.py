@@ -130,9 +130,9 @@ class TransactionTotals:
             if given_up is not None and attempt.txid == given_up.txid:
                 self._end(one, AttemptOutcome.GIVEN_UP, now, given_up.reason)
             elif attempt == first:
-                found = failed[attempt]
-                reason = f"{found.component!r}, task {found.task}: {found.reason}"
-                is_loss = found.is_loss
+                failure = failed[attempt]
+                reason = f"{failure.component!r}, task {failure.task}: {failure.reason}"
+                is_loss = failure.is_loss
                 what = AttemptOutcome.LOST if is_loss else AttemptOutcome.FAILED
                 self._end(one, what, now, reason)
                 self.last_failure = f"transaction {attempt.txid} failed: {reason}"

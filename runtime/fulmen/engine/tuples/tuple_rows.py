@@ -61,18 +61,18 @@ class TupleRows(Sequence[Any]):
             n: How many rows there are; needed only if there may be no column.
             is_encoded: Whether the columns are as they are sent.
         """
-        found = TupleRows(())
-        found.n = len(columns[0]) if n is None else n
-        found._rows, found.kept_columns, found._container = None, columns, container
-        found._is_encoded = is_encoded
-        return found
+        rows = TupleRows(())
+        rows.n = len(columns[0]) if n is None else n
+        rows._rows, rows.kept_columns, rows._container = None, columns, container
+        rows._is_encoded = is_encoded
+        return rows
 
     @staticmethod
     def of_arrow(batch: pa.RecordBatch) -> TupleRows:
         """The rows of a record batch."""
-        found = TupleRows(())
-        found.n, found.arrow, found._rows = batch.num_rows, batch, None
-        return found
+        rows = TupleRows(())
+        rows.n, rows.arrow, rows._rows = batch.num_rows, batch, None
+        return rows
 
     # As rows
 

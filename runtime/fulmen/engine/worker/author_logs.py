@@ -26,23 +26,23 @@ def levels(text: str) -> tuple[dict[str, str], list[str]]:
 
     The root logger's name is empty.
     """
-    found, wrong = {"": "INFO"}, []
+    by_logger, wrong = {"": "INFO"}, []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, level = part.rpartition("=")
         if level.strip().upper() in _LEVELS:
-            found[name.strip()] = level.strip().upper()
+            by_logger[name.strip()] = level.strip().upper()
         else:
             wrong.append(
                 f"{LEVEL_ENV}: {part!r} has no level. Write one of {', '.join(_LEVELS)}, or"
                 " LOGGER=LEVEL, with commas between several. It is left out"
             )
-    return found, wrong
+    return by_logger, wrong
 
 
 def set_levels(environ: Mapping[str, str] | None = None) -> None:
     """Set the levels that the environment asks for."""
-    found, wrong = levels((os.environ if environ is None else environ).get(LEVEL_ENV, ""))
-    for name, level in found.items():
+    by_logger, wrong = levels((os.environ if environ is None else environ).get(LEVEL_ENV, ""))
+    for name, level in by_logger.items():
         logging.getLogger(name).setLevel(level)
     for message in wrong:
         logging.getLogger(__name__).warning("%s", message)

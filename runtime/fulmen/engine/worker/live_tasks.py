@@ -109,20 +109,20 @@ class LiveTasks:
         keys = {task: self.placed.plan.key_of(task) for tasks in wanted.values() for task in tasks}
         number = header.number - 1
         manifest = read_manifest(self.store, number)
-        found = load_many(self.store, manifest, list(keys.values()))
+        loaded = load_many(self.store, manifest, list(keys.values()))
         for name, tasks in wanted.items():
-            self._make(name, {task: found.get(keys[task], {}) for task in tasks}, number)
-        summary.restored += [key for key in keys.values() if found.get(key)]
+            self._make(name, {task: loaded.get(keys[task], {}) for task in tasks}, number)
+        summary.restored += [key for key in keys.values() if loaded.get(key)]
         summary.restore_seconds += self._clock() - started
 
     def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
         if component == ACKER:
-            self._ackers = {task: AckerTask(task, found) for task, found in journals.items()}
+            self._ackers = {task: AckerTask(task, own) for task, own in journals.items()}
             return
         plan, kind = self.placed.plan, kind_of(self.placed, component)
         # one by one: if one fails, others are to be closed
-        for task, found in journals.items():
-            self._tasks[task] = kind(self.placed, task, found, number, self._rng)
+        for task, own in journals.items():
+            self._tasks[task] = kind(self.placed, task, own, number, self._rng)
         if issubclass(kind, BoltTask):
             bolts = {bolt.task: bolt for bolt in self._bolts}
             for task in journals:

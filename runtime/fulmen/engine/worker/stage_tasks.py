@@ -384,10 +384,10 @@ class StageTasks(LiveTasks):
     def _saved(
         self, key: str, records: Mapping[str, Record], header: Header, summary: Summary
     ) -> dict[str, Update]:
-        found = saved(self.store, header, key, records)
-        if in_files := sum(len(records[j][0] or b"") for j, one in found.items() if one.file):
+        updates = saved(self.store, header, key, records)
+        if in_files := sum(len(records[j][0] or b"") for j, one in updates.items() if one.file):
             summary.counts["", CHECKPOINT_BYTES, "state"] += in_files
-        return found
+        return updates
 
 
 def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:

@@ -59,13 +59,13 @@ class NextTimers:
         This is asked once for each batch.
         """
         self._batches += 1
-        found = False
+        is_due = False
         for task, (at, *_) in self.by_task():
             watermark = watermarks.get(plan.component_of(task), (None, None))[0]
             if at is not None and watermark is not None and at <= watermark:
-                found |= self._batches - self._last_due.get(task, -RARE) > RARE
+                is_due |= self._batches - self._last_due.get(task, -RARE) > RARE
                 self._last_due[task] = self._batches
-        return found
+        return is_due
 
     def seconds_until(self, clock: float) -> Iterator[float]:
         """Yield the seconds until the next timers of the batch clock."""

@@ -177,8 +177,8 @@ def _reshaped(
     ackers = [key for key in manifest.tasks if _component(key) == ACKER]
     if not ackers or known.tasks.get(ACKER) == tasks.get(ACKER):
         return Migration(layout, rest=CheckpointChange(layout, removed))
-    found = load_many(store, manifest, ackers)
-    trees = Trees.joined(restore(journals_of.get(TREES, ())) for journals_of in found.values())
+    loaded = load_many(store, manifest, ackers)
+    trees = Trees.joined(restore(journals_of.get(TREES, ())) for journals_of in loaded.values())
     if not tasks.get(ACKER):
         return Migration(layout, None, CheckpointChange(layout, removed), _ended(trees))
     first = CheckpointChange(

@@ -101,9 +101,9 @@ def forget(store: Store, component: str, driver: str) -> int:
 def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
     """New ids of a sink's tasks that have one."""
     number, rng = manifest.number + 1, np.random.default_rng()
-    found = load_many(store, manifest, tasks_of(manifest, component), lambda j: j == ENGINE)
+    loaded = load_many(store, manifest, tasks_of(manifest, component), lambda j: j == ENGINE)
     updates: Updates = {}
-    for key, journals in found.items():
+    for key, journals in loaded.items():
         engine: dict[str, Any] = pickle.loads(journals[ENGINE][-1]) if journals else {}
         if "sink" in engine:
             data = pickle.dumps(engine | {"sink": new_id(rng)}, 5)

@@ -102,8 +102,8 @@ def remove_entries(
         changed: dict[str, dict[str, bytes]] = {}
         for key, journals in load_many(store, manifest, keys, partial(is_of, kept_as)).items():
             left = _LeftByName(keys[key], removed, goes)
-            if found := _only_changed(_keyed(journals, kept_as, left.newest(left.those))):
-                changed[key] = found
+            if of_task := _only_changed(_keyed(journals, kept_as, left.newest(left.those))):
+                changed[key] = of_task
         return _Found(removed, changed, None)
 
     return _remove(store, driver, look)
@@ -113,12 +113,12 @@ def _remove(store: Store, driver: str, look: Callable[[Manifest], _Found]) -> li
     if not look(read_newest(store)).removed:
         return []
     edit = Edit(store, driver)
-    found = look(edit.manifest)
-    for key, journals in found.changed.items():
+    removal = look(edit.manifest)
+    for key, journals in removal.changed.items():
         for journal, data in journals.items():
             edit.put(key, journal, data)
-    edit.commit(found.ledger)
-    return found.removed
+    edit.commit(removal.ledger)
+    return removal.removed
 
 
 class _Found(NamedTuple):
@@ -140,9 +140,9 @@ def _look(store: Store, manifest: Manifest, component: str) -> _Found:
     removed: list[Removed] = []
     changed: dict[str, dict[str, bytes]] = {}
     for key, journals in load_many(store, manifest, keys).items():
-        found = _journals_of(journals, keys[key], removed)
-        if found:
-            changed[key] = found
+        of_task = _journals_of(journals, keys[key], removed)
+        if of_task:
+            changed[key] = of_task
     ledger = None
     if component in (read_layout(manifest) or {}).get("emitters", {}):
         ledger = _readable(ledger_of(manifest.transient), component, removed)
@@ -183,20 +183,20 @@ def _readable(ledger: Ledger, source: str, removed: list[Removed]) -> Ledger | N
 
 def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[str, bytes]:
     left = _Left(task, removed)
-    found: dict[str, bytes | None] = {}
+    new: dict[str, bytes | None] = {}
     for name, where in _KEYED.items():
         keeps = left.newest(left.ends if name == PARTITIONS else partial(left.items, where))
-        found |= _keyed(journals, name, keeps)
+        new |= _keyed(journals, name, keeps)
     if records := journals.get(FIELDS):
-        found[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
+        new[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
     if records := journals.get(ROWS):
-        found[ROWS] = _rows(records[-1], partial(left.numbered, "rows"))
+        new[ROWS] = _rows(records[-1], partial(left.numbered, "rows"))
     for name, (kind, where) in _MESSAGES.items():
         records = journals.get(name, ())
-        found[name] = _messages(kind(), records, partial(left.msg_ids, where))
+        new[name] = _messages(kind(), records, partial(left.msg_ids, where))
     records = journals.get(RESULTS, ())
-    found[RESULTS] = _messages(PendingMessages(), records, partial(left.numbered, "results"))
-    return _only_changed(found)
+    new[RESULTS] = _messages(PendingMessages(), records, partial(left.numbered, "results"))
+    return _only_changed(new)
 
 
 def _only_changed(journals: Mapping[str, bytes | None]) -> dict[str, bytes]:
@@ -205,11 +205,11 @@ def _only_changed(journals: Mapping[str, bytes | None]) -> dict[str, bytes]:
 
 def _keyed(journals: Journals, name: str, keeps: Keeps) -> dict[str, bytes | None]:
     """The journals of a keyed state without some of its entries; None: as it is."""
-    found: dict[str, bytes | None] = {}
+    new: dict[str, bytes | None] = {}
     for journal in reversed(segment_journals(journals, name)):
         [data] = journals[journal]
-        found[journal] = rewritten(journal, data, unreadable.loads, keeps)
-    return found
+        new[journal] = rewritten(journal, data, unreadable.loads, keeps)
+    return new
 
 
 @dataclass(frozen=True)

@@ -76,20 +76,20 @@ class AuthorCalls:
         while not ended.wait(LOOK_SECONDS):
             placed = self.planner.current.placed
             own = list(CALLS.under_way())
-            found = [
+            long_calls = [
                 call
                 for call in (*self.jobs.calls_under_way(), *own)
                 if call.seconds >= placed.limits.hang_seconds and self._may_hang(call)
             ]
-            waits = [self._wait_of(call) for call in found]
+            waits = [self._wait_of(call) for call in long_calls]
             with self.totals.lock:
                 self.totals.waits.long_calls = waits
-            for call, wait in zip(found, waits, strict=True):
+            for call, wait in zip(long_calls, waits, strict=True):
                 self._tell(call, wait)
-            self.given_up = found if stop.interrupted else ()
+            self.given_up = long_calls if stop.interrupted else ()
             if self.given_up:
                 self.jobs.cancel()
-                if stop.cut_off is not None and any(call in own for call in found):
+                if stop.cut_off is not None and any(call in own for call in long_calls):
                     stop.cut_off()
 
     def _wait_of(self, call: Call) -> Wait:

@@ -159,9 +159,9 @@ class OpenTap:
     ) -> None:
         """Take the tap's tuples of a batch that has counted."""
         tapped = [summary.tapped for summary in summaries if summary.tapped is not None]
-        found = [one for part in tapped for one in part.tuples if one.tap == self._number]
-        found = self._of_the_tree(found)
-        lines = [_line(one, placed, batch, wall) for one in found]
+        tuples = [one for part in tapped for one in part.tuples if one.tap == self._number]
+        tuples = self._of_the_tree(tuples)
+        lines = [_line(one, placed, batch, wall) for one in tuples]
         others = sum(part.others[self._number] for part in tapped)
         if self._wanted.tree == NEXT and not self._roots:
             roots = (root for part in tapped for root in part.next_roots)

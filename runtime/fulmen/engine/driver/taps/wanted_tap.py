@@ -97,13 +97,13 @@ def _streams(wanted: WantedTap, placed: PlacedTopology) -> Sequence[tuple[str, .
         raise _no_such("component", wanted.component, names)
     is_one = wanted.component and wanted.tree != NEXT
     components = [wanted.component] if is_one else names
-    found = {name: _streams_of(name, placed) for name in components}
+    declared = {name: _streams_of(name, placed) for name in components}
     if wanted.stream:
-        of = found.get(wanted.component, {})
+        of = declared.get(wanted.component, {})
         if wanted.stream not in of:
             raise _no_such(f"stream of {wanted.component!r}", wanted.stream, of)
         return [of[wanted.stream]]
-    fields = [some for of in found.values() for some in of.values()]
+    fields = [some for of in declared.values() for some in of.values()]
     if is_one and not fields:
         raise TapRefused(
             f"{wanted.component!r} emits nothing: it declares no stream.{_instead(wanted, placed)}"

@@ -136,12 +136,12 @@ CALLS = Calls()
 
 def under_way_in(folder: Path) -> list[Call]:
     """The calls that are under way in processes that note them there."""
-    found: list[Call] = []
+    calls: list[Call] = []
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
             with suppress(OSError):
-                found += [_call(*one) for one in _read(path.read_bytes()) if one[0] != _NOBODY]
-    return found
+                calls += [_call(*one) for one in _read(path.read_bytes()) if one[0] != _NOBODY]
+    return calls
 
 
 def left_in(folder: Path) -> Iterator[Call]:
@@ -154,10 +154,10 @@ def left_in(folder: Path) -> Iterator[Call]:
             if path.name == str(os.getpid()):
                 continue
             with suppress(OSError):
-                found = [_call(*one) for one in _read(path.read_bytes()) if one[0] != _NOBODY]
-                if found or _is_gone(int(path.name)):
+                calls = [_call(*one) for one in _read(path.read_bytes()) if one[0] != _NOBODY]
+                if calls or _is_gone(int(path.name)):
                     path.unlink()  # of those who look at the same time, one succeeds
-                    yield from found
+                    yield from calls
 
 
 def _read(data: bytes) -> Iterator[Noted]:

@@ -286,8 +286,8 @@ TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
 
 def shown(where: Shown) -> tuple[list[Figure], list[Figure]]:
     """Sums of components that are in a table: of their tuples, and of the components themselves."""
-    found = [f for f in FIGURES if where in f.shown and f.is_of_components]
-    sums = [figure for figure in found if figure.kind is FigureKind.SUM]
+    figures = [f for f in FIGURES if where in f.shown and f.is_of_components]
+    sums = [figure for figure in figures if figure.kind is FigureKind.SUM]
     of_tuples = [f for f in sums if f.of in (Of.STREAM, Of.INPUT, Of.INPUT_OR_TREES)]
     return of_tuples, [figure for figure in sums if figure not in of_tuples]
 

@@ -69,11 +69,11 @@ class Lanes:
     """
 
     def __init__(self, workers: Sequence[int], slots: int) -> None:
-        found: dict[int, list[int]] = {}
+        by_slot: dict[int, list[int]] = {}
         for partition, worker in enumerate(workers):
-            found.setdefault(worker % slots, []).append(partition)
-        self.slots = sorted(found)
-        self.partitions = [found[slot] for slot in self.slots]
+            by_slot.setdefault(worker % slots, []).append(partition)
+        self.slots = sorted(by_slot)
+        self.partitions = [by_slot[slot] for slot in self.slots]
         self.order = tuple(partition for lane in self.partitions for partition in lane)
 
 
@@ -140,10 +140,10 @@ class Anchors:
         """The partitions of all these, one after the other."""
         if len(rdds) == 1:
             return rdds[0]
-        found = self.jvm.array_list()
+        java_list = self.jvm.array_list()
         for rdd in rdds:
-            found.add(rdd)
-        return self.jvm.union(self._spark, self.jvm.as_scala(found).toSeq(), self.tag)
+            java_list.add(rdd)
+        return self.jvm.union(self._spark, self.jvm.as_scala(java_list).toSeq(), self.tag)
 
     def _array_of(self, partition: int) -> Any:
         array = self._gateway.new_array(self._gateway.jvm.int, 1)

@@ -164,13 +164,13 @@ class KeyedState(dict[Any, Any]):
         if not changed:
             return {}
         turn = self._segments.turn(changed, self)
-        found: dict[str, tuple[bytes | None, int]] = dict.fromkeys(turn.dropped, (None, number))
+        records: dict[str, tuple[bytes | None, int]] = dict.fromkeys(turn.dropped, (None, number))
         pieces = encode(turn.values, turn.deleted, self._names, self._measures)
         for i, piece in enumerate(pieces):
             journal = f"{self._name}.{number}.{i}"
             self._segments.add(journal, len(piece.data), piece.parts)
-            found[journal] = piece.data, 0
-        return found
+            records[journal] = piece.data, 0
+        return records
 
     @property
     def noted(self) -> Collection[Any]:
@@ -226,11 +226,11 @@ def is_of(name: str, journal: str) -> bool:
 
 def segment_journals(journals: Iterable[str], name: str) -> list[str]:
     """The journals of these that hold segments of a keyed state, the oldest first."""
-    found = [
+    pairs = [
         (journal.split("."), journal) for journal in journals if journal.startswith(f"{name}.")
     ]
     return [
-        journal for _, journal in sorted(((int(p[1]), int(p[2])), journal) for p, journal in found)
+        journal for _, journal in sorted(((int(p[1]), int(p[2])), journal) for p, journal in pairs)
     ]
 
 
@@ -274,8 +274,8 @@ def take_state(instance: Component, state: KeyedState, is_new: bool = False) -> 
     Raises:
         StateError: Something else is there, which would be in no checkpoint.
     """
-    found = instance.__dict__.get("state", state)
-    if found is not state and not (is_new and type(found) is dict and not found):
+    assigned = instance.__dict__.get("state", state)
+    if assigned is not state and not (is_new and type(assigned) is dict and not assigned):
         raise StateError(
             "self.state was assigned, or filled in __init__, but it is what Fulmen keeps in the"
             " checkpoint: change its items later, as in self.state[key] = value, or give the"

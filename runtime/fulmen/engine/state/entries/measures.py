@@ -34,8 +34,8 @@ _TABLE = np.array(
 
 def sizes_of(values: Sequence[Any]) -> Numbers:
     """The `quick_size` of each value."""
-    if len(values) > FEW and (found := _sizes(values)) is not None:
-        return found
+    if len(values) > FEW and (at_once := _sizes(values)) is not None:
+        return at_once
     return np.fromiter(map(quick_size, values), np.int64, len(values))
 
 
@@ -103,8 +103,8 @@ def _sizes_of_sets(sets: Sequence[set[Any]]) -> Numbers | None:
         return None
     ends = np.cumsum(np.fromiter(map(len, sets), np.int64, len(sets)))
     total = np.append(0, np.cumsum(sizes))[ends]
-    found: Numbers = np.diff(total, prepend=0) + 4
-    return found
+    of_sets: Numbers = np.diff(total, prepend=0) + 4
+    return of_sets
 
 
 def _plain_sizes(values: Sequence[Any], kind: type | None) -> Numbers | None:
@@ -167,8 +167,8 @@ def _size_of_set(elements: set[Any]) -> int:
 
 def hashes_of(keys: Sequence[Any]) -> Numbers:
     """The `stable_hash` of each key; `NO_HASH` where it is None."""
-    if len(keys) > FEW and (found := _hashes(keys)) is not None:
-        return found
+    if len(keys) > FEW and (at_once := _hashes(keys)) is not None:
+        return at_once
     hashes = (NO_HASH if (number := stable_hash(key)) is None else number for key in keys)
     return np.fromiter(hashes, np.int64, len(keys))
 

@@ -292,12 +292,12 @@ def blocks_in(where: str, head: bytes) -> list[Block]:
             f"{where}: a segment of version {version}, and this Fulmen reads {_VERSION}. Run the"
             " topology with the version that wrote it."
         )
-    start, found = head_bytes(head), []
+    start, blocks = head_bytes(head), []
     for number in range(count):
         length, crc = _BLOCK.unpack_from(head, _HEAD.size + number * _BLOCK.size)
-        found.append(Block(start, length, crc))
+        blocks.append(Block(start, length, crc))
         start += length
-    return found
+    return blocks
 
 
 def head_bytes(head: bytes) -> int:

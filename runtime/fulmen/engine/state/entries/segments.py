@@ -216,12 +216,12 @@ def _sort(
     keys: Collection[Any], state: Mapping[Any, Any], values: dict[Any, Any], gone: list[Any]
 ) -> None:
     """Add keys with their values to `values`, and those that the state has not to `gone`."""
-    found = list(map(state.get, keys, repeat(_MISSING)))
-    if not any(map(is_, found, repeat(_MISSING))):
-        values.update(zip(keys, found, strict=True))
+    current = list(map(state.get, keys, repeat(_MISSING)))
+    if not any(map(is_, current, repeat(_MISSING))):
+        values.update(zip(keys, current, strict=True))
         return
-    is_here = list(map(is_not, found, repeat(_MISSING)))
-    values.update(compress(zip(keys, found, strict=True), is_here))
+    is_here = list(map(is_not, current, repeat(_MISSING)))
+    values.update(compress(zip(keys, current, strict=True), is_here))
     gone += compress(keys, map(not_, is_here))
 
 

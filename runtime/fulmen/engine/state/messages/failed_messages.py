@@ -161,14 +161,14 @@ class FailedMessages:
         tried = self.tried
         if not tried:
             return []
-        found: list[int] = []
+        places: list[int] = []
         try:
             are_new = tried.keys().isdisjoint  # much quicker than to look at each
             for first in range(0, len(msg_ids), _LOOKED_AT):
                 some = msg_ids[first : first + _LOOKED_AT]
                 if not are_new(some):
-                    found += [i for i, msg_id in enumerate(some, first) if msg_id in tried]
-            return found
+                    places += [i for i, msg_id in enumerate(some, first) if msg_id in tried]
+            return places
         except PASSED_ON:
             raise
         except BaseException:  # noqa: BLE001 (an author's ==, of one of them)
@@ -265,15 +265,15 @@ class FailedMessages:
         most_tried: float = MOST_TRIED,
     ) -> FailedMessages:
         """Restore a task's from the checkpoint. Arguments as for a new one."""
-        found = FailedMessages(ids, journal, most_tried)
+        restored = FailedMessages(ids, journal, most_tried)
         records = journals.get(journal, ())
         for data in records:
-            with made_of({IDS: found.ids}):
-                found.replay(pickle.loads(data))
-        found._queue = [(due, n) for n, due, *_ in found._resting.values()]
-        heapq.heapify(found._queue)
-        found._policy = RewritePolicy(len(records))
-        return found
+            with made_of({IDS: restored.ids}):
+                restored.replay(pickle.loads(data))
+        restored._queue = [(due, n) for n, due, *_ in restored._resting.values()]
+        heapq.heapify(restored._queue)
+        restored._policy = RewritePolicy(len(records))
+        return restored
 
 
 def _id_in(change: Change) -> Any:

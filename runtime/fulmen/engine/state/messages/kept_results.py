@@ -79,9 +79,9 @@ class KeptResults:
         reasons = dict(failed)
         ended = dict(self._again.end_singly(sorted(reasons))) if self._again.count else {}
         sequences = {ended.get(sequence, sequence): sequence for sequence in reasons}
-        found = list(self._results.find(sorted(sequences)))
-        self.acked([number for number, result in found if result is None])
-        rest = [(sequences[number], number) for number, result in found if result is not None]
+        results = list(self._results.find(sorted(sequences)))
+        self.acked([number for number, result in results if result is None])
+        rest = [(sequences[number], number) for number, result in results if result is not None]
         self.failed.add([(n, number, reasons[n]) for n, number in rest], clock, rests=True)
 
     def acked(self, numbers: Sequence[int]) -> None:
@@ -94,18 +94,18 @@ class KeptResults:
     def due(self, clock: float, at_most: int) -> Iterator[tuple[int, Result]]:
         """Results to emit again, as their pause is over, with their numbers."""
         numbers = [number for number, _ in self.failed.take(clock, at_most)]
-        found = dict(self._results.find(sorted(numbers)))
-        self.failed.acked([number for number in numbers if number not in found])  # taken out
-        yield from ((number, found[number]) for number in numbers if number in found)
+        results = dict(self._results.find(sorted(numbers)))
+        self.failed.acked([number for number in numbers if number not in results])  # taken out
+        yield from ((number, results[number]) for number in numbers if number in results)
 
     def updates(self, number: int) -> dict[str, Update]:
         """The records for commit `number`, by journal; empty if nothing changed."""
-        found: dict[str, Update] = {}
+        records: dict[str, Update] = {}
         for journal, messages in ((RESULTS, self._results), (RESULTS_AGAIN, self._again)):
             if (update := messages.record(number)) is not None:
-                found[journal] = update
+                records[journal] = update
         self._new = []
-        return found | self.failed.updates(number)
+        return records | self.failed.updates(number)
 
     def let_go_of_unreadable(self) -> Iterator[str]:
         """Keep no more of this batch's results than can be pickled. Says what is wrong with others.
@@ -124,8 +124,8 @@ class KeptResults:
     @staticmethod
     def restore(journals: Journals) -> KeptResults:
         """Restore a task's from the checkpoint."""
-        found = KeptResults()
-        found._results = PendingMessages.restore(journals.get(RESULTS, ()))
-        found._again = PendingMessages.restore(journals.get(RESULTS_AGAIN, ()))
-        found.failed = FailedMessages.restore(journals, None, RESULTS_FAILED, inf)
-        return found
+        restored = KeptResults()
+        restored._results = PendingMessages.restore(journals.get(RESULTS, ()))
+        restored._again = PendingMessages.restore(journals.get(RESULTS_AGAIN, ()))
+        restored.failed = FailedMessages.restore(journals, None, RESULTS_FAILED, inf)
+        return restored

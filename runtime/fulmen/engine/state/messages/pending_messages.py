@@ -191,7 +191,7 @@ class PendingMessages:
         self, spans: Iterable[tuple[int, int, int, int]], starts: Sequence[int]
     ) -> dict[int, list[tuple[int, int]]]:
         """The parts of ranges with the places in `starts` that they reach from and to."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        parts: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for first, end, at, until in spans:
             for start in starts[at:until]:
                 a, b = first - start, end - start
@@ -200,8 +200,8 @@ class PendingMessages:
                 if b > (length := len(self._segments[start])):
                     b = length
                 if a < b:
-                    found[start].append((a, b))
-        return found
+                    parts[start].append((a, b))
+        return parts
 
     def _forget(self, start: int, places: Sequence[tuple[int, int]], n: int) -> None:
         """Forget the messages at these places of a segment: `n` that had not ended yet."""

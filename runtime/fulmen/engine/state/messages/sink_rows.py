@@ -41,8 +41,8 @@ def by_chunk(
 ) -> Sequence[tuple[Chunk, dict[int, str]]]:
     """Each chunk with the reasons of its rows that failed."""
     firsts = [0, *accumulate(len(chunk) for chunk in chunks)]
-    found: list[tuple[Chunk, dict[int, str]]] = [(chunk, {}) for chunk in chunks]
+    pairs: list[tuple[Chunk, dict[int, str]]] = [(chunk, {}) for chunk in chunks]
     for i, reason in failed.items():
         at = bisect_right(firsts, i) - 1
-        found[at][1][i - firsts[at]] = reason[:LONGEST_REASON]
-    return found
+        pairs[at][1][i - firsts[at]] = reason[:LONGEST_REASON]
+    return pairs

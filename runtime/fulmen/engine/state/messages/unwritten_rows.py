@@ -68,5 +68,5 @@ def packed_point(point: Point | None) -> bytes:
 
 def unpacked_point(data: bytes) -> Point | None:
     """Read what `packed_point` gave."""
-    found = pickle.loads(data)
-    return found and Point(*found)
+    unpacked = pickle.loads(data)
+    return unpacked and Point(*unpacked)

@@ -146,9 +146,9 @@ class _Unpickler(_InPython):  # type: ignore[misc]
             raise
         except BaseException as e:  # noqa: BLE001 (an author's __setstate__, append or __setitem__)
             place = self._places.get(id(self.stack[-1]))
-            self.stack[-1] = found = Unreadable(error_text(e))
+            self.stack[-1] = unreadable = Unreadable(error_text(e))
             if place is not None:  # else other references get what was made so far
-                self.memo[place] = found
+                self.memo[place] = unreadable
 
     def load_build(self) -> None:
         self._filled(super().load_build)

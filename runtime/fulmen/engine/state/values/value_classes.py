@@ -97,16 +97,16 @@ def _found(name: str) -> tuple[type | None, Names]:
     """The class of that name as it is now, and its fields, if its values are restored as usual."""
     module, _, path = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        cls: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            cls = getattr(cls, part)
     except PASSED_ON:
         raise
     except BaseException:  # noqa: BLE001 (what needs it says so)
         return None, ()
-    if not isinstance(found, type) or _is_restored_by_itself(found):
+    if not isinstance(cls, type) or _is_restored_by_itself(cls):
         return None, ()
-    return found, fields_of_class(found)
+    return cls, fields_of_class(cls)
 
 
 def _is_restored_by_itself(cls: type) -> bool:

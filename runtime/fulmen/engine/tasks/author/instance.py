@@ -126,13 +126,13 @@ class AuthorInstance:
             number: The number of the commit.
             calls: How often the author's code was called since the last one.
         """
-        found: dict[str, Update] = {}
+        records: dict[str, Update] = {}
         fields = self._guard("pickling its fields", self.fields.record)
         if fields is not None:
-            found[FIELDS] = fields, number
+            records[FIELDS] = fields, number
         self.look_at_state()
-        found |= self._guard("pickling self.state", lambda: self.state.updates(number, calls))
-        return found
+        records |= self._guard("pickling self.state", lambda: self.state.updates(number, calls))
+        return records
 
     def write_down(self, journals: dict[str, list[bytes]], number: int) -> dict[str, Update]:
         """Bring journals up to date, as commit `number` does with those of a checkpoint.

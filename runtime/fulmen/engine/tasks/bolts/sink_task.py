@@ -200,16 +200,16 @@ class SinkTask(BoltTask):
         return list(by_chunk(chunks, rows.failed))
 
     def _traceparents(self, chunks: Sequence[Chunk]) -> Mapping[int, str]:
-        sampling, found, first = self.placed.sampling, {}, 0
+        sampling, traceparents, first = self.placed.sampling, {}, 0
         if sampling is None:
             return {}
         for chunk in chunks:
             for i, root in traced_rows(chunk):
                 parent, number = sampling.parents.get(root), self.context.batch.number
                 context = sampling.context_in(root, self.component, number, parent)
-                found[first + i] = context.traceparent
+                traceparents[first + i] = context.traceparent
             first += len(chunk)
-        return found
+        return traceparents
 
     def unwritten_of(self, rows: Rows, items: Sequence[Any]) -> Unwritten:
         """The record of rows that are to be written once they are committed."""

@@ -72,18 +72,18 @@ class CommittedRows(TaskPart):
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:
-        found: dict[str, Update] = {}
+        records: dict[str, Update] = {}
         if self.unwritten is not None and self.unwritten.number == number:
-            found[ROWS] = self._packed, number
+            records[ROWS] = self._packed, number
             self._packed, self._is_kept = b"", True
             if self._has_mark:  # these rows say what is before them
-                found[MARK] = None, number
+                records[MARK] = None, number
                 self._has_mark = False
         elif self.unwritten is None and self._is_kept:
-            found[ROWS] = None, number
-            found[MARK] = packed_point(self.point), number
+            records[ROWS] = None, number
+            records[MARK] = packed_point(self.point), number
             self._is_kept, self._has_mark = False, True
-        return found
+        return records
 
     def begin_writing(self, write: Callable[[Rows, Mark], object]) -> None:
         """Have what is unwritten written in a thread."""

@@ -109,14 +109,14 @@ class MessageTrees(TaskPart):
         dead: dict[int, list[Any]] = {}
         for i in self.failed.among(emits.msg_ids):
             msg_id = emits.msg_ids[i]
-            found = self.failed.tried[msg_id]
-            if limit is None or found[0] < limit:
+            tried = self.failed.tried[msg_id]
+            if limit is None or tried[0] < limit:
                 outbox.counts[component, REPLAYED, ""] += 1
             else:
                 values = list(emits.rows[i])
-                if found[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
+                if tried[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
                     values = [dropped_tuples.sendable(value) for value in values]
-                dead[i] = [emits.stream, values, msg_id, *found]
+                dead[i] = [emits.stream, values, msg_id, *tried]
         if not dead:
             return emits
         outbox.counts[component, DEAD_LETTERED, ""] += len(dead)

@@ -67,12 +67,12 @@ class SpoutMessages(MessageTrees):
 
     @override
     def updates(self, number: int) -> Mapping[str, Update]:
-        found = {}
+        records = {}
         with noting(self.task.classes.shapes):  # the next commit has them
             pending = self.task.guarded(_IDS, lambda: self.pending.record(number))
         if pending is not None:
-            found[journals_of.PENDING] = pending
-        return found | self.task.guarded(_IDS, lambda: self.failed.updates(number))
+            records[journals_of.PENDING] = pending
+        return records | self.task.guarded(_IDS, lambda: self.failed.updates(number))
 
     @override
     def tell(self, summary: Summary) -> None:

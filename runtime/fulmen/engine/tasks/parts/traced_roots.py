@@ -51,9 +51,9 @@ def marked(roots: Ids, came: Mapping[int, Came], sampling: Sampling, most: int) 
     at = np.flatnonzero(chosen)[:most]
     if not len(at):
         return roots
-    found = roots.copy()
-    found[at] |= TRACED
-    return found
+    traced = roots.copy()
+    traced[at] |= TRACED
+    return traced
 
 
 def note_begun(

@@ -76,18 +76,18 @@ class TransactionalBasicBoltTask(BasicBoltTask):
 
     @override
     def updates(self, number: int) -> dict[str, Update]:
-        found, first = super().updates(number), self._first
+        records, first = super().updates(number), self._first
         self._first = {}
-        self.guarded("keeping its state", lambda: self.uncommitted.hold(found))
+        self.guarded("keeping its state", lambda: self.uncommitted.hold(records))
         return first
 
     @override
     def record(self, number: int) -> dict[str, Update]:
-        found = super().record(number)
-        if FIELDS in found and not self.uncommitted.is_possible:
-            del found[FIELDS]
+        records = super().record(number)
+        if FIELDS in records and not self.uncommitted.is_possible:
+            del records[FIELDS]
             self.guarded("keeping its fields", self._refuse_changed_fields)
-        return found
+        return records
 
     def _refuse_changed_fields(self) -> None:
         """Refuse fields that are not what they were first. Those that are new are not yet."""
@@ -227,18 +227,18 @@ class BatchBoltTask(BoltTask):
         """The attempt's instance; a new one if it begins here. None: the attempt has failed."""
         if attempt in self.attempts.failed:
             return None
-        if (found := self.instances.get(attempt)) is not None:
-            return found
+        if (instance := self.instances.get(attempt)) is not None:
+            return instance
         if attempt not in self.processed:
             self.attempts.fail(attempt, LOST, is_loss=True)
             return None
         try:
-            found = self.instances[attempt] = self._prepared(attempt)
+            instance = self.instances[attempt] = self._prepared(attempt)
         except BaseException as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e, "prepare")
         finally:
             end_child()
-        return found
+        return instance
 
     def _prepared(self, attempt: TransactionAttempt) -> BatchInstance:
         collector = BatchCollector(self)
@@ -333,8 +333,8 @@ class BatchBoltTask(BoltTask):
         if attempt is not None and attempt in self.attempts.failed:
             self.uncommitted.lose()  # a thread that nobody waits for may go on to change it
             return {}
-        found = self.guarded("pickling self.state", lambda: state.updates(number, self.calls))
-        self.guarded("keeping its state", lambda: self.uncommitted.hold(found))
+        records = self.guarded("pickling self.state", lambda: state.updates(number, self.calls))
+        self.guarded("keeping its state", lambda: self.uncommitted.hold(records))
         return {}
 
     @override

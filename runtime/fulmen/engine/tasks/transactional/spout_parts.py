@@ -24,8 +24,8 @@ def part_of(source: TransactionalSource[Any, Any], name: str) -> type:
         PartitionedTransactionalSpout,
         OpaquePartitionedTransactionalSpout,
     )
-    found: type = getattr(next(kind for kind in kinds if isinstance(source, kind)), name)
-    return found
+    part: type = getattr(next(kind for kind in kinds if isinstance(source, kind)), name)
+    return part
 
 
 def wrong_part(made: Any, wanted: type) -> TypeError:
@@ -44,8 +44,8 @@ def class_of(spec: ComponentSpec, code_folder: Path | None) -> type:
     """
     if spec.instance is not None:
         return type(create(spec, code_folder))
-    found: type = load_class(spec.class_, code_folder)
-    return found
+    cls: type = load_class(spec.class_, code_folder)
+    return cls
 
 
 def has_partitions(source: TransactionalSpoutSpec, code_folder: Path | None) -> bool:
