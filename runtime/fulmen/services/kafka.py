@@ -164,9 +164,9 @@ class Brokers(Service):
 
     def said(self, error: KafkaException | KafkaError) -> str:
         """Describe an error in one line: which right the user lacks, if it is about one."""
-        found = error_of(error)
-        known = {**_REASONS, **self._rights}.get(found.code())
-        return self.masked(known or " ".join(found.str().split()))
+        inner = error_of(error)
+        known = {**_REASONS, **self._rights}.get(inner.code())
+        return self.masked(known or " ".join(inner.str().split()))
 
     def metadata(self, client: Any, topic: str) -> Mapping[int, Any]:
         """The partitions of a topic, once the brokers tell.
@@ -177,14 +177,14 @@ class Brokers(Service):
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
-                found = client.list_topics(topic, 0.5)
+                cluster = client.list_topics(topic, 0.5)
             except KafkaException as error:
                 client.poll(0)  # which is when `error_cb` is called
                 if self._said.keys() & _FINAL or time.monotonic() > deadline:
                     raise self.unavailable(error) from None
                 time.sleep(0.05)  # it may not have waited at all
                 continue
-            of_topic = found.topics[topic]
+            of_topic = cluster.topics[topic]
             if of_topic.error is None:
                 self.forget()
                 partitions: Mapping[int, Any] = of_topic.partitions
@@ -283,8 +283,8 @@ def error_of(error: KafkaException | KafkaError) -> KafkaError:
     """The error inside an exception of the client."""
     if isinstance(error, KafkaError):
         return error
-    found: KafkaError = error.args[0]
-    return found
+    inner: KafkaError = error.args[0]
+    return inner
 
 
 def is_lost(error: KafkaException | KafkaError) -> bool:

@@ -79,8 +79,8 @@ def shared(key: Hashable, make: Callable[[], T]) -> T:
     with _LOCK:
         if key not in _SHARED:
             _SHARED[key] = make()
-        found: T = _SHARED[key]
-        return found
+        one: T = _SHARED[key]
+        return one
 
 
 def pool_of(key: Hashable) -> Pool[Any]:

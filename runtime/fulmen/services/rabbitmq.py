@@ -105,7 +105,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, exceptions.ConsumerCancelled):
         return "the queue was deleted"
     inside = [*error.args, getattr(error, "exception", None), *getattr(error, "exceptions", ())]
-    inner = [found for found in inside if isinstance(found, BaseException)]
+    inner = [one for one in inside if isinstance(one, BaseException)]
     if inner:
         return reason_of(inner[-1])
     return " ".join(str(error).split()) or type(error).__name__

@@ -129,7 +129,7 @@ class Sqlite(Service):
 
     def _meaning(self, error: sqlite3.Error) -> tuple[ErrorKind, str, str]:
         name = getattr(error, "sqlite_errorname", "") or ""
-        _, kind, reason, cure = next(found for found in MEANINGS if name.startswith(found[0]))
+        _, kind, reason, cure = next(meaning for meaning in MEANINGS if name.startswith(meaning[0]))
         folder = Path(self.path).parent
         if name.startswith("SQLITE_CANTOPEN") and not folder.is_dir():
             return kind, f"there is no folder '{folder}'", "Make it first."
