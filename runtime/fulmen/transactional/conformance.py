@@ -74,9 +74,9 @@ def at(txid: int, attempt: int = 1) -> TransactionAttempt:
 
 def holds(a_map: TransactionalMap, expected: Mapping[str, Any]) -> None:
     """Check the values of keys; an absent key is one whose value is `...`."""
-    found = a_map.get_many(list(expected))
+    values = a_map.get_many(list(expected))
     wanted = {key: value for key, value in expected.items() if value is not ...}
-    assert found == wanted, f"the map has {found}, not {wanted}"
+    assert values == wanted, f"the map has {values}, not {wanted}"
 
 
 def refuses(error: type[Exception], call: Callable[..., object], *arguments: object) -> None:
@@ -272,8 +272,8 @@ def many_keys_at_once(make: Make, _rng: Random) -> None:
         counts.update(at(1), dict.fromkeys(keys, 1), plus)
         counts.update(at(2), dict.fromkeys(keys[:2_000], 1), plus)
         counts.update(at(2, 2), dict.fromkeys(keys[:2_000], 1), plus)
-        found = counts.get_many(keys)
-        assert list(map(found.__getitem__, keys)) == [2] * 2_000 + [1] * 1_000
+        values = counts.get_many(keys)
+        assert list(map(values.__getitem__, keys)) == [2] * 2_000 + [1] * 1_000
 
 
 # ---- what only another attempt had ---------------------------------------------------------------
@@ -435,9 +435,9 @@ def new_values_are_returned(make: Make, _rng: Random) -> None:
         counts = make(f"returned_{rule}", context_of(), rule)
         counts.put(at(1), {"a": [1], "b": [1]})
         for attempt in (at(2), at(2, 2)):
-            found = counts.update(attempt, {"a": (2,), "c": (2,)}, _joined)
-            assert dict(found) == {"a": [1, 2], "c": [2]}, f"{dict(found)} were returned"
-            assert (found.get("b"), found.get(7), len(found)) == (None, None, 2)
+            returned = counts.update(attempt, {"a": (2,), "c": (2,)}, _joined)
+            assert dict(returned) == {"a": [1, 2], "c": [2]}, f"{dict(returned)} were returned"
+            assert (returned.get("b"), returned.get(7), len(returned)) == (None, None, 2)
         assert dict(counts.update(at(2, 3), {}, plus)) == {}
 
 

@@ -335,8 +335,8 @@ class StoredMap(TransactionalMap):
             StoreRefused: The mark is the attempt itself.
         """
         if self._batch.commits is not None:
-            found = mark and Point(mark.txid, mark.branch)
-            self._batch.commits.check(self.where, self.name, found)
+            point = mark and Point(mark.txid, mark.branch)
+            self._batch.commits.check(self.where, self.name, point)
         if mark is None:
             return False
         written = TransactionAttempt(mark.txid, mark.attempt)

@@ -116,21 +116,21 @@ class PostgresMap(SqlMap):
 
     def marks(self, db: Any) -> Iterable[tuple[Any, ...]]:
         """Task, txid, attempt and branch of all marks."""
-        found: list[tuple[Any, ...]] = db.execute(self._statements.marks, [self.name]).fetchall()
-        return found
+        rows: list[tuple[Any, ...]] = db.execute(self._statements.marks, [self.name]).fetchall()
+        return rows
 
     def rows_of_keys(self, db: Any, keys: Sequence[Raw], owner: Owner) -> Iterable[Sequence[Any]]:
         """The columns of these keys' rows."""
         is_ours = owner.rule == self.owner.rule
         statements = self._statements if is_ours else self._statements_of(owner)
-        found: list[Sequence[Any]] = db.execute(statements.of_keys, [keys]).fetchall()
-        return found
+        rows: list[Sequence[Any]] = db.execute(statements.of_keys, [keys]).fetchall()
+        return rows
 
     def rows_of_transaction(self, db: Any, txid: int) -> Iterable[Sequence[Any]]:
         """The columns of the rows that this task had last in a transaction."""
         mine = [txid, self.task]
-        found: list[Sequence[Any]] = db.execute(self._statements.of_transaction, mine).fetchall()
-        return found
+        rows: list[Sequence[Any]] = db.execute(self._statements.of_transaction, mine).fetchall()
+        return rows
 
     def write(self, db: Any, made: Changes, found: Mapping[Raw, Row]) -> None:
         """Write rows as they were found; one that another has changed meanwhile shows."""

@@ -217,9 +217,9 @@ class RedisMap(StoredMap):
             if with_marks:
                 pipe.hgetall(self.hashes[3])
             values, stamps, previous, *tasks = pipe.execute()
-        told = {name: data for found in tasks for name, data in found.items()}
-        found = {name: _mark_in(told[name]) for name in told if name.startswith(b"mark:")}
-        marks = {int(name[5:]): mark for name, mark in found.items() if mark is not None}
+        told = {name: data for of_task in tasks for name, data in of_task.items()}
+        by_name = {name: _mark_in(told[name]) for name in told if name.startswith(b"mark:")}
+        marks = {int(name[5:]): mark for name, mark in by_name.items() if mark is not None}
         if not keys:
             return [], {}, marks
         rows = {}

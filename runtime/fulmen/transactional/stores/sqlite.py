@@ -76,10 +76,10 @@ class SqliteMap(SqlMap):
 
     def meant(self, error: sqlite3.Error) -> Exception:
         """The error that the map's user gets: all but those about values may be mended outside."""
-        found = self.service.refused(self.where, error)
+        refusal = self.service.refused(self.where, error)
         if isinstance(error, OF_VALUES):
-            return found
-        return StoreUnavailable(found.where, found.reason, found.cure)
+            return refusal
+        return StoreUnavailable(refusal.where, refusal.reason, refusal.cure)
 
     def found_owner(self, db: sqlite3.Connection) -> Owner | None:
         """Read the map's owner."""
