@@ -1,8 +1,8 @@
 """Decides whether the pods of a spec are allowed here. Pure."""
 
 from fulmen.kube import contract
+from fulmen_operator.acceptance.judge import Accepted, Refused, listed
 from fulmen_operator.acceptance.pod_security import forbidden
-from fulmen_operator.acceptance.verdict import Accepted, Refused, listed
 from fulmen_operator.manifests.pod_template import with_template
 from fulmen_operator.reasons import Reason
 from fulmen_operator.settings import Settings

@@ -5,7 +5,7 @@ from typing import Any
 from fulmen.kube import contract, names
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.resource.changes import input_hash
-from fulmen_operator.acceptance.verdict import Accepted, code_digest
+from fulmen_operator.acceptance.judge import Accepted, code_digest
 from fulmen_operator.manifests.pods import driver_pod, worker_pod
 from fulmen_operator.manifests.storage import claim_named, is_shared
 from fulmen_operator.model import Manifest, Observed

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.acceptance.judge import Accepted
 from fulmen_operator.manifests.common import CODE, lasting, metadata
 from fulmen_operator.model import (
     INPUT_ANNOTATION,

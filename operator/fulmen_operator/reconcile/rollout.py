@@ -10,7 +10,7 @@ from typing import Literal
 
 from fulmen.kube import contract, names
 from fulmen.kube.contract import Revision
-from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
+from fulmen_operator.acceptance.judge import Accepted, Refused, judge
 from fulmen_operator.manifests.permission import permitted
 from fulmen_operator.manifests.pods import preflight_pod
 from fulmen_operator.manifests.revisions import (

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.kube import contract
-from fulmen_operator.acceptance.verdict import Accepted, judge
+from fulmen_operator.acceptance.judge import Accepted, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.manifests.pods import preflight_pod

@@ -6,7 +6,7 @@ import pytest
 
 from fulmen.kube import contract
 from fulmen.kube.driver.pod_settings import Surroundings, pod_settings
-from fulmen_operator.acceptance.verdict import judge
+from fulmen_operator.acceptance.judge import judge
 from fulmen_operator.manifests.common import labels
 from fulmen_operator.manifests.network import network_policies, policy_names
 from fulmen_operator.manifests.revisions import new_revision

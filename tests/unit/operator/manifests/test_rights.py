@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen_operator.acceptance.verdict import judge
+from fulmen_operator.acceptance.judge import judge
 from fulmen_operator.cluster.api import KINDS
 from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.manifests.revisions import new_revision

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
+from fulmen_operator.acceptance.judge import Accepted, Refused, judge
 from support.operator.observed import observed
 
 
