@@ -1,0 +1,199 @@
+"""What compiled expressions call for text. Nothing here takes longer than its texts are long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+def upper(text: str) -> str:
+    """Letters in upper case, one for each: ß stays one letter."""
+    return text.upper() if text.isascii() else "".join(map(_upper, text))
+
+
+def lower(text: str) -> str:
+    """Letters in lower case, one for each."""
+    return text.lower() if text.isascii() else "".join(map(_lower, text))
+
+
+def _upper(letter: str) -> str:
+    if letter == "ß":
+        return "ẞ"
+    changed = letter.upper()
+    return changed if len(changed) == 1 else letter
+
+
+def _lower(letter: str) -> str:
+    if letter == "İ":
+        return "i"
+    changed = letter.lower()
+    return changed if len(changed) == 1 else letter
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    """A part of a text from the place `start`, from 1; negative: from its end.
+
+    A negative length is of what is in front of `start`.
+    """
+    size = len(text)
+    first = start - 1 if start > 0 else (size + start if start < 0 else -1)
+    if length is None:
+        return text[max(first, 0) :]
+    if start == 0:
+        first = -1
+    last = first + length
+    if length < 0:
+        first, last = last, first
+    return text[max(first, 0) : max(last, 0)]
+
+
+def left(text: str, count: int) -> str:
+    """The first letters; negative: all but the last."""
+    return text[:count] if count >= 0 else text[: max(len(text) + count, 0)]
+
+
+def right(text: str, count: int) -> str:
+    """The last letters; negative: all but the first."""
+    if count >= 0:
+        return text[max(len(text) - count, 0) :]
+    return text[-count:]
+
+
+def replace(text: str, old: str, new: str) -> str:
+    """Each `old` as `new`."""
+    return text.replace(old, new) if old else text
+
+
+class _Divided:
+    """The text that was divided last: of most, several parts are asked for, one after another."""
+
+    last: tuple[str, str, list[str]] = ("", "", [""])
+
+
+def split_part(text: str, separator: str, part: int) -> str:
+    """A part of a divided text, from 1; negative: from the last. Empty: there is none."""
+    known, by, parts = _Divided.last
+    if known is not text or by is not separator:
+        parts = text.split(separator) if separator else list(text)
+        _Divided.last = text, separator, parts
+    if not part or abs(part) > len(parts):
+        return ""
+    return parts[part - 1 if part > 0 else part]
+
+
+def trim(text: str, letters: str = " ") -> str:
+    """Without these letters at both ends."""
+    return text.strip(letters) if letters else text
+
+
+def ltrim(text: str, letters: str = " ") -> str:
+    """Without these letters at its beginning."""
+    return text.lstrip(letters) if letters else text
+
+
+def rtrim(text: str, letters: str = " ") -> str:
+    """Without these letters at its end."""
+    return text.rstrip(letters) if letters else text
+
+
+def place(text: str, part: str) -> int:
+    """Where a part begins, from 1; 0: it is not there."""
+    return text.find(part) + 1
+
+
+def joined(separator: str, texts: Sequence[str | None]) -> str:
+    """Texts with a separator between them, without those that are NULL."""
+    return separator.join([text for text in texts if text is not None])
+
+
+def like(pattern: str, escape: str = "") -> Callable[[str], bool]:
+    """What says whether a text is like a pattern, with `%` for any letters and `_` for one.
+
+    Raises:
+        ValueError: The escape is no single letter, or is in front of nothing.
+    """
+    segments = _segments(pattern, escape)
+    if all("_" not in wild for _, wild in segments):
+        plain = [text for text, _ in segments]
+        if len(plain) == 1:
+            return plain[0].__eq__
+        if len(plain) == 2:
+            return _around(plain[0], plain[1])
+        if len(plain) == 3 and not plain[0] and not plain[2]:
+            return lambda text, part=plain[1]: part in text  # type: ignore[misc]
+    return lambda text: _matches(text, segments)
+
+
+def is_like(text: str, pattern: str, escape: str = "") -> bool:
+    """Whether a text is like a pattern that is another in each row."""
+    return _matches(text, _segments(pattern, escape))
+
+
+_Segment = tuple[str, str]
+"""Letters, and for each "_" if any may be there, else " "."""
+
+
+def _segments(pattern: str, escape: str) -> list[_Segment]:
+    """The parts of a pattern between each `%`."""
+    if len(escape) > 1:
+        raise ValueError("an escape is one letter")
+    segments: list[tuple[list[str], list[str]]] = [([], [])]
+    letters = iter(pattern)
+    for letter in letters:
+        if escape and letter == escape:
+            following = next(letters, None)
+            if following is None:
+                raise ValueError("the pattern ends in its escape")
+            segments[-1][0].append(following)
+            segments[-1][1].append(" ")
+        elif letter == "%":
+            segments.append(([], []))
+        else:
+            segments[-1][0].append(letter)
+            segments[-1][1].append("_" if letter == "_" else " ")
+    return [("".join(text), "".join(wild)) for text, wild in segments]
+
+
+def _around(first: str, last: str) -> Callable[[str], bool]:
+    if not last:
+        return lambda text: text.startswith(first)
+    if not first:
+        return lambda text: text.endswith(last)
+    least = len(first) + len(last)
+    return lambda text: len(text) >= least and text.startswith(first) and text.endswith(last)
+
+
+def _matches(text: str, segments: Sequence[_Segment]) -> bool:
+    first, last = segments[0], segments[-1]
+    if not _is_at(text, 0, first):
+        return False
+    if len(segments) == 1:
+        return len(text) == len(first[0])
+    at, end = len(first[0]), len(text) - len(last[0])
+    for segment in segments[1:-1]:
+        at = _find(text, at, segment)
+        if at < 0:
+            return False
+        at += len(segment[0])
+    return at <= end and _is_at(text, end, last)
+
+
+def _find(text: str, start: int, segment: _Segment) -> int:
+    """Where a segment is next; -1: nowhere."""
+    letters, wild = segment
+    if "_" not in wild:
+        return text.find(letters, start)
+    for at in range(start, len(text) - len(letters) + 1):
+        if _is_at(text, at, segment):
+            return at
+    return -1
+
+
+def _is_at(text: str, at: int, segment: _Segment) -> bool:
+    letters, wild = segment
+    if "_" not in wild:
+        return text.startswith(letters, at)
+    part = text[at : at + len(letters)]
+    return len(part) == len(letters) and all(
+        any_letter == "_" or one == wanted
+        for one, wanted, any_letter in zip(part, letters, wild, strict=True)
+    )

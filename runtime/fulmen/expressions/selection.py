@@ -1,0 +1,123 @@
+"""What the steps of an input make of a stream, and what is wrong with them: before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from fulmen.api import Stream
+from fulmen.expressions.compiling import Compiler
+from fulmen.expressions.fragments import Fragment, Scope
+from fulmen.expressions.mistakes import ExpressionError
+from fulmen.expressions.parsing import parsed
+from fulmen.expressions.sql_types import SqlType, declared_name, declared_type
+from fulmen.expressions.steps import Steps, compiled
+
+ANY_FIELDS = Stream(())
+"""A stream of which nothing is known: expressions may name any field."""
+
+
+class _AnyColumn(dict[str, Fragment]):
+    def __missing__(self, name: str) -> Fragment:
+        return Fragment("v0", SqlType.UNKNOWN, is_name=True)
+
+    def get(self, name: str, default: object = None) -> Fragment:  # noqa: ARG002
+        return self[name]
+
+
+@dataclass
+class Selection:
+    """The stream that a bolt gets from an input with steps.
+
+    Attributes:
+        stream: Its fields, and what is known of their types.
+        mistakes: The name of the new field, or "" for the condition; and what is wrong.
+    """
+
+    stream: Stream
+    mistakes: list[tuple[str, ExpressionError]] = field(default_factory=list)
+
+
+def steps_of(
+    stream: Stream, where: str | None, select: Mapping[str, str] | None, kept: int = 0
+) -> Steps | None:
+    """The steps of an input; None: it has none.
+
+    Args:
+        stream: The stream that is subscribed to.
+        where: The condition of rows that are taken; None: all are.
+        select: The expression of each new field; None: rows stay as they are.
+        kept: How many of the first fields stay in front of the new ones.
+    """
+    if where is None and select is None:
+        return None
+    texts = None if select is None else tuple(select.items())
+    return Steps(stream.fields, where, texts, tuple(stream.types.items()), kept)
+
+
+def selected(steps: Steps | None, stream: Stream) -> Selection:
+    """The stream that steps make of another."""
+    if steps is None:
+        return Selection(stream)
+    columns: Mapping[str, Fragment] = {
+        name: Fragment(f"v{i}", declared_type(stream.types.get(name)), is_name=True)
+        for i, name in enumerate(stream.fields)
+    }
+    if stream is ANY_FIELDS:
+        columns = _AnyColumn()
+    done = Selection(stream)
+    if steps.where is not None:
+        _checked(steps.where, "", columns, done)
+    if steps.select is None:
+        return done
+    types = {n: stream.types[n] for n in stream.fields[: steps.kept] if n in stream.types}
+    renamed: dict[str, str] = {}
+    for name, text in steps.select:
+        of, source = _checked(text, name, columns, done)
+        if source is not None:
+            renamed.setdefault(source, name)
+            known = stream.types.get(source)
+        else:
+            known = declared_name(of)
+        if known is not None:
+            types[name] = known
+    done.stream = replace(
+        stream,
+        fields=steps.selected,
+        types=types,
+        no_key={renamed[n]: why for n, why in stream.no_key.items() if n in renamed},
+        time=stream.time
+        and (
+            replace(stream.time, field=renamed[stream.time.field])
+            if stream.time.field in renamed
+            else None
+        ),
+    )
+    return done
+
+
+def _checked(
+    text: str, name: str, columns: Mapping[str, Fragment], done: Selection
+) -> tuple[SqlType, str | None]:
+    """The type of an expression, and the field that it only passes on."""
+    try:
+        tree = parsed(text)
+    except ExpressionError as error:
+        done.mistakes.append((name, error))
+        return SqlType.UNKNOWN, None
+    wrong: list[ExpressionError] = []
+    scope = Scope()
+    compiler = Compiler(text, columns, scope, wrong)
+    fragment = Fragment("None", SqlType.UNKNOWN)
+    try:
+        if name:
+            fragment = compiler.of(tree)
+        else:
+            fragment = Fragment(compiler.condition(tree, "where"), SqlType.BOOLEAN)
+        if not wrong:
+            compiled(fragment.source, scope, "_")
+    except ExpressionError as error:
+        wrong.append(error)
+    done.mistakes += [(name, error) for error in wrong]
+    is_passed_on = tree.key == "column" and not wrong
+    return fragment.type, tree.name if is_passed_on else None

@@ -1,0 +1,275 @@
+"""The steps of an input: which rows of a stream it takes, and what it makes of each.
+
+A row's values decide what an expression means for it, not what is declared: so the same row gives
+the same result, whichever rows come with it. For all rows of a chunk whose values have the same
+types, one function is made, and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
+from typing import Any
+
+from fulmen.errors import PASSED_ON, error_text, repr_of
+from fulmen.expressions.compiling import Compiler
+from fulmen.expressions.fragments import Fragment, Scope, column_of
+from fulmen.expressions.library.arithmetic import Failed
+from fulmen.expressions.mistakes import ExpressionError, TooDeep
+from fulmen.expressions.one_loop import OneLoop
+from fulmen.expressions.parsing import parsed, shown
+from fulmen.expressions.sql_types import SqlType, declared_type
+
+MOST_PROGRAMS = 64
+"""Functions that are kept for different types of values."""
+Types = tuple[type, ...]
+Rows = Sequence[Sequence[Any]]
+Program = Callable[[Iterable[Any]], list[Any]]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is done to the rows of a stream before they are divided among tasks.
+
+    Attributes:
+        fields: The stream's fields.
+        where: Which rows are taken; None: all.
+        select: The text of each new field; None: rows stay as they are.
+        types: The types of the stream's fields, as far as they are declared.
+        kept: How many of the first fields are kept in front of the new ones.
+    """
+
+    fields: tuple[str, ...]
+    where: str | None = None
+    select: tuple[tuple[str, str], ...] | None = None
+    types: tuple[tuple[str, str], ...] = ()
+    kept: int = 0
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """The fields of the rows that come out."""
+        if self.select is None:
+            return self.fields
+        return (*self.fields[: self.kept], *(name for name, _ in self.select))
+
+
+@dataclass
+class Stepped:
+    """What has become of some rows.
+
+    Attributes:
+        rows: Those that were taken, as they are now; None: they are as they were.
+        at: The place of each among the rows that there were; None: all were taken.
+        failed: Place -> why there is no result for that row.
+    """
+
+    rows: list[Any] | None = None
+    at: list[int] | None = None
+    failed: dict[int, str] = field(default_factory=dict)
+
+
+class StepsRunner:
+    """Runs steps over rows."""
+
+    def __init__(self, steps: Steps) -> None:
+        declared = dict(steps.types)
+        nulls = [declared_type(declared.get(name)) for name in steps.fields]
+        self._where = self._select = None
+        if steps.where is not None:
+            self._where = _Expressions(steps.fields, nulls, [("", steps.where)])
+        if steps.select is not None:
+            kept = [(name, f'"{name}"') for name in steps.fields[: steps.kept]]
+            texts = [*kept, *steps.select]
+            self._select = _Expressions(steps.fields, nulls, texts, is_row=True)
+        self._one_loop = OneLoop(steps.fields, nulls, self._where, self._select)
+
+    def run(self, rows: Rows) -> Stepped:
+        """Run the steps. Each row is a list or a tuple with a value for each field."""
+        if len(rows) and (found := self._one_loop.run(rows)) is not None:
+            made, places = found
+            return Stepped(made or None, None if places and len(places) == len(rows) else places)
+        done = Stepped()
+        if self._where is not None:
+            taken, done.failed = self._where.of(rows)
+            done.at = list(compress(range(len(rows)), taken))
+            if len(done.at) == len(rows):
+                done.at = None
+            elif self._select is not None:
+                rows = list(compress(rows, taken))
+        if self._select is None or not len(rows):
+            return done
+        done.rows, failed = self._select.of(rows)
+        if failed:
+            at = range(len(rows)) if done.at is None else done.at
+            done.failed |= {at[i]: why for i, why in failed.items()}
+            done.at = [place for i, place in enumerate(at) if i not in failed]
+            done.rows = [row for i, row in enumerate(done.rows) if i not in failed]
+        return done
+
+
+class _Expressions:
+    """Expressions over the same rows: one condition, or the fields of a new row.
+
+    Attributes:
+        used: The places of the fields whose types decide what is meant.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[str],
+        nulls: Sequence[SqlType],
+        texts: Sequence[tuple[str, str]],
+        *,
+        is_row: bool = False,
+    ) -> None:
+        self._fields, self._nulls, self._is_row = fields, nulls, is_row
+        self._texts = texts
+        self._trees = [parsed(text) for _, text in texts]
+        used = {
+            node.name
+            for tree in self._trees
+            if tree.key != "column"  # which is passed on, whatever it is
+            for node in tree.walk()
+            if node.key == "column"
+        }
+        self.used: Sequence[int] = [i for i, name in enumerate(fields) if name in used]
+        self._programs: dict[Types, Program | str] = {}
+
+    def of(self, rows: Rows) -> tuple[list[Any], dict[int, str]]:
+        """The result for each row, and why some have none: by their places."""
+        if not rows:
+            return [], {}
+        columns = [[row[i] for row in rows] for i in self.used]
+        kinds = [set(map(type, column)) for column in columns]
+        if all(len(kind) == 1 for kind in kinds):
+            types = tuple(kind.pop() for kind in kinds)
+            return self._alike(types, rows, columns)
+        groups: dict[Types, list[int]] = {}
+        for i, types in enumerate(zip(*(map(type, column) for column in columns), strict=True)):
+            groups.setdefault(types, []).append(i)
+        results: list[Any] = [None] * len(rows)
+        failed: dict[int, str] = {}
+        for types, at in groups.items():
+            of = [[column[i] for i in at] for column in columns]
+            some, wrong = self._alike(types, [rows[i] for i in at], of)
+            for i, result in zip(at, some, strict=True):
+                results[i] = result
+            failed |= {at[i]: why for i, why in wrong.items()}
+        return results, failed
+
+    def _alike(
+        self, types: Types, rows: Rows, columns: Sequence[Sequence[Any]]
+    ) -> tuple[list[Any], dict[int, str]]:
+        program = self._program(types)
+        if isinstance(program, str):
+            return [None] * len(rows), {i: self._why(row, program) for i, row in enumerate(rows)}
+        try:
+            return program(self._items(rows, columns)), {}
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (values may raise anything)
+            return self._one_by_one(program, rows, columns)  # again: expressions change nothing
+
+    def _one_by_one(
+        self, program: Program, rows: Rows, columns: Sequence[Sequence[Any]]
+    ) -> tuple[list[Any], dict[int, str]]:
+        results: list[Any] = []
+        failed = {}
+        for i, item in enumerate(self._items(rows, columns)):
+            try:
+                results += program([item])
+            except PASSED_ON:
+                raise
+            except BaseException as error:  # noqa: BLE001
+                results.append(None)
+                failed[i] = self._why(rows[i], _text_of(error))
+        return results, failed
+
+    def _items(self, rows: Rows, columns: Sequence[Sequence[Any]]) -> Iterable[Any]:
+        """What a program runs over: rows, or for a condition only the values that it looks at."""
+        if self._is_row or not columns:
+            return rows
+        return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+
+    def _why(self, row: Sequence[Any], what: str) -> str:
+        """Which of the expressions has no value for a row, and why: `what`, if there is one."""
+        for one in self._alone:
+            _, failed = one.of([row])
+            if failed:
+                return failed[0]
+        values = ", ".join(f"{self._fields[i]} is {_shown(row[i])}" for i in self.used)
+        what = f"{_place(*self._texts[0])}: {what}"
+        return f"{what} ({values})" if values else what
+
+    @cached_property
+    def _alone(self) -> list[_Expressions]:
+        """Each expression of a row by itself, if there are several."""
+        if len(self._texts) == 1:
+            return []
+        of = self._fields, self._nulls
+        return [_Expressions(*of, [text], is_row=True) for text in self._texts]
+
+    def _told(self, row: Sequence[Any], what: str) -> str:
+        values = ", ".join(f"{self._fields[i]} is {_shown(row[i])}" for i in self.used)
+        return f"{what} ({values})" if values else what
+
+    def _program(self, types: Types) -> Program | str:
+        """The function for rows with values of these types; or why there is none."""
+        program = self._programs.get(types)
+        if program is None:
+            if len(self._programs) >= MOST_PROGRAMS:
+                self._programs.clear()
+            program = self._programs[types] = self._made(types)
+        return program
+
+    def _made(self, types: Types) -> Program | str:
+        scope = Scope()
+        columns = {}
+        of_used = dict(zip(self.used, types, strict=True))
+        for i, name in enumerate(self._fields):
+            columns[name] = column_of(f"v{i}", of_used.get(i), self._nulls[i])
+        if self._is_row:
+            item = "".join(f"v{i}, " for i in range(len(self._fields)))
+        else:
+            item = ", ".join(f"v{i}" for i in self.used)
+        try:
+            return compiled(self.sources(columns, scope), scope, item or "_")
+        except ExpressionError as error:
+            return str(error)
+
+    def sources(self, columns: Mapping[str, Fragment], scope: Scope) -> str:
+        """Their source: of a condition, or of a list of the fields."""
+        sources = []
+        for (_, text), tree in zip(self._texts, self._trees, strict=True):
+            compiler = Compiler(text, columns, scope)
+            if not self._is_row:
+                return compiler.condition(tree, "where")
+            sources.append(compiler.of(tree).source)
+        return f"[{', '.join(sources)}]"
+
+
+def _text_of(error: BaseException) -> str:
+    return str(error) if isinstance(error, Failed) else error_text(error)
+
+
+def _place(name: str, text: str) -> str:
+    """How messages name an expression."""
+    return f"select {name} {shown(text)}" if name else f"where {shown(text)}"
+
+
+def compiled(source: str, scope: Scope, item: str) -> Program:
+    """A function that gives the value of a source for each of some items, named so."""
+    lines = f"def program(items):\n    return [{source} for {item} in items]\n"
+    try:
+        exec(compile(lines, "<expression>", "exec"), scope.names)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise TooDeep("it is nested too deeply") from error
+    program: Program = scope.names["program"]
+    return program
+
+
+def _shown(value: Any) -> str:
+    text = repr_of(value)
+    return text if len(text) <= 60 else text[:60] + "…"
