@@ -5,6 +5,15 @@ guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and
 """
 
 from fulmen.checkpoint.log import CommitLog, new_tag
+from fulmen.checkpoint.manifest import (
+    Commit,
+    Links,
+    Manifest,
+    Ref,
+    Update,
+    Updates,
+)
+from fulmen.checkpoint.names import state_file_name
 from fulmen.checkpoint.payloads import (
     LAYOUT,
     load,
@@ -17,15 +26,7 @@ from fulmen.checkpoint.payloads import (
     save,
     tasks_in,
 )
-from fulmen.checkpoint.record import (
-    INLINE_BYTES,
-    Commit,
-    Manifest,
-    Ref,
-    Update,
-    Updates,
-    state_file_name,
-)
+from fulmen.checkpoint.record import INLINE_BYTES
 from fulmen.checkpoint.store import Store
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "LAYOUT",
     "Commit",
     "CommitLog",
+    "Links",
     "Manifest",
     "Ref",
     "Store",

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Iterator, Mapping
 
+from fulmen.checkpoint.manifest import Manifest
+from fulmen.checkpoint.names import COMMITS, STATE
 from fulmen.checkpoint.payloads import read_manifest, read_newest
-from fulmen.checkpoint.record import COMMITS, STATE, Manifest
 from fulmen.checkpoint.store import Store
 from fulmen.errors import FulmenError
 
@@ -25,7 +26,8 @@ def description(store: Store, manifest: Manifest) -> Iterator[str]:
         yield f"task {task!r}"
         for journal, refs in sorted(journals.items()):
             in_files = sum(ref.file is not None for ref in refs)
-            span = f"from commit {refs[0].commit} to {refs[-1].commit}"
+            numbers = [ref.commit for ref in refs]
+            span = f"from commit {min(numbers)} to {max(numbers)}"
             yield f"  {journal!r}: {_count(len(refs), 'payload')}, {in_files} in files, {span}"
 
 

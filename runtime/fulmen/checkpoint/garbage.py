@@ -1,10 +1,11 @@
 """Deletes what the newest commit does not need, off the path of commits.
 
-Guarantees: nothing is deleted that the newest commit of this driver refers to, that was written for
-a later commit, or whose name is not of our making. So an older driver that is still collecting does
-no harm to a newer one, whose state starts from the same commits. What is left over after a crash
-is found by listing, once at the start and then every `SWEEP_EVERY` commits: the number of objects
-is bounded by what is referred to plus a constant.
+Guarantees: nothing is deleted that the newest commit of this driver refers to, that one of its
+pins needs, that was written for a later commit, or whose name is not of our making. So an older
+driver that is still collecting does no harm to a newer one, whose state starts from the same
+commits: a later commit links to, and pins, only what the commit before it refers to. What is left
+over after a crash is found by listing, once at the start and then every `SWEEP_EVERY` commits: the
+number of objects is bounded by what is referred to plus a constant.
 
 Two delays:
     - `LAG` commits: a worker may be loading the state of a commit just superseded.
@@ -22,17 +23,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
-from fulmen.checkpoint.record import (
-    CALLS,
-    COMMITS,
-    MANIFEST_EVERY,
-    STATE,
-    Commit,
-    Manifest,
-    commit_key,
-    number_in,
-)
+from fulmen.checkpoint.manifest import Commit, Manifest
+from fulmen.checkpoint.names import CALLS, COMMITS, STATE, commit_key, number_in
+from fulmen.checkpoint.record import MANIFEST_EVERY
+from fulmen.checkpoint.savepoints.pins import PINS, pins_in, read_pinned
 from fulmen.checkpoint.store import Store
 
 LAG = 16
@@ -89,6 +86,7 @@ class Garbage:
         self._claimed_at = clock()
         self._swept_at: int | None = None
         self._queue: dict[str, int] = {}  # key -> the commit that dropped it, ascending
+        self._pinned: dict[int, set[str]] = {}  # commit of a pin -> keys that it needs
         self._lock = threading.Lock()  # for the manifest and the queue
         self._collecting = threading.Lock()
 
@@ -110,10 +108,11 @@ class Garbage:
         if not self._collecting.acquire(blocking=False):
             return 0
         try:
-            due = self._due()
+            moment = self._follow_pins()
+            due = self._due(moment.newest)
             every, swept_at = self._limits.sweep_every, self._swept_at
-            if swept_at is None or self._manifest.number >= swept_at + every:
-                due += self._orphans()
+            if swept_at is None or moment.newest >= swept_at + every:
+                due += self._orphans(*moment)
             for start in range(0, len(due), _BULK):
                 self._store.delete(due[start : start + _BULK])
                 with self._lock:
@@ -123,38 +122,53 @@ class Garbage:
         finally:
             self._collecting.release()
 
-    def _due(self) -> list[str]:
-        with self._lock, self._fences() as fences:
-            newest = self._manifest.number
-            due = []
-            for key, dropped_by in self._queue.items():
-                if dropped_by + self._limits.lag > newest:
-                    break
-                if key not in fences:
-                    due.append(key)
-            return due
+    def _follow_pins(self) -> _Moment:
+        """Learn what pins need that are new, and queue what only those needed that are gone.
 
-    def _orphans(self) -> list[str]:
-        """Objects that nothing refers to: of voided attempts and crashed drivers."""
+        Returns:
+            Since when pins may have been added that this does not know. Those need nothing that
+            was garbage then.
+
+        Raises:
+            CheckpointError: The state of a pin can't be read. Nothing is deleted meanwhile.
+        """
         with self._lock:
-            newest, base = self._manifest.number, self._manifest.base
+            moment = _Moment(self._manifest.number, self._manifest.base)
+            pins = pins_in(self._manifest.sections.get(PINS))
+        for name, pin in pins.items():
+            if pin.commit not in self._pinned:
+                needed = read_pinned(self._store, name, pin).objects
+                self._pinned[pin.commit] = needed | {commit_key(pin.commit)}
+        for gone in self._pinned.keys() - {pin.commit for pin in pins.values()}:
+            keys = self._pinned.pop(gone)
+            with self._lock:
+                self._queue |= dict.fromkeys(keys - self._queue.keys(), moment.newest)
+        return moment
+
+    def _due(self, newest: int) -> list[str]:
+        with self._lock, self._fences() as fences:
+            lag = self._limits.lag
+            past = list(takewhile(lambda key: self._queue[key] + lag <= newest, self._queue))
+            if not past:
+                return []
+            chain = range(self._manifest.base, self._manifest.number + 1)
+            needed = self._manifest.objects.union(map(commit_key, chain), *self._pinned.values())
+            for key in needed.intersection(past):  # whoever needs it queues it again
+                del self._queue[key]
+            return [key for key in past if key not in fences and key not in needed]
+
+    def _orphans(self, newest: int, base: int) -> list[str]:
+        """Objects that nothing refers to: of voided attempts and crashed drivers."""
         # Listed after that: a file for a commit up to `newest` is referred to by now, or never.
         commits = [(key, number_in(key)) for key in self._store.list(COMMITS)]
         files = [(key, number_in(key)) for key in self._store.list(STATE)]
         told = self._store.list(CALLS)  # of workers that are gone: a batch has just ended
         with self._lock, self._fences() as fences:
-            found = [
-                key
-                for key, number in commits
-                if number is not None and number < base and number not in self._manifest.inline
-            ]
-            found += [
-                key
-                for key, number in files
-                if number is not None and number <= newest and key not in self._manifest.files
-            ]
+            needed = self._manifest.objects.union(self._queue, *self._pinned.values())
+            found = [key for key, n in commits if n is not None and n < base]
+            found += [key for key, n in files if n is not None and n <= newest]
             self._swept_at = newest
-            found = [key for key in found if key not in self._queue] + told
+            found = [key for key in found if key not in needed] + told
             self._queue |= dict.fromkeys(fences.intersection(found), newest)  # later, then
             return [key for key in found if key not in fences]
 
@@ -163,3 +177,10 @@ class Garbage:
         """The claims that must stay."""
         old = self._clock() >= self._claimed_at + FENCE_SECONDS
         yield frozenset(() if old else map(commit_key, self._manifest.claims))
+
+
+class _Moment(NamedTuple):
+    """The newest commit of some time, and the newest one with a manifest."""
+
+    newest: int
+    base: int

@@ -22,8 +22,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.checkpoint.garbage import LIMITS, SURE_SECONDS, Garbage, LogLimits
+from fulmen.checkpoint.manifest import Commit, Links, Manifest, Updates
+from fulmen.checkpoint.names import commit_key
 from fulmen.checkpoint.payloads import newest_number, read_commit, read_newest
-from fulmen.checkpoint.record import Commit, Manifest, Updates, commit_key, encode
+from fulmen.checkpoint.record import encode
+from fulmen.checkpoint.savepoints.pins import PINS, pins_in
 from fulmen.checkpoint.store import Store
 from fulmen.errors import (
     AlreadyExists,
@@ -158,7 +161,7 @@ class CommitLog:
             f" {self._manifest.epoch}), which keeps committing. Stop that driver first."
         )
 
-    def draft(
+    def draft(  # noqa: PLR0913 (the parts of a commit)
         self,
         *,
         tag: str,
@@ -167,10 +170,29 @@ class CommitLog:
         sections: Mapping[str, bytes | None] | None = None,
         transient: Mapping[str, bytes] | None = None,
         removed_tasks: Sequence[str] = (),
+        links: Links | None = None,
+        lender: Manifest | None = None,
+        full: bool = False,
     ) -> Commit:
-        """The next commit, to be made with `commit`. See `Commit` for the arguments."""
+        """The next commit, to be made with `commit`. See `Commit` for the other arguments.
+
+        Args:
+            tag: Of the attempt.
+            clock: The batch clock.
+            updates: Of journals.
+            sections: That change.
+            transient: Of this commit.
+            removed_tasks: Whose state goes.
+            links: To what the state before refers to.
+            lender: A pinned state: links may be to what this refers to instead.
+            full: Whether it is to hold a manifest in any case, so that it can be a pin's.
+
+        Raises:
+            ValueError: A link is to what nothing refers to any more.
+        """
         number = self._manifest.number + 1
-        full = number >= self._manifest.base + self._limits.manifest_every
+        self._check_links(links or {}, lender)
+        full = full or number >= self._manifest.base + self._limits.manifest_every
         return Commit(
             number=number,
             tag=tag,
@@ -183,6 +205,7 @@ class CommitLog:
             sections=sections or {},
             transient=transient or {},
             removed_tasks=removed_tasks,
+            links=links or {},
             manifest=self._manifest if full else None,
         )
 
@@ -233,7 +256,14 @@ class CommitLog:
         Raises:
             CheckpointError: The store fails. Nothing is lost; collect again later.
         """
-        return self._owned().collect()
+        garbage = self._owned()
+        try:
+            return garbage.collect()
+        except CheckpointError:
+            # Where another driver has taken over, it may have deleted what a pin known here needs.
+            if newest_number(self._store) > self._manifest.number:
+                return 0
+            raise
 
     def _draft_claim(self) -> Commit:
         number = self._manifest.number + 1
@@ -259,6 +289,21 @@ class CommitLog:
                 " Call claim() first."
             )
         return self._garbage
+
+    def _check_links(self, links: Links, lender: Manifest | None) -> None:
+        """Collecting garbage relies on it: what nothing refers to is needed by no later commit."""
+        pins = pins_in(self._manifest.sections.get(PINS))
+        if lender is not None and lender.number not in {pin.number for pin in pins.values()}:
+            raise ValueError(f"the state of commit {lender.number} is not pinned")
+        owners = [self._manifest, lender or self._manifest]
+        for task, journals in links.items():
+            for journal, refs in journals.items():
+                for ref in refs:
+                    if not any(owner.refers_to(ref) for owner in owners):
+                        raise ValueError(
+                            f"task {task!r}, journal {journal!r}: {ref} links to what commit"
+                            f" {self._manifest.number} does not refer to"
+                        )
 
     def _check_is_next(self, commit: Commit) -> None:
         number = self._manifest.number + 1

@@ -15,22 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from fulmen.checkpoint.record import (
-    COMMITS,
-    STATE,
-    STATE_HEADER_BYTES,
-    Commit,
-    Manifest,
-    Update,
-    commit_key,
-    decode,
-    decode_state,
-    encode_state,
-    number_in,
-    state_file_name,
-)
+from fulmen.checkpoint.manifest import Commit, Manifest, Ref, Update
+from fulmen.checkpoint.names import COMMITS, STATE, commit_key, number_in, state_file_name
+from fulmen.checkpoint.record import STATE_HEADER_BYTES, decode, decode_state, encode_state
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.store import Store
 from fulmen.errors import CheckpointError, NotFound
@@ -168,7 +157,7 @@ def tasks_in(manifest: Manifest) -> dict[str, int]:
 
 def _first_missing(store: Store, manifest: Manifest) -> str:
     """The key of an object that the state refers to and the store lacks; "" if none is missing."""
-    needed = manifest.files.union(map(commit_key, manifest.inline))
+    needed = manifest.objects
     if not needed:
         return ""
     return min(needed.difference(store.list(COMMITS), store.list(STATE)), default="")
@@ -209,46 +198,52 @@ def load_many(
         wanted: Whether a journal is to be read.
 
     Returns:
-        Task key -> journal -> payloads. A task that has no state has no journals.
+        Task key -> journal -> payloads, in the order of the references in `manifest`. A task that
+        has no state has no journals.
 
     Raises:
         NotFound: An object is gone: the manifest is too old.
         CheckpointError: An object is damaged, or of a newer format.
     """
     loaded: dict[str, dict[str, list[bytes]]] = {}
-    places: dict[str, list[tuple[str, str, int]]] = {}  # object -> task, journal, which payload
+    places: dict[str, list[_Place]] = {}  # object -> what is wanted of it, and for what
     for task in task_keys:
         journals = loaded[task] = {}
         for journal, refs in manifest.tasks.get(task, {}).items():
             if not wanted(journal):
                 continue
-            journals[journal] = [b""] * len(refs)
-            for index, (number, file) in enumerate(refs):
-                places.setdefault(file or commit_key(number), []).append((task, journal, index))
+            payloads = journals[journal] = [b""] * len(refs)
+            for index, ref in enumerate(refs):
+                places.setdefault(ref.object, []).append(_Place(ref, payloads, index))
     keys = sorted(places)
     for start in range(0, len(keys), _AT_ONCE):
         chunk = keys[start : start + _AT_ONCE]
         for key, data in zip(chunk, store.get_many(chunk), strict=True):
-            for (task, journal, index), payload in _payloads(store, key, data, places[key]):
-                loaded[task][journal][index] = payload
+            _fill(f"{store.uri}, {key!r}", data, places[key])
     return loaded
 
 
-def _payloads(
-    store: Store, key: str, data: bytes, places: list[tuple[str, str, int]]
-) -> Iterable[tuple[tuple[str, str, int], bytes]]:
-    """Read an object's payload for each of these places."""
-    where = f"{store.uri}, {key!r}"
-    if key.startswith(STATE):
-        payload = decode_state(where, data)
-        yield from ((place, payload) for place in places)
-        return
-    updates = decode(where, data).updates
-    for place in places:
-        task, journal, _ = place
-        inline = updates[task][journal].data
+class _Place(NamedTuple):
+    """Where a payload is to go in memory."""
+
+    ref: Ref
+    payloads: list[bytes]
+    at: int
+
+
+def _fill(where: str, data: bytes, places: Iterable[_Place]) -> None:
+    """Take payloads out of an object, for each of these places."""
+    updates = payload = None
+    for ref, payloads, at in places:
+        if isinstance(ref.place, str):
+            payload = payload or decode_state(where, data)
+            payloads[at] = payload
+            continue
+        updates = updates or decode(where, data).updates
+        task, journal = ref.place
+        inline = updates.get(task, {}).get(journal, Update()).data
         if inline is None:
             raise CheckpointError(
                 f"checkpoint {where}: holds no data for {task!r}, journal {journal!r}."
             )
-        yield place, inline
+        payloads[at] = inline

@@ -5,7 +5,16 @@ import pytest
 from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LogLimits
 from fulmen.checkpoint.record import INLINE_BYTES
-from support.stores.checkpoint import Died, FakeClock, Model, memory_store, mortal, saved, stored
+from support.stores.checkpoint import (
+    Died,
+    FakeClock,
+    Model,
+    links_of,
+    memory_store,
+    mortal,
+    saved,
+    stored,
+)
 
 BIG = b"b" * INLINE_BYTES
 
@@ -26,7 +35,17 @@ def changes_of(number):
 
 
 def removed_by(number):
-    return ["gone/0"] if number % 4 == 1 else []
+    return ["gone/0", "moved/1"] if number % 4 == 1 else []
+
+
+def moves_of(number):
+    """What a task logs goes to two others as well, and from one of these to the next."""
+    return [
+        [("gone/0", "log", "moved/0", "log"), ("gone/0", "log", "moved/1", "log")],
+        [],
+        [("moved/0", "log", "a/1", "other")],
+        [],
+    ][(number + 3) % 4]
 
 
 def run(store, clock, driver, commits, model):
@@ -41,9 +60,13 @@ def run(store, clock, driver, commits, model):
         clock.now += 1
         number = log.manifest.number + 1
         changes, removed = changes_of(number), removed_by(number)
-        updates = saved(store, number, driver, changes)
-        model.apply(changes, removed)
-        log.commit(log.draft(tag=driver, clock=0.0, updates=updates, removed_tasks=removed))
+        updates, moves = saved(store, number, driver, changes), moves_of(number)
+        model.apply(changes, removed, moves)
+        links = links_of(log.manifest, moves)
+        draft = log.draft(
+            tag=driver, clock=0.0, updates=updates, removed_tasks=removed, links=links
+        )
+        log.commit(draft)
         model.acknowledged = number
         log.collect()
     return log
@@ -78,7 +101,7 @@ def test_a_crash_at_any_operation(done):
         after = run(store, clock, "two", 9, model)
         assert stored(store, after.manifest.number) == model.payloads(after.manifest.number)
         assert after.manifest.number == len(model.states) - 1
-        assert set(store.list("state/")) >= after.manifest.files
+        assert set(store.list("state/")) >= after.manifest.files.keys()
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])

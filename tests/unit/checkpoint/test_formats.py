@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from fulmen.checkpoint import CommitLog, Store, Update, load_many, read_commit
-from fulmen.checkpoint.record import VERSION, encode_state, state_file_name
+from fulmen.checkpoint.names import state_file_name
+from fulmen.checkpoint.record import VERSION, encode_state
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = sorted(path.name for path in DATA.iterdir() if path.is_dir())

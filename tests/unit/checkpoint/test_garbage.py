@@ -6,9 +6,11 @@ import pytest
 
 from fulmen.checkpoint import CommitLog, Store, read_manifest
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, LIMITS, SWEEP_EVERY, LogLimits
+from fulmen.checkpoint.names import commit_key, state_file_name
 from fulmen.checkpoint.payloads import load_many
-from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, state_file_name
-from fulmen.errors import Unreachable
+from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY
+from fulmen.checkpoint.savepoints.pins import PINS, Pin, pins_section
+from fulmen.errors import CheckpointError, Unreachable
 from support.stores.checkpoint import FakeClock, Model, memory_store, saved, stored
 
 BIG = b"b" * INLINE_BYTES
@@ -152,6 +154,31 @@ def test_an_older_driver_that_still_collects_does_no_harm(store, clock):
     clock.now += FENCE_SECONDS
     one.collect()  # it doesn't know yet
     assert stored(store, two.manifest.number) == model | {"b/0": {"s": [BIG]}}
+
+
+def test_an_older_driver_does_not_mind_that_a_pin_it_knows_is_gone(store, clock):
+    def pin(log, *pins):
+        named = {f"p{number}": Pin(number, 0.0) for number in pins}
+        log.commit(log.draft(tag="t", clock=0.0, sections={PINS: pins_section(named)}, full=True))
+
+    one = claimed(store, clock)
+    kept = one.manifest.number + 1
+    pin(one, kept)
+    two = claimed(store, clock, "two")
+    pin(two)
+    two.collect()
+    assert commit_key(kept) not in store.list("commits/")
+    assert one.collect() == 0
+
+
+def test_a_pin_that_is_gone_is_told_to_its_own_driver(log, store):
+    number = log.manifest.number + 1
+    section = pins_section({"x": Pin(number, 0.0)})
+    log.commit(log.draft(tag="t", clock=0.0, sections={PINS: section}, full=True))
+    commit(log)
+    store.delete([commit_key(number)])
+    with pytest.raises(CheckpointError, match="savepoint 'x' can't be read"):
+        log.collect()
 
 
 def test_a_failed_deletion_is_done_later(log, store, monkeypatch):

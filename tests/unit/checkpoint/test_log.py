@@ -19,8 +19,9 @@ from fulmen.checkpoint import (
 )
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS, LogLimits
 from fulmen.checkpoint.log import new_tag, uptime
+from fulmen.checkpoint.names import commit_key
 from fulmen.checkpoint.payloads import newest_number
-from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
+from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
 from support.stores.checkpoint import FakeClock, Model, memory_store, saved, stored
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from fulmen.checkpoint import CommitLog, Store, read_newest
-from fulmen.checkpoint.record import COMMITS, commit_key
+from fulmen.checkpoint.names import COMMITS, commit_key
 from fulmen.errors import CheckpointError
 from support.stores.checkpoint import memory_store
 

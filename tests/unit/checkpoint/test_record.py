@@ -7,14 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import Commit, Manifest, Ref, Update, state_file_name
-from fulmen.checkpoint.record import (
-    CLAIMS_KEPT,
-    decode,
-    decode_state,
-    encode,
-    encode_state,
-    number_in,
-)
+from fulmen.checkpoint.manifest import CLAIMS_KEPT
+from fulmen.checkpoint.names import number_in
+from fulmen.checkpoint.record import decode, decode_state, encode, encode_state
 from fulmen.errors import CheckpointError
 
 WHERE = "s3://bucket/x, 'commits/00000000000000000007'"
@@ -29,12 +24,17 @@ def file_of(number, journal="s"):
     return state_file_name(number, "t", "a/0", journal)
 
 
+def inline(number, journal="s", task="a/0"):
+    return Ref(number, (task, journal))
+
+
 # ---- bytes -------------------------------------------------------------------------------------
 
 texts = st.text(max_size=5)
 payloads = st.none() | st.binary(max_size=9)
 updates = st.builds(Update, data=payloads, file=st.none(), keep_from=st.integers(0, 7))
-refs = st.lists(st.builds(Ref, st.integers(1, 6), st.none() | texts), max_size=3)
+refs = st.lists(st.builds(Ref, st.integers(1, 6), texts | st.tuples(texts, texts)), max_size=3)
+journals = st.dictionaries(texts, st.dictionaries(texts, refs, max_size=3), max_size=3)
 manifests = st.builds(
     Manifest,
     number=st.just(6),
@@ -45,7 +45,8 @@ manifests = st.builds(
     topology=texts,
     base=st.integers(0, 6),
     sections=st.dictionaries(texts, st.binary(max_size=9), max_size=3),
-    tasks=st.dictionaries(texts, st.dictionaries(texts, refs, max_size=3), max_size=3),
+    transient=st.dictionaries(texts, st.binary(max_size=9), max_size=3),
+    tasks=journals,
     claims=st.lists(st.integers(1, 6), max_size=3),
 )
 commits = st.builds(
@@ -62,6 +63,7 @@ commits = st.builds(
     sections=st.dictionaries(texts, st.none() | st.binary(max_size=9), max_size=3),
     transient=st.dictionaries(texts, st.binary(max_size=9), max_size=3),
     removed_tasks=st.lists(texts, max_size=3).map(tuple),
+    links=journals,
     manifest=st.none() | manifests,
 )
 
@@ -71,10 +73,11 @@ def test_a_commit_comes_back_as_it_was(written):
     assert decode(WHERE, encode(written)) == written
 
 
-def test_transient_sections_of_the_manifest_are_not_stored():
-    before = Manifest(number=6, transient={"deliveries": b"x"})
-    read = decode(WHERE, encode(commit(7, base=7, manifest=before)))
-    assert read.manifest == Manifest(number=6)
+def test_references_to_payloads_of_the_own_task_take_no_room():
+    refs = [Ref(1, ("a/0", "s"))]
+    own = encode(commit(7, base=7, manifest=Manifest(number=6, tasks={"a/0": {"s": refs}})))
+    other = encode(commit(7, base=7, manifest=Manifest(number=6, tasks={"a/0": {"t": refs}})))
+    assert len(other) - len(own) == len(b"_a/0_s_")
 
 
 @settings(max_examples=10 * settings.default.max_examples)  # a millisecond each
@@ -103,7 +106,7 @@ def test_a_damaged_object_is_named():
     with pytest.raises(CheckpointError) as caught:
         decode(WHERE, encode(commit(7))[:-1])
     assert str(caught.value) == (
-        "checkpoint s3://bucket/x, 'commits/00000000000000000007' is damaged: its 134 bytes are not"
+        "checkpoint s3://bucket/x, 'commits/00000000000000000007' is damaged: its 141 bytes are not"
         " those that were written (magic b'FLMC', should be b'FLMC'; checksum wrong). Restore the"
         " object from a copy of the store, or start the topology with an empty checkpoint, which"
         " loses its state."
@@ -202,13 +205,14 @@ def test_payloads_are_appended_dropped_and_replaced():
     manifest.apply(commit(1, updates={"a/0": {"s": Update(b"1"), "t": Update(b"1")}}))
     manifest.apply(commit(2, updates={"a/0": {"s": Update(None, file_of(2))}}))
     manifest.apply(commit(3, updates={"a/0": {"s": Update(b"3")}}))
-    assert manifest.tasks == {"a/0": {"s": [Ref(1), Ref(2, file_of(2)), Ref(3)], "t": [Ref(1)]}}
+    t = [inline(1, "t")]
+    assert manifest.tasks == {"a/0": {"s": [inline(1), Ref(2, file_of(2)), inline(3)], "t": t}}
     manifest.apply(commit(4, updates={"a/0": {"s": Update(b"4", None, 3)}}))
-    assert manifest.tasks == {"a/0": {"s": [Ref(3), Ref(4)], "t": [Ref(1)]}}
+    assert manifest.tasks == {"a/0": {"s": [inline(3), inline(4)], "t": t}}
     manifest.apply(commit(5, updates={"a/0": {"s": Update(b"5", None, 5)}}))
-    assert manifest.tasks == {"a/0": {"s": [Ref(5)], "t": [Ref(1)]}}
+    assert manifest.tasks == {"a/0": {"s": [inline(5)], "t": t}}
     manifest.apply(commit(6, updates={"a/0": {"s": Update(None, None, 6)}}))
-    assert manifest.tasks == {"a/0": {"t": [Ref(1)]}}
+    assert manifest.tasks == {"a/0": {"t": t}}
     manifest.apply(commit(7, updates={"a/0": {"t": Update(keep_from=2), "u": Update()}}))
     assert manifest.tasks == {}
 
@@ -219,7 +223,7 @@ def test_a_removed_task_is_gone_before_updates_apply():
     manifest.apply(
         commit(2, removed_tasks=["a/0", "a/1", "x"], updates={"a/0": {"s": Update(b"2")}})
     )
-    assert manifest.tasks == {"a/0": {"s": [Ref(2)]}}
+    assert manifest.tasks == {"a/0": {"s": [inline(2)]}}
 
 
 def test_sections_stay_and_transient_ones_do_not():
@@ -257,7 +261,7 @@ def test_what_is_dropped_is_named_once():
     # In the chain, so it stays until there is a new manifest.
     assert manifest.apply(commit(6, base=4, removed_tasks=["a/0"])) == ([], [])
     assert manifest.apply(commit(7, base=7, **full)) == ([], [4, 5, 6])
-    assert (manifest.files, manifest.inline) == (set(), {})
+    assert (manifest.files, manifest.inline) == ({}, {})
 
 
 def test_a_commit_is_needed_until_the_last_of_its_payloads_is_dropped():
@@ -280,6 +284,35 @@ def test_the_commit_that_holds_the_manifest_is_needed_without_a_payload_as_well(
     update = {"a/0": {"s": Update(keep_from=2)}}
     assert manifest.apply(commit(2, base=1, updates=update)) == ([], [])
     assert manifest.apply(commit(3, base=3)) == ([], [1, 2])
+
+
+def test_links_move_what_a_removed_task_had():
+    manifest = Manifest()
+    file = file_of(1)
+    updates = {"s": Update(None, file), "t": Update(b"x")}
+    manifest.apply(commit(1, base=1, updates={"a/0": updates}))
+    manifest.apply(commit(2, base=2))
+    both = {"s": [Ref(1, file)], "t": [inline(1, "t")]}
+    links = {"b/0": both, "b/1": both}
+    assert manifest.apply(commit(3, base=2, removed_tasks=["a/0"], links=links)) == ([], [])
+    assert manifest.tasks == links
+    assert (manifest.files, manifest.inline) == ({file: 2}, {1: 2})
+    assert manifest.apply(commit(4, base=2, removed_tasks=["b/0"])) == ([], [])
+    assert manifest.apply(commit(5, base=2, removed_tasks=["b/1"])) == ([file], [1])
+    assert (manifest.files, manifest.inline) == ({}, {})
+
+
+def test_links_come_before_what_the_same_commit_appends_and_may_be_dropped_by_it():
+    manifest = Manifest()
+    manifest.apply(commit(1, updates={"a/0": {"s": Update(b"1"), "t": Update(b"1")}}))
+    links = {"b/0": {"s": [inline(1)], "t": [inline(1, "t")]}}
+    updates = {"b/0": {"s": Update(b"2"), "t": Update(b"2", None, 2)}}
+    manifest.apply(commit(2, links=links, updates=updates))
+    assert manifest.tasks["b/0"] == {
+        "s": [inline(1), inline(2, "s", "b/0")],
+        "t": [inline(2, "t", "b/0")],
+    }
+    assert manifest.inline == {1: 3, 2: 2}
 
 
 def test_old_claims_are_forgotten():
