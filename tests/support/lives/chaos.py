@@ -74,6 +74,8 @@ class ChaosBackend:
         return self._do("get", str(keys[:1]), lambda: self.backend.get_many(keys))
 
     def list(self, prefix):
+        if prefix.startswith("savepoints/"):  # by a thread of its own, which disturbs nobody
+            return self.backend.list(prefix)
         return self._do("list", prefix, lambda: self.backend.list(prefix))
 
     def delete(self, keys):

@@ -8,6 +8,7 @@ the test says so, and the source hears of it in the batch after the commit.
 import copy
 
 from fulmen.api import TopologyContext
+from fulmen.engine.driver.checkpoints.redistribution import redistributed
 from fulmen.engine.tasks.author.instance import AuthorInstance
 
 
@@ -72,10 +73,10 @@ class SourceLife:
         errors: What the source has reported, and what `next_tuple` raised.
     """
 
-    def __init__(self, kind, options, index=0, tasks=1, max_spout_pending=None):
+    def __init__(self, kind, options, index=0, tasks=1, max_spout_pending=None, validated=None):
         self._limit = max_spout_pending
         self._kind, self._index, self._tasks = kind, index, tasks
-        self.options = kind.config_model.model_validate(options)
+        self.options = validated or kind.config_model.model_validate(options)
         self.pending, self.processed, self.errors = {}, [], []
         self._journals, self._told, self._number = {}, [], 0
         self.source = None
@@ -147,6 +148,34 @@ class SourceLife:
         ids = list(dict.fromkeys(self.emitted()))
         self.commit(acked=ids)
         return bool(ids)
+
+    def end_trees(self, rng):
+        """Have all trees end, some of them failed, and the source hear of it."""
+        self.deliver()
+        ids = list(dict.fromkeys(self.emitted()))
+        cut = rng.randrange(len(ids) + 1)
+        self.commit(acked=ids[:cut], failed=ids[cut:])
+        self.deliver()
+        self.commit()
+
+
+def rescaled(lives, tasks):
+    """Begin so many lives in place of those of all tasks, whose trees have ended."""
+    first = lives[0]
+    number = 1 + max(life._number for life in lives)
+    divided = redistributed(first._kind, [life._journals for life in lives], tasks, number)
+    new = []
+    for index, records in enumerate(divided):
+        life = SourceLife(first._kind, {}, index, tasks, first._limit, first.options)
+        life._journals = {journal: [data] for journal, (data, _) in records.items()}
+        life._number = number
+        new.append(life)
+    for life in lives:
+        assert not life.pending
+        assert not life._told
+        new[0].processed += life.processed
+        new[0].errors += life.errors
+    return [life.start() for life in new]
 
 
 def chaos(life, rng, batches, lose, disturb=lambda: None):

@@ -84,6 +84,13 @@ class StormSpout(HookSpout):
         self.call("fail", msg_id)
 
 
+class BatchedSpout(HookSpout):
+    """Hears of many acks in one call."""
+
+    def ack_batch(self, msg_ids):
+        self.call("ack_batch", list(msg_ids))
+
+
 class HookArrowSpout(Hooked, ArrowSpout):
     def open(self, conf, context, collector):
         self.begin(conf, context, "open", collector)

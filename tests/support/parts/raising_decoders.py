@@ -6,6 +6,7 @@ from functools import partial
 import orjson
 import pyarrow as pa
 
+from fulmen.connectors.formats.plain import TextFormat
 from fulmen.errors import PASSED_ON
 
 _ARGUMENTS = {
@@ -64,3 +65,9 @@ def raising(decode, text_of=lambda data: data.decode()):
         return decode(form, data, *more)
 
     return decoded
+
+
+def put_in(monkeypatch, decode):
+    """Have texts decoded by another function, one by one and many at once."""
+    monkeypatch.setattr(TextFormat, "decode", decode)
+    monkeypatch.setattr(TextFormat, "_at_once", lambda form, some: [decode(form, x) for x in some])

@@ -15,6 +15,7 @@ class Memory:
         self.away = 0  # so many of the next writes raise
         self.lost = 0  # and so many are done, but their answer is lost
         self.sizes = []
+        self.by_batch = Counter()  # the number of a batch -> how many writes it had
 
     def write(self, rows, mark):
         """Write in one transaction. Returns the refused positions."""
@@ -62,6 +63,20 @@ class MemorySink(Sink):
 
 class AtLeastOnceSink(MemorySink):
     guarantees = ("at-least-once",)
+
+
+class PartsSink(MemorySink):
+    """Writes rows as they come, as far as its guarantee lets it."""
+
+    takes_parts = True
+    transient = ("batch",)
+
+    def prepare(self, conf, context):
+        self.batch = context.batch
+
+    def write(self, rows, mark):
+        super().write(rows, mark)
+        MEMORY.by_batch[self.batch.number] += 1
 
 
 class Unrepeatable(Spout):

@@ -299,6 +299,10 @@ def wide(workers, limit):
     b.set_bolt("custom", Record, 3).custom_grouping("numbers", ByRemainder, config={"offset": 1})
     b.set_bolt("named", Record, 3).direct_grouping("numbers", "named")
     b.set_bolt("asked", Record, 3).shuffle_grouping("numbers", "asked")
+    some = b.set_bolt("some", Record, 3).fields_grouping("numbers", ["rest"])
+    some.where("n % 3 <> 0").select({"rest": "n % 7", "text": "upper(key) || '!'"})
+    some.fields_grouping("columns", ["rest"])
+    some.where("n < 100").select({"rest": "n % 7", "text": "substr(text, 5)"})
     order = b.set_bolt("order", InOrder)
     for stream in InOrder.PLACE:
         order.global_grouping("numbers", stream)

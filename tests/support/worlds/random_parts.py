@@ -129,6 +129,7 @@ class RandomSpout(Part, Spout):
         self.begin(conf, context)
         self.collector = collector
         self.left = conf["tuples"]
+        self.tracked_share = self.rng.choice((0.9, 1.0))
 
     def next_tuple(self):
         if self.rng.random() < self.conf["pause"]:
@@ -137,7 +138,7 @@ class RandomSpout(Part, Spout):
             self.left -= 1
             if self.left < 0:
                 return False
-            stream, tracked = self.any_stream(), self.rng.random() < 0.9
+            stream, tracked = self.any_stream(), self.rng.random() < self.tracked_share
             if stream == "direct":
                 emit = self.fresh(stream, tracked=tracked, direct=self.any_target())
                 self.collector.emit_direct(

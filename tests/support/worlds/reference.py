@@ -224,7 +224,7 @@ def _check_grouping(kind, emits, targets, tasks_of, plan, losses):
             case "global":
                 allowed = {targets[0]}
             case "fields":
-                allowed = {targets[list_hash(emit.key) % len(targets)]}
+                allowed = {targets[position(text_hash(emit.key)) * len(targets) >> 32]}
             case "local-or-shuffle":
                 near = {t for t in targets if plan.worker_of(t) == plan.worker_of(emit.task)}
                 allowed = tasks & (near or set(targets))
@@ -246,10 +246,24 @@ def _check_grouping(kind, emits, targets, tasks_of, plan, losses):
         assert all(len(tasks) <= 2 for tasks in of_key.values())
 
 
-def list_hash(text):
-    """Java's hash of a list of one string."""
+def position(*hashes):
+    """Where a key is among all keys, of 0 to 2**32 - 1, by the hashes of its values."""
+    total = 1
+    for hashed in hashes:
+        total = finalized(31 * total + finalized(hashed))
+    return total
+
+
+def finalized(word):
+    """The end of MurmurHash3 with 32 bits."""
+    for factor, shift in ((0x85EBCA6B, 16), (0xC2B2AE35, 13), (1, 16)):
+        word = ((word & 0xFFFFFFFF) ^ (word & 0xFFFFFFFF) >> shift) * factor
+    return word & 0xFFFFFFFF
+
+
+def text_hash(text):
+    """Java's hash of a string."""
     total = 0
     for char in text:
         total = (31 * total + ord(char)) & 0xFFFFFFFF
-    total = (31 + total) & 0xFFFFFFFF
-    return total - (1 << 32) if total >= 1 << 31 else total
+    return total

@@ -7,7 +7,7 @@ every commit can be checked by itself: all that was emitted must have been recei
 import os
 import zlib
 
-from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
+from fulmen import BasicBolt, Bolt, Kept, Spout, TopologyBuilder
 
 NOTHING = (0, 0, 0)
 FIELDS = ("key", "amount", "content")
@@ -35,6 +35,26 @@ def plus(state, key, amount, content):
     """Note a tuple in a state: how many there were, and sums of what is in them."""
     count, amounts, checksums = state.get(key, NOTHING)
     state[key] = count + 1, amounts + amount, checksums + zlib.crc32(content)
+
+
+def gathered(kept, first, other, tasks):
+    """Other tasks: the first one has all that those of before have noted.
+
+    Of messages that wait nothing: there is none when it counts. Before, it is only looked at.
+
+    Args:
+        kept: What those of before keep.
+        first: The fields of the first one.
+        other: The fields of each other one.
+        tasks: How many there are to be.
+    """
+    sums = {}
+    for one in kept:
+        noted = ((name, v) for name, v in one.state.items() if name[0] != "waits")
+        for name, values in noted:
+            before = sums.get(name, NOTHING)
+            sums[name] = tuple(a + b for a, b in zip(before, values, strict=True))
+    return [Kept(first, sums), *(Kept(other) for _ in range(tasks - 1))]
 
 
 class Source(Spout):
@@ -70,6 +90,14 @@ class Source(Spout):
     def fail(self, msg_id, reason):
         self.surprises.append((reason, msg_id))
 
+    @classmethod
+    def redistribute(cls, kept, tasks):
+        first, other = ({"emitted": 0, "acked": 0, "surprises": []} for _ in range(2))
+        for one in kept:
+            for name in first:
+                first[name] += one.fields[name]
+        return gathered(kept, first, other, tasks)
+
 
 class Relay(BasicBolt):
     """Emits some tuples for each that it receives. At times a field of it is large."""
@@ -90,6 +118,10 @@ class Relay(BasicBolt):
             self.ballast = os.urandom(100_000)
         elif dice > 200:
             self.ballast = b""
+
+    @classmethod
+    def redistribute(cls, kept, tasks):
+        return gathered(kept, {"ballast": b"first"}, {"ballast": b""}, tasks)
 
 
 class Hold(Bolt):
@@ -120,19 +152,26 @@ class Hold(Bolt):
         del self.kept[:number]
 
 
-class Count(Bolt):
-    """Counts in its state and in a field."""
-
-    def __init__(self):
-        self.total = 0
+class Tally(Bolt):
+    """Counts in its state, which goes to other tasks by its keys."""
 
     def prepare(self, conf, context, collector):
         self.collector = collector
 
     def execute(self, tup):
         plus(self.state, *tup.values)
-        self.total += 1
         self.collector.ack(tup)
+
+
+class Count(Tally):
+    """Counts in a field as well, which is the task's own."""
+
+    def __init__(self):
+        self.total = 0
+
+    def execute(self, tup):
+        self.total += 1
+        super().execute(tup)
 
 
 def chaotic(workers, **spec):
@@ -150,6 +189,19 @@ def chaotic(workers, **spec):
 def build(workers):
     """The topology that is killed again and again."""
     return chaotic(workers, maxSpoutPending=300)
+
+
+def moving(workers, tasks, backend, **spec):
+    """The same with numbers of tasks that can change. `tasks`: of source, relay and count."""
+    b = TopologyBuilder("moving", workers=workers, maxSpoutPending=300, **spec)
+    b.set_spout("source", Source, tasks[0]).set_num_tasks(tasks[0])
+    b.set_bolt("relay", Relay, tasks[1]).set_num_tasks(tasks[1]).shuffle_grouping("source")
+    hold = b.set_bolt("hold", Hold, 2).fields_grouping("source", ["key"])
+    hold.set_tick_seconds(0.5)
+    count = b.set_bolt("count", Tally, tasks[2]).set_num_tasks(tasks[2])
+    count.set_keyed_state(backend)
+    count.fields_grouping("relay", ["key"]).fields_grouping("hold", ["key"])
+    return b
 
 
 def total(committed, component, prefix=None):
@@ -177,6 +229,14 @@ def check_commit(committed):
     Returns:
         How many tuples were emitted until then, and how many of them are not acked.
     """
+    found = check_counts(committed)
+    counted = [fields["total"] for fields in committed.fields("count").values()]
+    assert sum(counted) == sum(count for count, _, _ in total(committed, "count").values())
+    return found
+
+
+def check_counts(committed):
+    """The same, but for what `count` has in fields."""
     sources = committed.fields("source").values()
     assert [fields["surprises"] for fields in sources] == [[]] * len(sources)
     emitted = total(committed, "source")
@@ -184,8 +244,6 @@ def check_commit(committed):
     assert total(committed, "hold", "in") == emitted
     passed_on = both(total(committed, "relay", "out"), total(committed, "hold", "out"))
     assert total(committed, "count") == passed_on
-    counted = [fields["total"] for fields in committed.fields("count").values()]
-    assert sum(counted) == sum(count for count, _, _ in passed_on.values())
     count = sum(fields["emitted"] for fields in sources)
     assert count == sum(n for n, _, _ in emitted.values())
     waiting = count - sum(fields["acked"] for fields in sources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.acking.trees import Trees, TreesOutcome, step
-from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, ended
 
 TREES: Final = "trees"
 """The journal of an acker's task: the trees that are pending."""
@@ -38,17 +39,22 @@ class AckerTask:
 
     def run(self, messages: Messages, clock: float, timeout_seconds: float) -> TreesOutcome:
         """Apply the messages of a batch, and find what timed out."""
+        done = [one for one in messages.ranges if one.values is None]
+        if len(done) < len(messages.ranges):
+            messages.inits.append(ended([one for one in messages.ranges if one.values is not None]))
         messages.compact()
         self.executed = {
-            "__ack_init": sum(len(roots) for roots, _, _ in messages.inits),
+            "__ack_init": sum(len(roots) for roots, _, _ in messages.inits)
+            + sum(one.n for one in done),
             "__ack_ack": sum(
                 len(roots) if counts is None else int(counts.sum())
                 for roots, _, counts in messages.acks
-            ),
+            )
+            + messages.acked_in_ranges,
             "__ack_fail": len(messages.fails),
             "__ack_reset_timeout": len(messages.resets),
         }
-        outcome = step(self.trees, messages, clock, timeout_seconds)
+        outcome = replace(step(self.trees, messages, clock, timeout_seconds), done=done)
         self.trees, self._changed, self._ended = (
             outcome.trees,
             outcome.changed,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.acking.root_ids import SEQUENCE_BITS
-from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, RootRange, ended
 
 LONGEST_REASON = 500
 _KIND = np.uint64(SEQUENCE_BITS - 1)
@@ -68,15 +68,23 @@ def combine(
 
 @dataclass
 class Messages:
-    """Messages to acker tasks. `born` is the wall clock time of the spout's emit, in seconds."""
+    """Messages to acker tasks. `born` is the wall clock time of the spout's emit, in seconds.
+
+    Attributes:
+        ranges: Trees that are not told apart. They begin with the batch's messages, and wait for
+            no more than their values say.
+        acked_in_ranges: How many acks of single tuples they stand for.
+    """
 
     inits: list[tuple[Ids, Ids, Times]] = field(default_factory=list)
     acks: list[tuple[Ids, Ids, npt.NDArray[np.int64] | None]] = field(default_factory=list)
     fails: list[tuple[int, str]] = field(default_factory=list)
     resets: list[int] = field(default_factory=list)
+    ranges: list[RootRange] = field(default_factory=list)
+    acked_in_ranges: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.inits or self.acks or self.fails or self.resets)
+        return bool(self.inits or self.acks or self.fails or self.resets or self.ranges)
 
     def fail(self, roots: Iterable[int], reason: str) -> None:
         """Fail trees. A long reason is cut: each spout task hears it for each of its trees."""
@@ -93,6 +101,18 @@ class Messages:
         self.acks += other.acks
         self.fails += other.fails
         self.resets += other.resets
+        self.ranges += other.ranges
+        self.acked_in_ranges += other.acked_in_ranges
+
+    def tell_apart(self) -> None:
+        """Have messages about each tree in place of ranges, as other workers receive them."""
+        if not self.ranges:
+            return
+        self.inits.append(ended(self.ranges))
+        if self.acked_in_ranges:
+            one = self.inits[-1][0][:1]  # which of them the acks are about makes no difference
+            self.acks.append((one, np.zeros(1, np.uint64), np.array([self.acked_in_ranges])))
+        self.ranges, self.acked_in_ranges = [], 0
 
     def compact(self) -> None:
         """Combine the messages of many chunks, so that they take the room of one."""
@@ -131,9 +151,12 @@ class Messages:
 
     def split(self, ackers: int) -> list[Messages]:
         """Split into one part for each acker task, by Storm's mod hashing."""
+        if ackers > 1:
+            self.tell_apart()
         self.compact()
-        if ackers == 1:
-            return [self]
+        return [self] if ackers == 1 else self._by_acker(ackers)
+
+    def _by_acker(self, ackers: int) -> list[Messages]:
         parts = [Messages() for _ in range(ackers)]
         for roots, values, born in self.inits:
             to = acker_index(roots, ackers)

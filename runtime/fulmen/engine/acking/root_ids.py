@@ -6,12 +6,14 @@ are, and tuples have nothing more to carry.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.tuples.chunk import Ids
+from fulmen.engine.tuples.chunk import Ids, RootRange
 
 SEQUENCE_BITS = 48
 """A root id is its origin (a task's number), then 48 bits that the task gives: whether the tree is
@@ -26,7 +28,12 @@ _SEQUENCE = np.uint64(TRACED_BIT - 1)
 
 def root_ids(origin: int, first: int, n: int) -> Ids:
     """The ids of `n` roots of one task, from its sequence number `first`."""
-    return np.arange(n, dtype=np.uint64) + np.uint64((origin << SEQUENCE_BITS) + first)
+    return np.arange(n, dtype=np.uint64) + np.uint64(first_root(origin, first))
+
+
+def first_root(origin: int, sequence: int) -> int:
+    """The id of one root of a task, of which no tree is traced."""
+    return (origin << SEQUENCE_BITS) + sequence
 
 
 def tree_id(root: int) -> str:
@@ -57,8 +64,9 @@ def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
     if not len(roots):
         return ranges
     origins = roots >> _SHIFT
-    for origin in np.unique(origins).tolist():
-        of_one = roots[origins == origin]
+    cuts = [0, *(np.flatnonzero(np.diff(origins)) + 1).tolist(), len(roots)]
+    for a, b in pairwise(cuts):
+        origin, of_one = int(origins[a]), roots[a:b]
         numbers = (of_one & _SEQUENCE).astype(np.int64)
         if of_one[-1] & TRACED:  # these come last
             numbers.sort()
@@ -67,6 +75,15 @@ def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
         end = numbers[np.concatenate((cut - 1, [len(numbers) - 1]))] + 1
         ranges[origin] = np.stack([first, end], axis=1)
     return ranges
+
+
+def sequences_of(ranges: Iterable[RootRange]) -> dict[int, npt.NDArray[np.int64]]:
+    """The same of ranges that are known, of which no tree is traced."""
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for one in ranges:
+        first = one.first & (TRACED_BIT - 1)
+        spans[one.first >> SEQUENCE_BITS].append((first, first + one.n))
+    return {origin: np.array(some, np.int64) for origin, some in spans.items()}
 
 
 def with_sequences(failed: Iterable[tuple[int, str]]) -> list[tuple[int, int, str]]:

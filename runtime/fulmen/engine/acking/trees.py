@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.acking.messages import EMPTY_TIMES, Messages, Times
-from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, RootRange
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class TreesOutcome:
         timed_out: Roots of those that timed out, ascending.
         changed: Which of `trees` are new or have another value or time than before.
         ended_before: Roots that were pending before the batch and no longer are.
+        done: Trees that ended well before the acker heard of them. They are not among `acked`.
     """
 
     trees: Trees
@@ -93,6 +94,12 @@ class TreesOutcome:
     timed_out: Sequence[int]
     changed: npt.NDArray[np.bool_]
     ended_before: Ids
+    done: Sequence[RootRange] = ()
+
+    @property
+    def acked_count(self) -> int:
+        """How many trees ended well."""
+        return len(self.acked) + sum(one.n for one in self.done)
 
     @property
     def not_acked(self) -> list[tuple[int, str]]:
@@ -122,12 +129,15 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
         known = place >= 0
         values[place[known]] ^= acks[known]
         changed[place[known]] = True
+    done = values == 0
+    if done.all():  # as in most batches: a third of the time
+        none = np.zeros(0, np.bool_)
+        return TreesOutcome(Trees(), trees.roots, trees.born, (), (), none, before.roots)
     resets = trees.place(np.array(messages.resets, np.uint64))
     resets = resets[resets >= 0]
     since[resets] = clock
     changed[resets] = True
     reasons = _reasons(trees, messages.fails)
-    done = values == 0
     late = ~done & (clock - since > timeout_seconds)
     failed = np.zeros(n, np.bool_)
     failed[list(reasons)] = True

@@ -137,7 +137,7 @@ class Coordinator:
             emits=self.size.typical_emits,
             pending=self.unfinished.trees,
             is_idle=self.idle.needs_spouts_only
-            and not self.wants_batch
+            and not (self.wants_batch or header.letters)
             and not self._rests.is_timer_due(header, self.placed.plan)
             and not any(due <= header.clock for due in self._resting_results),
         )
@@ -166,7 +166,8 @@ class Coordinator:
         assert header is not None
         if ackers_ran:
             self.skipping.trees_outlived_batch(placed.limits.whole_batches)
-        ended = ended_trees(summaries, placed.task_of_origin)
+        gives_up = placed.topology.spec.max_replays is not None
+        ended = ended_trees(summaries, placed.task_of_origin, tells_causes=gives_up)
         deliveries = deliveries_after(ended, owed or {}, *(s.owed for s in summaries))
         # all that was to be told is still owed: the last commit holds it
         is_told = count(deliveries) - count(ended) < count(last.deliveries)
@@ -294,6 +295,11 @@ class Coordinator:
             and not self.wants_batch
             and not (self.turns.is_at_end and self._resting_results)
         )
+
+    @property
+    def has_resting_results(self) -> bool:
+        """Whether results of bolts have failed and come again."""
+        return bool(self._resting_results)
 
     @property
     def _resting_results(self) -> list[float]:

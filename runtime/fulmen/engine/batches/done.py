@@ -86,12 +86,15 @@ def deliveries_after(
     return deliveries
 
 
-def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int, Deliveries]:
+def ended_trees(
+    summaries: Sequence[Summary], known: Container[int], *, tells_causes: bool = False
+) -> dict[int, Deliveries]:
     """How trees ended, by origin of their spout task.
 
     Args:
         summaries: Of all parts of a batch.
         known: Origins that have a task. Others are left out.
+        tells_causes: Whether messages may be given up: then it is told where they failed.
     """
     acked: dict[int, list[Ranges]] = {}
     failed: dict[int, list[tuple[int, str]]] = defaultdict(list)
@@ -101,13 +104,30 @@ def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int
         for origin, sequence, reason in summary.failed:
             failed[origin].append((sequence, reason))
     none = np.empty((0, 2), np.int64)
+    causes = _causes(summaries) if failed and tells_causes else {}
     return {
         origin: Deliveries(
-            merged(np.concatenate(acked.get(origin, [none]))), tuple(failed.get(origin, ()))
+            merged(np.concatenate(acked.get(origin, [none]))),
+            tuple(failed.get(origin, ())),
+            {why: causes[why] for _, why in failed.get(origin, ()) if why in causes},
         )
         for origin in acked.keys() | failed.keys()
         if origin in known
     }
+
+
+def _causes(summaries: Sequence[Summary]) -> dict[str, tuple[str, str]]:
+    """Which task failed tuples for a reason, and the traceback if there is one, by the reason."""
+    causes: dict[str, tuple[str, str]] = {}
+    for failure in (failure for summary in summaries for failure in summary.failures):
+        causes[failure.example] = f"{failure.component!r}, task {failure.task}", ""
+    for error in (error for summary in summaries for error in summary.errors):
+        who = f"{error.component!r}, task {error.task}"
+        if error.traceback:
+            # as `TaskErrors.failure` words it, and as a ReportedFailedException says it itself
+            causes[f"bolt {error.component!r}: {error.message}"] = who, error.traceback
+            causes[error.message.partition(": ")[2]] = who, error.traceback
+    return causes
 
 
 def did_something(summaries: Sequence[Summary]) -> bool:

@@ -75,14 +75,16 @@ class Ledger:
         failures = {**self.failures, txid: self.failures.get(txid, 0) + 1}
         return replace(self, failures=failures, reasons={**self.reasons, txid: reason})
 
-    def with_committed(self, txid: int, *, is_dropped: bool = False) -> Ledger:
-        """After the head was committed, or given up."""
-        given_up = self.given_up
-        if is_dropped:
-            one = GivenUp(
-                txid, self.metadata[txid], self.reasons.get(txid, ""), self.failures.get(txid, 0)
-            )
-            given_up = (*given_up, one)[-GIVEN_UP_KEPT:]
+    def with_given_up(self, txid: int) -> Ledger:
+        """After the head was given up."""
+        one = GivenUp(
+            txid, self.metadata[txid], self.reasons.get(txid, ""), self.failures.get(txid, 0)
+        )
+        given_up = (*self.given_up, one)[-GIVEN_UP_KEPT:]
+        return replace(self, given_up=given_up).with_committed(txid)
+
+    def with_committed(self, txid: int) -> Ledger:
+        """After the head was committed."""
         return Ledger(
             txid,
             {
@@ -91,7 +93,7 @@ class Ledger:
             },
             {t: n for t, n in self.failures.items() if t > txid},
             {t: r for t, r in self.reasons.items() if t > txid},
-            given_up,
+            self.given_up,
             {t: b for t, b in self.branches.items() if t > txid},
             Point(txid, self.branches.get(txid, "")),
         )
@@ -110,6 +112,23 @@ class Ledger:
             for txid, parts in self.metadata.items()
         }
         return replace(self, metadata=kept)
+
+    def with_sources(self, metadata: Parts) -> Ledger:
+        """After sources have come back, whose last metadata are given."""
+        last = {**self.metadata.get(self.committed, {}), **metadata}
+        return replace(self, metadata={**self.metadata, self.committed: last})
+
+    def renamed(self, names: Mapping[str, str]) -> Ledger:
+        """After sources were renamed: the old name of each, and its new one."""
+
+        def moved(parts: Parts) -> Parts:
+            return {names.get(source, source): part for source, part in parts.items()}
+
+        return replace(
+            self,
+            metadata={txid: moved(parts) for txid, parts in self.metadata.items()},
+            given_up=tuple(replace(one, metadata=moved(one.metadata)) for one in self.given_up),
+        )
 
     def begun_anew(self, committed: int) -> Ledger:
         """Begin anew for another source, whose transactions begin behind `committed`."""

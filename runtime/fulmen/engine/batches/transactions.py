@@ -224,7 +224,8 @@ class Transactions:
             one = active[txid]
             is_done = one.phase is Phase.COMMITTING or not self.has_commit_phase
             if txid == ledger.head and is_done:
-                ledger = ledger.with_committed(txid, is_dropped=one.is_dropped)
+                after = ledger.with_given_up if one.is_dropped else ledger.with_committed
+                ledger = after(txid)
                 del active[txid]
                 if one.is_dropped:
                     given_up = ledger.given_up[-1]

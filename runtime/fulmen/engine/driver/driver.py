@@ -21,7 +21,10 @@ from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
 from fulmen.engine.driver.checkpoints.committer import CommitWriter, last_batch
+from fulmen.engine.driver.checkpoints.savepoints import SavepointKeeper, code_digest
 from fulmen.engine.driver.clocks import Clocks
+from fulmen.engine.driver.edits.changes import now_as_text, with_changes
+from fulmen.engine.driver.edits.restoring import begin_from, go_back_as_told
 from fulmen.engine.driver.end_of_run import EndOfRun
 from fulmen.engine.driver.failures.recovery import Recovery
 from fulmen.engine.driver.hosts import PinnedHost, TransactionHost, transactions_of
@@ -38,7 +41,7 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.author.errors import Unavailable
 from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
-from fulmen.errors import JobFailed, Unreachable
+from fulmen.errors import CheckpointMismatch, JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable
@@ -57,8 +60,10 @@ class Driver:
         clocks: How time passes.
         generator: Makes random generators, for what the driver does of the workers' work.
         limits: Sizes and pauses of the engine.
-        taps: Those who look at tuples.
+        taps: Those who look at tuples, or ask something of tasks.
         tracer: Is told of traced trees; None: none is traced.
+        keeps_tasks: Start with the numbers of tasks that the checkpoint has, if those of the
+            topology can't be: `Planner.refused` then says why.
     """
 
     runnable: Runnable
@@ -71,6 +76,7 @@ class Driver:
     limits: EngineLimits = LIMITS
     taps: Taps = field(default_factory=Taps)
     tracer: Tracer | None = None
+    keeps_tasks: bool = False
 
     def start(self) -> RunningTopology:
         """Claim the checkpoint, plan, and have the jobs start. If that fails, they are closed.
@@ -90,9 +96,14 @@ class Driver:
         who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
         topology, limits, note = self.runnable.topology, self.limits, self.observer.note
         taken = topology.spec.checkpoint.take_over
+        begin_from(store, topology, who, note)
         log = CommitLog(store, topology.whole_name, who, limits=limits.log, takes_over=taken)
         log.claim()
-        committer = CommitWriter(log, note, self.clocks, limits.check_seconds)
+        go_back_as_told(log, store, topology, note, self.clocks.wall())
+        keeper = SavepointKeeper(
+            store, note, self.clocks.wall, topology.spec.savepoints, self._code()
+        )
+        committer = CommitWriter(log, note, self.clocks, keeper, limits.check_seconds)
         planner = Planner(
             self.runnable,
             self.checkpoint,
@@ -102,8 +113,17 @@ class Driver:
             note,
             limits,
             None if self.tracer is None else self.tracer.sampling,
+            self.keeps_tasks,
         )
         return RunningTopology(self, store, committer, planner)
+
+    def _code(self) -> bytes:
+        """The digest of the author's code, if automatic savepoints are made before it changes."""
+        spec = self.runnable.topology.spec
+        if spec.savepoints is None:
+            return b""
+        classes = [one.class_ for one in spec.components if one.class_]
+        return code_digest(classes, self.runnable.code_folder)
 
     def unstarted_totals(self) -> Totals:
         """The totals of a topology that has not started."""
@@ -164,9 +184,10 @@ class RunningTopology:
         self._pinned = PinnedHost(planner.current, self.store, self.recovery, driver.generator)
         self.end: EndOfRun | None = None
         self._looked = 0.0
+        self._looked_at: Topology | None = None
         self._ended = self.clocks.steady()
         self._transactions.count(self.coordinator)
-        self._taps.begin(planner.current, self.topology.spec.tap)
+        self._taps.begin(planner.current, self.topology.spec.tap, self.store)
         # not all may be there yet, or any more
         planner.replan(self.jobs.alive() or planner.hosting)
         self.coordinator.clock.stand_still(self.clocks.steady() - self._ended)
@@ -225,6 +246,7 @@ class RunningTopology:
                 self._end_tasks()
 
     def _run(self, stop: Stop, end: EndOfRun) -> None:
+        self._take_shape(stop)
         while not stop.now and not end.is_reached(self.coordinator):
             if not stop.drain:
                 self.follow(stop)
@@ -234,6 +256,26 @@ class RunningTopology:
                 self._rest(self.coordinator.idle_seconds(), stop)
             elif stop.drain and self.coordinator.idle.batches > 1:
                 self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
+
+    def _take_shape(self, stop: Stop) -> None:
+        """Become what is to run, if the checkpoint is of other numbers of tasks.
+
+        Trees that are pending there end in the shape in which they began. Spouts wait.
+        """
+        active = self.coordinator.active
+        while (wanted := self.planner.wanted) and not (stop.now or stop.drain):
+            self.coordinator.active = False
+            self.look_for_workers()
+            if self._is_over:
+                self._become(wanted)
+                self.coordinator.active = active
+            elif self.step():
+                self._rest(self.coordinator.idle_seconds(), stop)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether all trees have ended, and no result comes again."""
+        return self.coordinator.settled and not self.coordinator.has_resting_results
 
     def follow(self, stop: Stop) -> None:
         """Have the next batch be as `stop` says: with spouts or without, of another topology."""
@@ -245,8 +287,12 @@ class RunningTopology:
 
     def _approach(self, stop: Stop, wanted: Topology, was_active: bool) -> None:
         """Become another topology: at once, or when spouts have stopped and no tree is pending."""
+        if (why := self._why_not(wanted)) is not None:
+            self.observer.note(f"what was changed is not taken over: {why}")
+            stop.topology, stop.refused = None, why
+            return
         target = self.planner.with_committers(wanted)
-        if is_placed_like(target, self.topology) or (self.coordinator.settled and not was_active):
+        if is_placed_like(target, self.topology) or (self._is_over and not was_active):
             self._become(target)
             if stop.active is not None:
                 self.coordinator.active = stop.active
@@ -255,12 +301,24 @@ class RunningTopology:
         else:
             self.coordinator.active = False
 
+    def _why_not(self, target: Topology) -> str | None:
+        """Why the topology can't become another one while it runs; None: it can."""
+        if target.tasks == self.topology.tasks or target is self._looked_at:
+            return None
+        self._looked_at = target
+        try:
+            self.planner.check_tasks(target)
+        except CheckpointMismatch as error:
+            return str(error)
+        return None
+
     def _become(self, topology: Topology) -> None:
         placed = self.planner.planned_for(topology)
         self._close_hosted()
         with self.totals.renumbering():
             self.planner.replace(placed)
         self.planner.start_jobs()
+        self.committer.savepoints.policy = topology.spec.savepoints
         self.coordinator = self._new_coordinator(self.coordinator.clock.seconds, self.coordinator)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
@@ -293,8 +351,7 @@ class RunningTopology:
         header = coordinator.begin(started)
         if self.placed.event_times:
             header = replace(header, wall=self.clocks.wall())
-        if taps := self._taps.requests():
-            header = replace(header, taps=taps)
+        header = self._taps.asking(header)
         self._transactions.count(coordinator)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
@@ -331,20 +388,25 @@ class RunningTopology:
     def _finish(self, ran: AttemptResult, owed: Mapping[int, Deliveries], started: float) -> None:
         """Commit an attempt that came to its end, and count it."""
         ended = self.clocks.steady()
+        forgotten = self.planner.forget_due()
         migration = self.planner.migration
+        is_asked = self.committer.savepoints.look(self.log.manifest, ended)
         done = self.coordinator.finish(
             ran.summaries,
             ended - started,
             {**owed, **migration.ended_after(owed)},
             ran.skipped,
             ackers_ran=ran.ackers_ran,
-            must_commit=migration.rest is not None,
+            must_commit=migration.rest is not None or is_asked,
         )
         fatal = fatal_error(ran.summaries)
         if fatal is not None:
             raise self.recovery.fatal(fatal)
         written = self.log.bytes_written
-        outage = self.committer.commit(done, migration.rest)
+        at = now_as_text(self.clocks.wall())
+        changes = [*forgotten, *self._taps.letters.changes(self.log.manifest, ran.summaries, at)]
+        log = with_changes(self.log.manifest, changes) if changes else {}
+        outage = self.committer.commit(done, migration.rest, log)
         self.planner.migrated()
         now, wall = self.clocks.steady(), self.clocks.wall()
         written = self.log.bytes_written - written

@@ -10,16 +10,27 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fulmen.checkpoint import Store, new_tag
+from fulmen.checkpoint import Manifest, Store, new_tag, save
 from fulmen.engine.driver.checkpoints.committer import CommitWriter
-from fulmen.engine.driver.checkpoints.layout import layout_of
+from fulmen.engine.driver.checkpoints.kept_components import due, without_components
+from fulmen.engine.driver.checkpoints.layout import Layout, layout_of
 from fulmen.engine.driver.checkpoints.migration import Migration, migrate
+from fulmen.engine.driver.checkpoints.renames import Renaming, renaming_of
+from fulmen.engine.driver.checkpoints.rescale import as_before, rescaled
+from fulmen.engine.driver.edits.changes import (
+    Author,
+    StateChange,
+    now_as_text,
+    renamed_changes,
+)
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tasks.transactional.spout_parts import has_partitions
-from fulmen.engine.totals.kept_state import CURE, kept_sentences, lost_source
+from fulmen.engine.totals.kept_state import CURE, kept_sentences
+from fulmen.engine.totals.waits import utc
+from fulmen.errors import CheckpointMismatch
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable, with_committers
@@ -76,10 +87,13 @@ class Planner:
         note: Is told what a person should know.
         limits: Sizes and pauses of the engine.
         sampling: Which trees are traced; None: none.
+        keeps_tasks: Go on with the numbers of tasks that there are, if the topology's can't be.
+        refused: Why it does so; "": it does not.
         topology: What runs: that of `runnable`, until there is a change of it.
         current: The topology and its plan, at which all others look.
         hosting: The numbers of the workers that batches run on.
         migration: What the next commit has to change in the checkpoint's shape.
+        wanted: The topology to become, with other numbers of tasks; None: `topology` is it.
     """
 
     runnable: Runnable
@@ -90,18 +104,55 @@ class Planner:
     note: Callable[[str], None]
     limits: EngineLimits
     sampling: Sampling | None
+    keeps_tasks: bool = False
+    refused: str = field(init=False, default="")
     topology: Topology = field(init=False)
     current: CurrentTopology = field(init=False)
     hosting: Sequence[int] = field(init=False)
     migration: Migration = field(init=False)
+    wanted: Topology | None = field(init=False, default=None)
+    _forgotten: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.topology = self.runnable.topology
+        if (known := self._named(self.topology)[0]) is not None:
+            try:
+                self.check_tasks(self.topology)
+            except CheckpointMismatch as error:
+                if not self.keeps_tasks:
+                    raise
+                self.refused = str(error)
+                self.note(f"the topology goes on with as many tasks as before: {error}")
+            # trees of before have to end first: see `RunningTopology`
+            self.topology = as_before(known, self.topology)
+            if not self.refused and self.topology.tasks != self.runnable.topology.tasks:
+                self.wanted = self.runnable.topology
         plan = self._plan()
         self.migration = self._migrate(plan)
         origins = self.migration.layout.all_origins
         self.current = CurrentTopology(self._placed(plan, origins, range(plan.workers)))
         self.start_jobs()
+
+    def _named(self, topology: Topology) -> tuple[Layout | None, Manifest, Renaming | None]:
+        """The checkpoint with the names that its components have in a topology."""
+        manifest = self.committer.log.manifest
+        known, renaming = layout_of(manifest), None
+        if known is not None:
+            renaming = renaming_of(known, topology, manifest, self.store.uri)
+        if renaming is not None:
+            return renaming.layout, renaming.after(manifest), renaming
+        return known, manifest, None
+
+    def check_tasks(self, topology: Topology) -> None:
+        """See whether components may have the numbers of tasks that a topology gives them.
+
+        Raises:
+            CheckpointMismatch: One of them may not. Nothing was changed.
+        """
+        known, manifest, _ = self._named(topology)
+        if known is not None:
+            folder = self.runnable.code_folder
+            rescaled(known, topology, manifest, self.store, folder, is_over=False)
 
     def _plan(self, workers: Sequence[int] | None = None, previous: Plan | None = None) -> Plan:
         return make_plan(
@@ -115,35 +166,48 @@ class Planner:
             self.runnable, self.checkpoint, self.topology, plan, origins, workers, self.limits
         )
         kept = {name: one.tasks for name, one in self.migration.layout.kept.items()}
-        return replace(placed, sampling=self.sampling, kept=kept)
+        known_as = self.migration.layout.known_as
+        return replace(placed, sampling=self.sampling, kept=kept, known_as=known_as)
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""
         manifest = self.committer.log.manifest
+        known, looked_at, renaming = self._named(self.topology)
         folder, sources = self.runnable.code_folder, self.topology.spec.transactional
         migration = migrate(
-            layout_of(manifest),
+            known,
             plan,
             self.topology,
-            manifest,
+            looked_at,
             self.store,
             partitioned=[source.name for source in sources if has_partitions(source, folder)],
             identity=new_tag()[:8],
+            code_folder=folder,
+            now=self.committer.clocks.wall(),
         )
+        if renaming is not None:  # nothing else is refused any more
+            self._rename(renaming)
         if dropped := migration.dropped:
             self.note(
                 "a transactional spout of before is not in the topology any more: what it had in"
-                f" transactions that were begun is dropped (txids {dropped.start} to {dropped[-1]})"
+                " transactions that were begun is dropped"
+                f" (txids {dropped.start} to {dropped[-1]})."
+                " If it comes back, it begins them anew"
             )
-        for told in lost_source(manifest, self.topology):
-            self.note(told)
-        for told in kept_sentences({name: k.tasks for name, k in migration.layout.kept.items()}):
-            self.note(f"{told}. {CURE}")
+        self._tell_kept(migration.layout)
         if (first := migration.first) is not None:
+            tag = new_tag()
             draft = self.committer.log.draft(
-                tag=new_tag(),
+                tag=tag,
                 clock=manifest.clock,
-                updates=first.updates,
+                updates={
+                    key: {
+                        journal: save(self.store, manifest.number + 1, tag, key, journal, data, at)
+                        for journal, (data, _, at) in journals.items()
+                    }
+                    for key, journals in first.updates.items()
+                },
+                links=first.links,
                 sections=first.sections,
                 transient=manifest.transient,
                 removed_tasks=first.removed_tasks,
@@ -151,9 +215,59 @@ class Planner:
             self.committer.make(draft)
         return migration
 
+    def _rename(self, renaming: Renaming) -> None:
+        for old, new in renaming.moves.items():
+            self.note(f"component {old!r} is {new!r} now, and goes on with its state")
+        log = self.committer.log
+        draft = log.draft(
+            tag=new_tag(),
+            clock=log.manifest.clock,
+            links=renaming.links,
+            sections={**renaming.sections, **renamed_changes(log.manifest, renaming.moves)},
+            transient=renaming.transient,
+            removed_tasks=list(renaming.removed_tasks),
+        )
+        self.committer.make(draft)
+
+    def _tell_kept(self, layout: Layout) -> None:
+        limit = self.topology.spec.forget_removed_seconds
+        for name, kept in layout.kept.items():
+            (told,) = kept_sentences({name: kept.tasks})
+            until = "" if limit is None else f" until {utc(kept.since + limit)}"
+            self.note(f"{told}{until}. {CURE}")
+
+    def forget_due(self) -> Sequence[StateChange]:
+        """Have the next commit remove what is kept of components whose time is over.
+
+        Returns:
+            What the log of changes is to say of it.
+        """
+        migration, manifest = self.migration, self.committer.log.manifest
+        limit, now = self.topology.spec.forget_removed_seconds, self.committer.clocks.wall()
+        if migration.rest is not None or not (names := due(migration.layout, manifest, limit, now)):
+            return ()
+        change = without_components(migration.layout, manifest, names)
+        self.migration = replace(migration, layout=change.layout, rest=change)
+        self._forgotten = names
+        because = f"not in the topology for {self.topology.spec.forget_removed_after}"
+        author = Author("spec.forgetRemovedAfter", because, at=now_as_text(now))
+        count = len(change.removed_tasks)
+        change_of = StateChange("forget", ", ".join(names), count=count)
+        return (change_of.by(author, manifest.number + 1),)
+
     def migrated(self) -> None:
         """Note that a commit has changed the checkpoint's shape."""
         self.migration = Migration(self.migration.layout)
+        for name in self._forgotten:
+            after = self.topology.spec.forget_removed_after
+            self.note(
+                f"the state of component {name!r} is removed: it has not been in the topology for"
+                f" {after} (spec.forgetRemovedAfter)"
+            )
+        if self._forgotten:
+            self._forgotten = []
+            kept = {name: one.tasks for name, one in self.migration.layout.kept.items()}
+            self.replace(replace(self.current.placed, kept=kept))
 
     @property
     def is_whole(self) -> bool:
@@ -172,7 +286,7 @@ class Planner:
             CheckpointError: The checkpoint does not fit it.
         """
         present = self.current.placed.workers
-        self.topology = topology
+        self.topology, self.wanted = topology, None
         plan = self._plan()
         self.migration = self._migrate(plan)
         # New workers come later, and those that are too many go, when the jobs start.

@@ -30,6 +30,7 @@ class Stop:
         active: Whether spouts may emit. None: as the topology says.
         topology: Go on as this one, with other numbers of workers, executors or ackers, or other
             limits. The driver takes it from here when it does.
+        refused: Why the driver has not become that; "": it has, or will.
     """
 
     drain: bool = False
@@ -44,6 +45,7 @@ class Stop:
     drain_seconds: float | None = None
     active: bool | None = None
     topology: Topology | None = None
+    refused: str = ""
 
     @property
     def patience(self) -> float:

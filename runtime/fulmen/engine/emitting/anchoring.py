@@ -11,7 +11,7 @@ from typing_extensions import override
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.root_ids import TRACED, without_traced
 from fulmen.engine.emitting.parcels import Index, compose
-from fulmen.engine.tuples.chunk import Ids, Lineage
+from fulmen.engine.tuples.chunk import Ids, Lineage, RangeLineage
 
 
 class Anchoring(ABC):
@@ -22,7 +22,9 @@ class Anchoring(ABC):
         """Take the emits at these positions."""
 
     @abstractmethod
-    def copies(self, index: Index | None, n: int, draw: Callable[[int], Ids]) -> Lineage | None:
+    def copies(
+        self, index: Index | None, n: int, draw: Callable[[int], Ids]
+    ) -> Lineage | RangeLineage | None:
         """The lineage of `n` copies of emits; None: they are not tracked.
 
         Args:
@@ -85,6 +87,30 @@ class OneAnchor(Anchoring):
         counts = np.diff(self._lineage.offsets)
         emits = np.repeat(np.arange(len(counts)), counts)
         return [*map(int, np.unique(emits[is_in]))]
+
+
+class RangeAnchors(Anchoring):
+    """Anchors of emits whose trees are not told apart."""
+
+    def __init__(self, lineage: RangeLineage) -> None:
+        self._lineage = lineage
+
+    @override
+    def take(self, at: Index) -> Anchoring:
+        return RangeAnchors(self._lineage.take(at))
+
+    @override
+    def copies(self, index: Index | None, n: int, draw: Callable[[int], Ids]) -> RangeLineage:
+        return self._lineage if index is None else self._lineage.take(index)
+
+    @override
+    def of(self, i: int) -> tuple[int, ...]:
+        return self._lineage.of(i)[0]
+
+    @override
+    def among(self, roots: Sequence[int]) -> Sequence[int]:
+        is_in = np.isin(self._lineage.roots_at(None), np.array(roots, np.uint64))
+        return [*map(int, np.flatnonzero(is_in))]
 
 
 class ManyAnchors(Anchoring):

@@ -7,7 +7,8 @@ each emit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from sys import getrefcount, intern
 from typing import Any, NoReturn, Protocol
 
 from typing_extensions import override
@@ -20,7 +21,7 @@ from fulmen.api.collector import (
 )
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.emit_buffer import PLAIN, UNSHARED, Buffer
 from fulmen.engine.emitting.routes import Routes
 from fulmen.errors import CollectorError, StreamError, error_text, repr_of, text_of
 
@@ -236,16 +237,16 @@ class BoltCollector(Emitter, OutputCollector):
     ) -> list[int] | None:
         origin: Any
         if anchors.__class__ is Tuple and anchors._origin is self.chunk:
-            origin = anchors._position
+            origin = i if (i := anchors._i) >= 0 else ~i
         else:
             origin = self._anchors(anchors)
         try:
             buffer = self._buffers[stream]
         except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
-        if type(values) is not buffer.kind or len(values) != buffer.width or need_task_ids:
+        if type(values) is not list or len(values) != buffer.width or need_task_ids:
             return self._append(stream, values, origin, need_task_ids)
-        buffer.flat.extend(values)
+        buffer.rows.append(values if getrefcount(values) == UNSHARED else [*values])
         buffer.origins.append(origin)
         return None
 
@@ -316,6 +317,10 @@ class BoltCollector(Emitter, OutputCollector):
         self.reset.append(tup)
 
 
+def _nowhere(values: Any) -> None:
+    """Take the place of a buffer that was sent."""
+
+
 class BasicCollector(Emitter, BasicOutputCollector):
     """The collector of a bolt whose emits are anchored to the input.
 
@@ -324,20 +329,94 @@ class BasicCollector(Emitter, BasicOutputCollector):
     """
 
     position = 0
+    # what is emitted most: on which stream, with how many values, and what takes it
+    _stream, _width, _is_single = DEFAULT_STREAM, -1, False
+    _add: Callable[[Any], None] = staticmethod(_nowhere)
+    _main: Buffer | None = None
+
+    def begin(self, *, in_order: bool) -> tuple[Sequence[Any] | None, list[int] | None]:
+        """Begin a loop over tuples, in which emits on the main stream are as quick as they can be.
+
+        Where they came from is looked at only when a tuple had none of them, or several.
+
+        Args:
+            in_order: Whether the loop has the tuples of a chunk from the first one on.
+
+        Returns:
+            What will be emitted, and the positions of the tuples that it was emitted for. None:
+            each tuple has one emit so far. When there are not as many, call `place`. If what is
+            emitted is None, nobody has to look: `emit` notes by itself where it came from.
+        """
+        self.position = 0
+        if self._ordered or len(self.runs) < 2:  # all may emit dead letters
+            return None, None
+        main = self._main = self._buffers.get(DEFAULT_STREAM, self.runs[0])
+        main.origins, main.is_placed = range(0) if in_order else [*main.origins], True
+        # emit compares it by `is`: a name in an author's code is interned
+        self._stream, self._width = intern(main.routes.stream), main.width
+        self._is_single = main.is_single = main.width == 1 and not main.rows
+        self._add = main.rows.append
+        return main.rows, None if in_order else main.origins
+
+    def place(self) -> list[int]:
+        """Anchor what was emitted on the main stream to the tuple at `position`."""
+        assert self._main is not None
+        return self._main.place(self.position)
+
+    def end(self) -> None:
+        """End a loop over tuples. The last one is at `position`."""
+        if self._main is not None:
+            self._main.place_last(self.position)
+            self._main = None
+
+    @override
+    def close(self) -> None:
+        super().close()
+        self._width, self._add = -1, _nowhere
 
     @override
     def emit(
         self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
     ) -> list[int] | None:
-        try:
-            buffer = self._buffers[stream]
-        except (KeyError, TypeError):
-            buffer = self._buffer(stream, values)
-        if type(values) is not buffer.kind or len(values) != buffer.width or need_task_ids:
+        if (
+            type(values) is not list
+            or len(values) != self._width
+            or stream is not self._stream
+            or need_task_ids
+        ):
             return self._append(stream, values, self.position, need_task_ids)
-        buffer.flat.extend(values)
-        buffer.origins.append(self.position)
+        if self._is_single:
+            self._add(values[0])
+        else:
+            self._add(values if getrefcount(values) == UNSHARED else [*values])
         return None
+
+    @override
+    def _append(
+        self, stream: str, values: Values, origin: Any, need_task_ids: bool
+    ) -> list[int] | None:
+        tasks = super()._append(stream, values, origin, need_task_ids)
+        if self._is_single and type(values) is not list:  # its buffer may keep them all as they are
+            self._is_single = self._buffers[self._stream].is_single
+        return tasks
+
+    def emit_rows(self, rows: Sequence[Values], stream: str, places: Sequence[int]) -> None:
+        """Emit many, each for the tuple at a position. They are kept as they are.
+
+        Raises:
+            StreamError: As `emit`. Then none of them is emitted.
+        """
+        if not rows:
+            return
+        if not set(map(type, rows)) <= PLAIN:
+            for values in rows:
+                if not isinstance(values, list | tuple):
+                    raise not_a_list(self.who, values)
+        buffer = self._buffer(stream, rows[0])
+        if set(map(len, rows)) != {buffer.width}:
+            for values in rows:
+                self._buffer(stream, values)
+        buffer.place_rows(rows, places)
 
     @override
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:

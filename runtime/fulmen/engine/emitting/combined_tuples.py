@@ -128,10 +128,7 @@ class Combiners:
 def combiner_of(placed: PlacedTopology, subscription: Subscription) -> Combiner | None:
     """Make the combiner of a subscription; None: its tuples are sent as they are."""
     grouping, declared = subscription.grouping, placed.streams[subscription.source]
-    if grouping.type not in BY_KEY or placed.emitters:
-        return None
-    stream = declared.get(subscription.stream)
-    if stream is None:
+    if grouping.type not in BY_KEY or placed.emitters or subscription.stream not in declared:
         return None
     spec = placed.component(subscription.target)
     try:
@@ -141,5 +138,7 @@ def combiner_of(placed: PlacedTopology, subscription: Subscription) -> Combiner 
         options = configured(placed.topology, subscription.target, placed.code_folder).options
     except FulmenError:  # the bolt's own worker tells
         return None
-    combiner: Combiner | None = cls.combiner_for(options, stream, grouping.fields)
+    combiner: Combiner | None = cls.combiner_for(
+        options, placed.received(subscription), grouping.fields
+    )
     return combiner

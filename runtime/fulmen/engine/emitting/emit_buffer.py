@@ -1,86 +1,161 @@
 """Emits of a task on one stream, until they are sent.
 
-Emits that are all lists, or all tuples, are kept as their values alone, one after another. The
-lists and tuples themselves are then gone at once, and cost the garbage collector nothing.
+Values are those of the moment of the emit: a list that its author can still change is copied. Most
+lists are made for their emit, `collector.emit([word])`, and nobody else holds them: these are kept
+as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 from fulmen.api.collector import Values
 from fulmen.engine.emitting.routes import Routes
-from fulmen.engine.tuples.sizes import rows_bytes, sample_bytes
+from fulmen.engine.state.messages.id_runs import IdRuns
+from fulmen.engine.tuples.sizes import rows_bytes
 from fulmen.engine.tuples.tuple_rows import TupleRows
+
+PLAIN = frozenset({list, tuple})
+"""The types of values that are kept as they come. Others may be no sequences at all."""
+
+
+class _Probe:
+    """Has a method that is called as `emit` of a collector is."""
+
+    def emit(self, values: Values, stream: str = "", need_task_ids: bool = False) -> int:  # noqa: ARG002
+        return getrefcount(values)
+
+
+def _references_of_emit() -> int:
+    """The references to a list that only the emit has; -1 if this Python does not tell."""
+    probe = _Probe()
+    alone = probe.emit([0])
+    values = [0]
+    return alone if probe.emit(values) > alone else -1
+
+
+UNSHARED = _references_of_emit()
+"""References to emitted values, counted in a collector's `emit`, if the caller has none left."""
 
 
 class Buffer:
     """Emits on one stream, in their order.
 
-    A collector adds an emit by itself if its type is `kind`, and it has `width` values: to `flat`
-    and to `origins`. Any other one comes by `append`.
+    A collector adds an emit by itself if it is exactly a list and has `width` values: to `rows` and
+    to `origins`. Any other one comes by `append`, and many at once by `extend`.
 
     Attributes:
-        flat: The values of all emits, one after another; empty if `kind` is None.
-        kind: The type of all emits, list or tuple. None: the emits are of several types.
+        rows: The values of each emit, as lists and tuples that nobody changes; its only value, if
+            the buffer `is_single`.
+        is_single: Whether all emits are lists of one value. The lists themselves are not kept: a
+            bolt that cuts texts into words emits many times as many tuples as it receives.
         origins: For each emit the message id (spouts), or what it is anchored to (bolts): one tuple
-            of the chunk at hand by its position, anything else as it was given.
+            of the chunk at hand by its position, anything else as it was given. As a range: emit
+            number i is anchored to the tuple at position i.
+        is_placed: Whether `place` tells the origins instead of `append`.
         chosen: Emits whose tasks are known already: emit number -> (subscription number, tasks).
     """
 
-    __slots__ = ("_mixed", "chosen", "flat", "kind", "origins", "routes", "width")
+    __slots__ = (
+        "_has_others",
+        "chosen",
+        "is_placed",
+        "is_single",
+        "origins",
+        "routes",
+        "rows",
+        "width",
+    )
 
     def __init__(self, routes: Routes) -> None:
         self.routes = routes
         # -1 is never right: then the slow way explains what is wrong
         self.width = -1 if routes.direct else len(routes.fields)
-        self.flat: list[Any] = []
-        self.kind: type | None = list
-        self.origins: list[Any] = []
+        self.rows: list[Any] = []
+        self.origins: Any = []
+        self.is_single = self.is_placed = False
         self.chosen: dict[int, list[tuple[int, list[int]]]] = {}
-        self._mixed: list[Values] = []
+        self._has_others = False
 
     def __len__(self) -> int:
-        return len(self.origins)
+        return len(self.rows)
 
     def append(self, values: Values, origin: Any) -> None:
         """Add an emit of any type, which has as many values as the stream has fields."""
         kind = type(values)
-        if not self.origins and kind is tuple:
-            self.kind = tuple
-        if kind is self.kind:
-            self.flat.extend(values)
+        if self.is_single and kind is not list:
+            self._unpack()
+        if kind is list:
+            values = values[0] if self.is_single else [*values]
+        elif kind is not tuple:
+            self._has_others = True
+        self.rows.append(values)
+        if not self.is_placed:
+            self.origins.append(origin)
+
+    def extend(self, rows: Sequence[Values], origins: Sequence[Any]) -> None:
+        """Add emits, each a list or a tuple of as many values as the stream has fields."""
+        self.rows += rows
+        if not isinstance(self.origins, IdRuns):
+            self.origins = IdRuns(self.origins)
+        self.origins.extend(origins)
+
+    def place_rows(self, rows: Sequence[Values], places: Sequence[int]) -> None:
+        """Add emits as `extend` does, for the tuples at some positions."""
+        if not self.rows and type(places) is range and places.start == 0:
+            self.origins = places
         else:
-            self._mix()
-            self._mixed.append(values)
-        self.origins.append(origin)
+            self.origins = [*self.origins, *places]
+        self.rows += rows
 
-    def _mix(self) -> None:
-        """Keep the emits as they are, from now on."""
-        if self.kind is not None:
-            self._mixed, self.flat, self.kind = list(self.rows()), [], None
+    def _unpack(self) -> None:
+        """Keep the emits as lists, from now on."""
+        if self.is_single:
+            self.rows[:] = [[value] for value in self.rows]
+            self.is_single = False
 
-    def rows(self) -> TupleRows:
+    def values(self, i: int) -> Values:
+        """The values of emit number `i`."""
+        return [self.rows[i]] if self.is_single else self.rows[i]
+
+    def place(self, position: int) -> list[int]:
+        """Anchor the emits that have no origin yet to the tuple at a position.
+
+        Those before it have one emit each, if `origins` is still a range.
+        """
+        rows = self.rows
+        if type(self.origins) is range:
+            self.origins = [*range(min(position, len(rows)))]
+        origins: list[int] = self.origins
+        origins += [position] * (len(rows) - len(origins))
+        return origins
+
+    def place_last(self, position: int) -> None:
+        """Anchor the emits of the last tuple, the one at a position."""
+        if type(self.origins) is range and len(self.rows) == position + 1:
+            self.origins = range(position + 1)
+        else:
+            self.place(position)
+
+    def tuple_rows(self) -> TupleRows:
         """The values of each emit."""
-        if self.kind is None:
-            return TupleRows(self._mixed)
-        width = len(self.routes.fields)
-        columns = [self.flat] if width == 1 else [self.flat[k::width] for k in range(width)]
-        return TupleRows.of_columns(columns, "l" if self.kind is list else "t", len(self))
+        if self.is_single:
+            return TupleRows.of_columns([self.rows], "l")
+        return TupleRows(self.rows)
 
     def about_bytes(self, start: int) -> int:
         """About how many bytes the emits from number `start` on take."""
-        if self.kind is None:
-            return rows_bytes(self._mixed, start)
-        width = len(self.routes.fields)
-        return sample_bytes(lambda i: self.flat[i * width : (i + 1) * width], start, len(self))
+        return rows_bytes(self.rows, start)
 
     def wrong(self) -> list[int]:
         """Emits whose values are no sequence; collectors look at their length only."""
+        if not self._has_others:
+            return []
         return [
             i
-            for i, values in enumerate(self._mixed)
+            for i, values in enumerate(self.rows)
             if isinstance(values, str | bytes) or not isinstance(values, Sequence)
         ]
 
@@ -90,7 +165,7 @@ class Buffer:
         if len(set(kinds)) == 1:
             return [self]
         parts: list[Buffer] = []
-        for i, values in enumerate(self.rows()):
+        for i, values in enumerate(self.tuple_rows()):
             if not i or kinds[i] != kinds[i - 1]:
                 parts.append(Buffer(self.routes))
             if i in self.chosen:
@@ -100,6 +175,8 @@ class Buffer:
 
     def remove(self, i: int) -> None:
         """Take emit number `i` out."""
-        self._mix()
-        del self._mixed[i], self.origins[i]
+        self._unpack()
+        self.rows = [*self.rows]  # what is sent may have the list
+        self.origins = [*self.origins]
+        del self.rows[i], self.origins[i]
         self.chosen = {k - (k > i): v for k, v in self.chosen.items() if k != i}

@@ -14,10 +14,11 @@ import numpy as np
 
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.messages import Messages
-from fulmen.engine.emitting.anchoring import Anchoring, ManyAnchors, OneAnchor
+from fulmen.engine.emitting.anchoring import Anchoring, ManyAnchors, OneAnchor, RangeAnchors
 from fulmen.engine.emitting.combined_tuples import CombinedTuples
 from fulmen.engine.emitting.inbox import Inbox
-from fulmen.engine.emitting.parcels import Copies, Parcels, groups
+from fulmen.engine.emitting.input_steps import Taken
+from fulmen.engine.emitting.parcels import Copies, Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
 from fulmen.engine.grouping.choosers import Choice, Chooser
@@ -34,9 +35,17 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.protocol.summary import Measured
 from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage
+from fulmen.engine.tuples.chunk import (
+    Chunk,
+    Ids,
+    Lineage,
+    Positions,
+    RangeLineage,
+)
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
+
+_NO_TASKS = np.zeros(0, np.int32)
 
 
 class Outbox:
@@ -114,6 +123,39 @@ class Outbox:
         self._send(task, routes, emitted, one, chosen, parts)
         return one.xors
 
+    def send_range(
+        self,
+        task: int,
+        routes: Routes,
+        emitted: TupleRows,
+        parents: RangeLineage,
+        chosen: Chosen | None = None,
+        *,
+        parts: Sequence[str] | None = None,
+    ) -> None:
+        """Send emitted tuples whose trees are not told apart. The arguments are those of `send`."""
+        self._send(task, routes, emitted, RangeAnchors(parents), chosen, parts)
+
+    def end_in_range(
+        self, lineage: RangeLineage, acked: Positions | None, failed: Sequence[tuple[int, str]]
+    ) -> None:
+        """Ack and fail tuples whose trees are not told apart.
+
+        Args:
+            lineage: That of all tuples of a chunk.
+            acked: Positions of those that were acked; None: all.
+            failed: Positions and reasons of those that failed.
+        """
+        if failed:
+            at = np.array([i for i, _ in failed], np.int64)
+            self.messages.fail_each(lineage.roots_at(at).tolist(), (why for _, why in failed))
+            lineage.add_edges(at, self.random_ids(len(at)))  # which nobody acks
+        if len(self._placed.ackers) == 1:
+            self.messages.acked_in_ranges += lineage.n if acked is None else len(acked)
+        else:  # each acker counts those of its trees
+            roots = lineage.roots_at(acked)
+            self.messages.acks.append((roots, np.zeros(len(roots), np.uint64), None))
+
     def send_joined(
         self,
         task: int,
@@ -141,7 +183,7 @@ class Outbox:
         timed = TimedEmits(routes, emitted, routes.times.find(emitted, self.wall), parts)
         for some_routes, at, rows, some_chosen in timed.shares(chosen):
             with timed.numbered(at):
-                some = parents.take(at) if timed.late else parents
+                some = parents if at is None else parents.take(at)
                 self._send_to(task, some_routes, rows, some, some_chosen)
         for part, time in timed.newest.items():
             key = task, part
@@ -162,31 +204,65 @@ class Outbox:
         choices = self._choices(task, routes, emitted, chosen)
         if self.taps is not None:
             self.taps.take(task, routes.component, routes.stream, emitted, parents)
-        for subscription, choice in choices:
+        for subscription, taken, choice in choices:
             index, targets = choice.index, choice.tasks
+            if taken.failed:
+                self._fail(task, subscription, emitted, parents, taken.failed)
             if len(targets):
-                lineage = parents.copies(index, len(targets), self.random_ids)
-                self._deliver(subscription, Copies(task, emitted, index, targets, lineage))
+                at = compose(taken.at, index)
+                if self._leaves(subscription):
+                    lineage = self._told_apart(parents, at, len(targets))
+                    self._send_away(subscription, Copies(task, taken.rows, index, targets, lineage))
+                else:
+                    here = parents.copies(at, len(targets), self.random_ids)
+                    self._deliver(subscription, task, taken.rows, choice, here)
+
+    def _told_apart(self, parents: Anchoring, at: Index | None, n: int) -> Lineage | None:
+        """The lineage of copies that each have an edge: see `Anchoring.copies`."""
+        lineage = parents.copies(at, n, self.random_ids)
+        return lineage.drawn(self.random_ids) if isinstance(lineage, RangeLineage) else lineage
+
+    def _fail(
+        self,
+        task: int,
+        subscription: Subscription,
+        emitted: TupleRows,
+        parents: Anchoring,
+        failed: Mapping[int, str],
+    ) -> None:
+        """Fail the trees of emits for which the steps of a subscription give no row."""
+        lineage = self._told_apart(parents, np.array([*failed], np.int64), len(failed))
+        who = f"bolt {subscription.target!r}, input from {subscription.source!r}"
+        for k, (emit, why) in enumerate(failed.items()):  # they arrive nowhere
+            roots = () if lineage is None else lineage.of(k)[0]
+            self._refuse(task, roots, f"{who}: {why}", emitted[emit])
 
     def _choices(
         self, task: int, routes: Routes, emitted: TupleRows, chosen: Chosen | None
-    ) -> list[tuple[Subscription, Choice]]:
-        """Which emits go to which tasks, subscription by subscription."""
+    ) -> list[tuple[Subscription, Taken, Choice]]:
+        """What subscriptions take of the emits, and the tasks that it goes to."""
         choices = []
         transferred = 0
-        if emitted.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
-            emitted.encoded()  # first, as groupings are faster with columns
         for k, (subscription, chooser) in enumerate(
             zip(routes.subscriptions, routes.choosers, strict=True)
         ):
-            if chosen:
-                choice = self._with_chosen(k, chooser, emitted, chosen)
-            elif chooser is None:
+            if chooser is None and not chosen:
                 continue  # a direct subscription receives only what is emitted to it by name
-            else:
-                choice = chooser.choose(emitted)
+            taken = routes.taken(k, emitted)
+            choice = Choice(None, _NO_TASKS)
+            if len(taken.rows):
+                if taken.rows.arrow is None and self._leaves(subscription):
+                    taken.rows.encoded()  # first, as groupings are faster with columns
+                try:
+                    choice = self._choice(k, chooser, taken.rows, taken.chosen(chosen))
+                except GroupingError as e:
+                    raise taken.numbered(e) from e
             transferred += len(choice.tasks)
-            choices.append((subscription, choice))
+            choices.append((subscription, taken, choice))
+        for _, taken, choice in choices:
+            several = len(choices) > 1 or len(choice.tasks) > len(taken.rows)
+            if several or self._placed.shows_emits:
+                taken.rows.share()
         self.counts[routes.component, EMITTED, routes.stream] += len(emitted)
         self.counts[routes.component, TRANSFERRED, routes.stream] += transferred
         add_task(self.tasks, task, emitted=len(emitted))
@@ -197,6 +273,14 @@ class Outbox:
     def _leaves(self, subscription: Subscription) -> bool:
         """Whether its tuples go to another stage."""
         return self._placed.plan.stage_of(subscription.target) != self._stage
+
+    def _choice(
+        self, k: int, chooser: Chooser | None, rows: TupleRows, chosen: Chosen | None
+    ) -> Choice:
+        """The tasks that rows go to: those that are known already, and those that are chosen."""
+        if not chosen:
+            return Choice(None, _NO_TASKS) if chooser is None else chooser.choose(rows)
+        return self._with_chosen(k, chooser, rows, chosen)
 
     def _with_chosen(
         self, k: int, chooser: Chooser | None, emitted: TupleRows, chosen: Chosen
@@ -218,14 +302,24 @@ class Outbox:
             np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int32)
         )
 
-    def _deliver(self, subscription: Subscription, copies: Copies) -> None:
-        if not self._leaves(subscription):
-            of = subscription.source, subscription.stream, subscription.fields
-            for target, at in groups(copies.targets):
-                some = copies.take(at)
-                chunk = Chunk(*of, copies.task, some.lineage, some.rows())
-                self.inbox.receive(target, chunk)
-            return
+    def _deliver(
+        self,
+        subscription: Subscription,
+        task: int,
+        emitted: TupleRows,
+        choice: Choice,
+        lineage: Lineage | RangeLineage | None,
+    ) -> None:
+        """Give copies of emits to tasks of this stage."""
+        of = subscription.source, subscription.stream, subscription.fields
+        for target, at in groups(choice.tasks):
+            index = compose(choice.index, at)
+            rows = emitted if index is None else emitted.take(index)
+            some = lineage if lineage is None or at is None else lineage.take(at)
+            self.inbox.receive(target, Chunk(*of, task, some, rows))
+
+    def _send_away(self, subscription: Subscription, copies: Copies) -> None:
+        """Send copies of emits to other stages."""
         combined = self.combined.get(subscription.number)
         if combined is not None:
             is_arrow = copies.emitted.arrow is not None  # which is sent as it is
@@ -258,6 +352,7 @@ class Outbox:
 
     def pack_messages(self) -> None:
         """Make rows of the messages to ackers of other stages or workers."""
+        self.messages.tell_apart()
         ackers = self._placed.ackers
         if not self.messages or not ackers:  # acks of tuples from before acking was turned off
             return

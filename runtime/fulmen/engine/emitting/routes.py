@@ -9,9 +9,11 @@ import numpy as np
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.engine.emitting.input_steps import InputSteps, Taken
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.time.event_times import StreamTimes
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.topology.code.loading import create_grouping
 from fulmen.topology.configuration.options import Configuration, configured
 
@@ -47,6 +49,7 @@ class Routes:
         self.choosers: list[Chooser | None] = [
             self._chooser(placed, task, s, rng) for s in self.subscriptions
         ]
+        self._steps = [None if s.steps is None else InputSteps(s.steps) for s in self.subscriptions]
         self._direct = [
             placed.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
             for s in self.subscriptions
@@ -90,15 +93,21 @@ class Routes:
                 if chooser is not None and one is not None:
                     chooser.restore(one)
 
+    def taken(self, k: int, emitted: TupleRows) -> Taken:
+        """The rows that subscription number `k` takes of some emits."""
+        steps = self._steps[k]
+        return Taken(emitted) if steps is None else steps.take(emitted)
+
     def choose_now(self, row: Sequence[Any]) -> list[tuple[int, list[int]]]:
         """The tasks of an emit that must know them: (number of the subscription, task ids).
 
         Subscriptions are numbered as in `subscriptions`.
         """
         return [
-            (k, [int(t) for t in choose_one(chooser, row)])
+            (k, [int(t) for t in choose_one(chooser, taken)])
             for k, chooser in enumerate(self.choosers)
             if chooser is not None
+            for taken in self.taken(k, TupleRows([row])).rows
         ]
 
     def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
@@ -115,6 +124,7 @@ def configuration_of(placed: PlacedTopology, task: int) -> Configuration:
 def context_of(placed: PlacedTopology, task: int, configuration: Configuration) -> TopologyContext:
     """The context for the author's code of a task."""
     component = placed.plan.component_of(task)
+    own = [s for s in placed.subscriptions if s.target == component]
     return TopologyContext(
         topology=placed.topology.metadata.name,
         component=component,
@@ -125,7 +135,9 @@ def context_of(placed: PlacedTopology, task: int, configuration: Configuration) 
         options=configuration.options,
         component_tasks=placed.plan.component_tasks,
         streams=placed.streams,
-        sources=tuple((s.source, s.stream) for s in placed.subscriptions if s.target == component),
+        sources=tuple((s.source, s.stream) for s in own),
+        selected={(s.source, s.stream): placed.received(s) for s in own if s.steps is not None},
         max_spout_pending=placed.topology.spec.max_spout_pending,
         is_traced=placed.sampling is not None,
+        first_names=placed.known_as,
     )

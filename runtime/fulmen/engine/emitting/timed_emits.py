@@ -14,8 +14,8 @@ from fulmen.engine.time.event_times import FoundTimes, newest_by_part
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import GroupingError
 
-Share = tuple[Routes, npt.NDArray[np.int64], TupleRows, Chosen | None]
-"""Routes, emit numbers, the rows that go there, and their tasks if they were chosen already."""
+Share = tuple[Routes, npt.NDArray[np.int64] | None, TupleRows, Chosen | None]
+"""Routes, emit numbers (None: all), the rows that go there, their tasks if chosen already."""
 
 
 class TimedEmits:
@@ -34,17 +34,18 @@ class TimedEmits:
         self._routes = routes
         self._emitted = emitted
         times = found.times
-        mask = np.ones(len(times), np.bool_)
+        self._kept: npt.NDArray[np.int64] | None = None  # all
         if self.late:
+            mask = np.ones(len(times), np.bool_)
             mask[list(self.late)] = False
             times = times[mask]
             parts = parts and [part for part, is_in in zip(parts, mask, strict=True) if is_in]
-        self._kept: npt.NDArray[np.int64] = np.flatnonzero(mask)
+            self._kept = np.flatnonzero(mask)
         self.newest: Mapping[str, int] = newest_by_part(times, parts) if len(times) else {}
 
     def shares(self, chosen: Chosen | None) -> Iterator[Share]:
         """Where they go: those with a time as they were to, the others to the late stream."""
-        if not self.late:
+        if self._kept is None:
             yield self._routes, self._kept, self._emitted, chosen
             return
         assert self._routes.late is not None
@@ -59,10 +60,10 @@ class TimedEmits:
 
     @staticmethod
     @contextmanager
-    def numbered(at: npt.NDArray[np.int64]) -> Iterator[None]:
+    def numbered(at: npt.NDArray[np.int64] | None) -> Iterator[None]:
         """An error about one of some emits names it by its number among all."""
         try:
             yield
         except GroupingError as e:
-            emission = None if e.emission is None else int(at[e.emission])
+            emission = e.emission if e.emission is None or at is None else int(at[e.emission])
             raise GroupingError(e.reason, emission, e.field) from e

@@ -1,4 +1,4 @@
-"""Who receives a tuple: Storm's groupings over whole columns, with Java's hash values.
+"""Who receives a tuple: Storm's groupings over whole columns, by the positions of keys.
 
-A new grouping is a chooser in `choosers`. Uses `tuples`; used by `emitting`.
+A new grouping is a chooser in `choosers`. Uses `keyed` and `tuples`; used by `emitting`.
 """

@@ -16,14 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.api.custom_grouping import CustomStreamGrouping
-from fulmen.engine.grouping.column_hash import (
-    Hashes,
-    column_hash,
-    list_hash_columns,
-    task_index,
-)
-from fulmen.engine.grouping.equal_values import equal_hash
 from fulmen.engine.grouping.partial_key import Choices
+from fulmen.engine.keyed.hashing.column_hash import Hashes, column_hash
+from fulmen.engine.keyed.hashing.positions import positions, task_index
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, GroupingError, error_text, repr_of
 from fulmen.topology.resource.spec import GroupingType
@@ -111,7 +106,7 @@ def _field_hashes(rows: TupleRows, fields: Sequence[int]) -> list[Hashes]:
     columns = []
     for field in fields:
         try:
-            columns.append(column_hash(rows.column(field), equal_hash))
+            columns.append(column_hash(rows.column(field)))
         except GroupingError as error:
             raise GroupingError(error.reason, error.emission, field) from error.__cause__
     return columns
@@ -154,15 +149,15 @@ class _None(_Stateless):
 
 
 class _Fields(_Stateless):
-    """The hash of the list of selected values, modulo the number of targets."""
+    """The task that the position of the selected values belongs to."""
 
     def __init__(self, targets: Tasks, fields: Sequence[int]) -> None:
         self._targets = targets
         self._fields = fields
 
     def choose(self, rows: TupleRows) -> Choice:
-        hashes = list_hash_columns(_field_hashes(rows, self._fields))
-        return Choice(None, self._targets[task_index(hashes, len(self._targets))])
+        places = positions(_field_hashes(rows, self._fields))
+        return Choice(None, self._targets[task_index(places, len(self._targets))])
 
 
 class _Shuffle:

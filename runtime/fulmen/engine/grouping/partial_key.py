@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.grouping.column_hash import Hashes
-from fulmen.engine.grouping.value_hash import bytes_hash
+from fulmen.engine.keyed.hashing.column_hash import Hashes
+from fulmen.engine.keyed.hashing.value_hash import bytes_hash
 
 Words = npt.NDArray[np.uint64]
 

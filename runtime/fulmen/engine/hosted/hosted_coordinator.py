@@ -18,6 +18,7 @@ from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.state.values.renamed_classes import loads
 from fulmen.engine.tasks.author.errors import (
     LONGEST_TRACEBACK,
     ComponentFailed,
@@ -181,7 +182,7 @@ class HostedCoordinator:
             initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
             given = self._call(
                 "initialize_transaction",
-                lambda: initialize(txid, None if previous is None else pickle.loads(previous)),
+                lambda: initialize(txid, None if previous is None else loads(previous)),
             )
         metadata = self._call("pickling the metadata", lambda: _pickled(given))
         if len(metadata) > LARGEST_METADATA:

@@ -18,7 +18,13 @@ from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.state.messages import dropped_tuples
+from fulmen.engine.state.letters.dead_letters import (
+    FailureCause,
+    LetterKind,
+    LostMessage,
+    MessageFailure,
+)
+from fulmen.engine.tasks.parts.message_trees import CRASH_REASON
 from fulmen.engine.tasks.spouts.spout_task import SpoutTask
 
 
@@ -74,14 +80,20 @@ class HostedTask:
     def committed(self) -> None:
         """Note that the last attempt was committed."""
         if self.dropping is not None:
-            self.task.messages.dropped.entries, self.dropping = self.dropping, None
+            self.task.messages.letters.replace_entries(self.dropping)
+            self.dropping = None
 
     def drop(self, turn: SpoutTurn, header: Header) -> Mapping[str, Update]:
         """Keep the message that an attempt drops: what the commit has to write, by journal."""
-        kept = self.task.messages.dropped.entries.twin()  # the attempt may come to nothing
-        for stream, values in turn.next_messages():
-            cause, traceback = header.cause, header.traceback
-            dropped_tuples.note(kept, stream, values, None, cause, traceback, self.task.now())
+        letters = self.task.messages.letters
+        kept = letters.entries.twin()  # the attempt may come to nothing
+        reason = f"{CRASH_REASON}: {header.cause}".rstrip(": ")
+        failure = MessageFailure(1, reason, FailureCause("", header.traceback))
+        new = [
+            letters.letter(LostMessage(stream, values), LetterKind.KILLS_WORKERS, failure)
+            for stream, values in turn.next_messages()
+        ]
+        letters.add(kept, new, header.number)
         self.dropping = kept
         return kept.updates(header.number)
 

@@ -26,8 +26,8 @@ from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.protocol.figures.statistics import DROPPED
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Measured, Summary
-from fulmen.engine.state.messages import dropped_tuples
-from fulmen.engine.tasks.parts.spout_messages import CRASH_REASON
+from fulmen.engine.state.letters import shown_values
+from fulmen.engine.tasks.parts.message_trees import CRASH_REASON
 from fulmen.engine.tuples import wire
 from fulmen.plan.model import DRIVER
 
@@ -81,7 +81,8 @@ class SpoutTurn:
         for parcel, at in self._chosen():
             if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):
                 outbox.messages.fails = [(int(roots[0]), CRASH_REASON)]
-            text = dropped_tuples.message(first_row(parcel, at), cause)
+            row = [shown_values.shown(value) for value in first_row(parcel, at)]
+            text = shown_values.message(row, cause)
             (task,) = set(parcel.sources.tolist())
             component = placed.plan.component_of(task)
             summary.errors = [*summary.errors, ErrorReport(component, task, text)]
@@ -90,7 +91,7 @@ class SpoutTurn:
         return rows + outbox.take_rows(), summary
 
     def next_messages(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield stream and plain values of one message of each parcel of the attempt."""
+        """Yield stream and values of one message of each parcel of the attempt."""
         for parcel, at in self._chosen():
             yield self.placed.subscriptions[parcel.subscription].stream, first_row(parcel, at)
 
@@ -146,8 +147,8 @@ def root_of_each(parcel: wire.Parcel) -> npt.NDArray[np.uint64]:
 
 
 def first_row(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> list[Any]:
-    """The plain values of the first of some tuples."""
-    return [dropped_tuples.plain(value) for value in parcel.rows[int(at[0])]]
+    """The values of the first of some tuples."""
+    return list(parcel.rows[int(at[0])])
 
 
 def rerouted(row: bytes, placed: PlacedTopology) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,18 +21,23 @@ class Deliveries:
     Attributes:
         acked: Ranges [first, end) of sequence numbers.
         failed: Sequence number and reason.
+        causes: Reason -> which task failed a tuple for it, and the traceback; of those that are
+            known, if messages may be given up.
     """
 
     acked: Ranges
     failed: tuple[tuple[int, str], ...] = ()
+    causes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def plus(self, later: Deliveries) -> Deliveries:
         """Both together."""
-        return Deliveries(np.concatenate([self.acked, later.acked]), self.failed + later.failed)
+        acked = np.concatenate([self.acked, later.acked])
+        return Deliveries(acked, self.failed + later.failed, {**self.causes, **later.causes})
 
     def after(self, first: Deliveries) -> Deliveries:
         """The rest of these after `first`, with which they begin (see `plus`)."""
-        return Deliveries(self.acked[len(first.acked) :], self.failed[len(first.failed) :])
+        failed = self.failed[len(first.failed) :]
+        return Deliveries(self.acked[len(first.acked) :], failed, self.causes)
 
     def __len__(self) -> int:
         return len(self.failed) + int((self.acked[:, 1] - self.acked[:, 0]).sum())
@@ -47,7 +52,11 @@ class Deliveries:
             first, end = later[0].tolist()
             now = np.concatenate([now, [[first, first + started]]])
             later = np.concatenate([[[first + started, end]], later[1:]])
-        return Deliveries(now, self.failed[:n]), Deliveries(later, self.failed[n:])
+        causes = self.causes
+        return (
+            Deliveries(now, self.failed[:n], causes),
+            Deliveries(later, self.failed[n:], causes),
+        )
 
 
 NOTHING_ENDED = Deliveries(np.empty((0, 2), np.int64))
@@ -55,7 +64,8 @@ NOTHING_ENDED = Deliveries(np.empty((0, 2), np.int64))
 
 def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:
     """Deliveries as bytes, for a header or a commit."""
-    return pickle.dumps({origin: (d.acked, d.failed) for origin, d in deliveries.items()}, 5)
+    told = {origin: (d.acked, d.failed, d.causes) for origin, d in deliveries.items()}
+    return pickle.dumps(told, 5)
 
 
 def unpack_deliveries(data: bytes) -> dict[int, Deliveries]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.taps import TapRequest
+from fulmen.engine.protocol.letter_orders import LetterOrder
 from fulmen.engine.protocol.transaction_work import TransactionWork
 
 
@@ -105,6 +106,7 @@ class Header:
         one_by_one: Bolt tasks that note each timer and window by itself.
         without: Bolt task -> calls that the batch does without, by name -> why.
         taps: What people who look at tuples want to see of the batch.
+        letters: What people want done with dead letters.
     """
 
     number: int
@@ -137,6 +139,7 @@ class Header:
     one_by_one: tuple[int, ...] = ()
     without: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     taps: tuple[TapRequest, ...] = ()
+    letters: tuple[LetterOrder, ...] = ()
 
     def with_injected(self, injected: Injected) -> Header:
         """Copy the header with rows for the first stage."""

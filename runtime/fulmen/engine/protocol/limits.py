@@ -34,7 +34,7 @@ class EngineLimits:
 
     row_tuples: int = ROW_TUPLES
     waiting_tuples: int = 1 << 14
-    spout_slice: int = 4096
+    spout_slice: int = 1 << 14
     header_bytes: int = 4096
     light_emits: int = 4_000
     whole_batches: int = 16

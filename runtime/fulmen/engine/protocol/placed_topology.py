@@ -17,7 +17,9 @@ from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tuples.chunk import Tasks
-from fulmen.plan import Plan
+from fulmen.expressions.selection import selected, steps_of
+from fulmen.expressions.steps import Steps
+from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.spec import (
     ACKER,
@@ -40,9 +42,10 @@ class Subscription:
         number: Its place in `PlacedTopology.subscriptions`; rows between stages name it.
         source: The component that emits.
         stream: Its stream.
-        fields: That stream's fields.
+        fields: The fields that the bolt receives: that stream's, or those of its `select`.
         target: The bolt that receives.
         grouping: How the bolt's tasks are chosen.
+        steps: What is done to the stream's rows first; None: nothing.
         is_combined: Whether rows of it stand for several tuples each. Their fields are others:
             see `fields_of`.
     """
@@ -53,6 +56,7 @@ class Subscription:
     fields: tuple[str, ...]
     target: str
     grouping: Grouping
+    steps: Steps | None = None
     is_combined: bool = False
 
     def fields_of(self, rows: Sequence[Any]) -> tuple[str, ...]:
@@ -82,6 +86,7 @@ class PlacedTopology:
         sampling: Which trees are traced; None: none.
         kept: Components that are not in the topology, whose state the checkpoint keeps, and how
             many tasks they had.
+        known_as: Component -> the name by which stores and brokers know it, as it was renamed.
     """
 
     run: str
@@ -96,6 +101,7 @@ class PlacedTopology:
     limits: EngineLimits = LIMITS
     sampling: Sampling | None = None
     kept: Mapping[str, int] = field(default_factory=dict)
+    known_as: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:
@@ -103,11 +109,25 @@ class PlacedTopology:
         inputs = []
         for bolt in self.topology.spec.bolts:
             for wanted in bolt.inputs:
-                fields = RESERVED.get(wanted.stream)
-                if fields is None:
-                    fields = self.streams[wanted.from_][wanted.stream].fields
-                inputs.append((wanted.from_, wanted.stream, fields, bolt.name, wanted.grouping))
+                of = wanted.from_, wanted.stream
+                steps = steps_of(self._stream(*of), wanted.where, wanted.select, self._kept)
+                fields = self._stream(*of).fields if steps is None else steps.selected
+                inputs.append((*of, fields, bolt.name, wanted.grouping, steps))
         return tuple(Subscription(i, *one) for i, one in enumerate(inputs))
+
+    def _stream(self, component: str, stream: str) -> Stream:
+        fields = RESERVED.get(stream)
+        return self.streams[component][stream] if fields is None else Stream(fields)
+
+    @property
+    def _kept(self) -> int:
+        """How many fields each input keeps: in a transactional topology, the attempt."""
+        return 1 if self.emitters else 0
+
+    def received(self, subscription: Subscription) -> Stream:
+        """The stream that the bolt of a subscription receives."""
+        stream = self._stream(subscription.source, subscription.stream)
+        return selected(subscription.steps, stream).stream
 
     @cached_property
     def sent(self) -> tuple[Subscription, ...]:
@@ -165,6 +185,11 @@ class PlacedTopology:
         """Names of the components that make tuples of nothing: spouts, and emitters."""
         return self.spouts.union(self.emitters)
 
+    def known_key_of(self, task: int) -> str:
+        """The name of a task that stays also if its component is renamed."""
+        component, index = task_of_key(self.plan.key_of(task))
+        return task_key(self.known_as.get(component, component), index)
+
     def who(self, component: str, task: int) -> str:
         """How messages name a task of a component."""
         kind = "spout" if component in self.sources else "bolt"
@@ -206,6 +231,17 @@ class PlacedTopology:
         tasks = (task for of_one in self.plan.component_tasks.values() for task in of_one)
         keys = ((self.plan.key_of(task), task) for task in tasks)
         return {self.origins[key]: task for key, task in keys if key in self.origins}
+
+    @cached_property
+    def tasks_by_key(self) -> dict[str, int]:
+        """The task id of each task key."""
+        tasks = (task for of_one in self.plan.component_tasks.values() for task in of_one)
+        return {self.plan.key_of(task): task for task in tasks}
+
+    @cached_property
+    def tasks_by_known_key(self) -> dict[str, int]:
+        """The task id of each key that may be in what is kept of direct emits."""
+        return {self.known_key_of(task): task for task in self.tasks_by_key.values()}
 
     @cached_property
     def result_bolts(self) -> frozenset[str]:

@@ -20,6 +20,7 @@ from fulmen.engine.protocol.figures.statistics import (
 )
 from fulmen.engine.protocol.figures.taps import Tapped
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
+from fulmen.engine.protocol.letter_orders import LetterKey
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked
@@ -162,6 +163,8 @@ class Summary(Measured):
             without an end.
         timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
         own_calls: Bolt task that is suspected -> its calls for no tuple that have ended.
+        letters: (number of an order, task key) -> the dead letters that the task has
+            taken: those that it sends again, or that are gone.
         tapped: What there is for the taps that are open; None: none is.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
@@ -198,6 +201,7 @@ class Summary(Measured):
     to_read: dict[int, Sequence[str]] = field(default_factory=dict)
     timers: dict[int, PendingTimers] = field(default_factory=dict)
     own_calls: dict[int, list[str]] = field(default_factory=dict)
+    letters: dict[tuple[int, str], tuple[LetterKey, ...]] = field(default_factory=dict)
     tapped: Tapped | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 

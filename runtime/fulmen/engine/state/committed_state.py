@@ -11,8 +11,16 @@ from typing import Any, TypeVar
 
 from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.state.entries.keyed_state import KeyedState, is_of, segment_journals
-from fulmen.engine.state.entries.segment_format import (
+from fulmen.engine.state.entries.keyed_state import (
+    KeyedState,
+    is_of,
+    of_many,
+    own_blocks,
+    segment_journals,
+    settle,
+    take_many,
+)
+from fulmen.engine.state.entries.segment_blocks import (
     HEAD_BYTES,
     BlockContent,
     blocks_for,
@@ -22,7 +30,7 @@ from fulmen.engine.state.entries.segment_format import (
     head_bytes,
 )
 from fulmen.engine.state.fields import fields_of
-from fulmen.engine.state.journals import DROPPED, FIELDS, STATE, TIMERS
+from fulmen.engine.state.journals import FIELDS, STATE, TIMERS
 from fulmen.errors import NotFound, text_of
 from fulmen.plan import task_of_key
 
@@ -73,7 +81,13 @@ def read_key(store: Store, component: str, text: str) -> CommittedState:
     Reads no more of the checkpoint than finding them takes. Needs and raises what `read_state`
     does.
     """
-    return _again(lambda: _read_key(store, component, text))
+
+    def newest() -> CommittedState:
+        manifest = read_newest(store)
+        tasks = find_key(store, manifest, component, text)
+        return CommittedState(manifest.topology, manifest.number, tasks)
+
+    return again(newest)
 
 
 def read_fields(store: Store, component: str) -> CommittedState:
@@ -87,11 +101,6 @@ def read_timers(store: Store, component: str) -> CommittedState:
     Needs and raises what `read_state` does.
     """
     return _read_entries(store, component, TIMERS)
-
-
-def read_dropped(store: Store, component: str) -> CommittedState:
-    """The tuples of a spout that were dropped because they kill their workers, by number."""
-    return _read_entries(store, component, DROPPED)
 
 
 def _read_entries(store: Store, component: str, name: str) -> CommittedState:
@@ -112,23 +121,25 @@ def _read(
         tasks = {task: kept(loaded[key]) for key, task in keys.items()}
         return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
 
-    return _again(newest)
+    return again(newest)
 
 
-def _again(read: Callable[[], T]) -> T:
+def again(read: Callable[[], T]) -> T:
+    """Read out of a checkpoint, though a topology that runs may delete what is looked for."""
     for _ in range(_TRIES - 1):
         with suppress(NotFound):  # a running topology has gone on, and deleted what we look for
             return read()
     return read()
 
 
-def _read_key(store: Store, component: str, text: str) -> CommittedState:
-    manifest = read_newest(store)
-    tasks = {
+def find_key(
+    store: Store, manifest: Manifest, component: str, text: str
+) -> dict[int, dict[Any, Any]]:
+    """Do what `read_key` does for one commit. NotFound: it is too old to be read."""
+    return {
         task: _find(store, manifest, key, text)
         for key, task in sorted(tasks_of(manifest, component).items(), key=itemgetter(1))
     }
-    return CommittedState(manifest.topology, manifest.number, tasks)
 
 
 def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, Any]:
@@ -141,17 +152,23 @@ def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, An
     }
     rest = load_many(store, manifest, [key], lambda s: is_of(STATE, s) and s not in files)[key]
     items: dict[Any, Any] = dict(KeyedState.restore({STATE: rest.get(STATE, ())}))
-    for journal in segment_journals(journals, STATE):
+    names = segment_journals(journals, STATE)
+    many = of_many(names)
+    for journal in names:
         file = files.get(journal)
         where = f"checkpoint {store.uri}, {file or journal!r}"
         contents = (
             decode(where, rest[journal][0]) if file is None else _blocks(store, where, file, text)
         )
-        for groups, deleted in contents:
+        for (groups, deleted), _ in own_blocks(journal, contents):
+            if many is not None:
+                take_many(many, journal, groups, deleted)
             for _, entries in groups:
                 items.update(entries)
             for gone in deleted:
                 items.pop(gone, None)
+    if many is not None:
+        settle(many, items, {})
     return {entry_key: value for entry_key, value in items.items() if text_of(entry_key) == text}
 
 

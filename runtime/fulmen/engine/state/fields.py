@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -16,6 +15,11 @@ from fulmen.api.signals import Metric
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.pickling import INSTANCE, digest, dumps, made_of, mark
+from fulmen.engine.state.values.renamed_classes import (
+    are_any_renamed,
+    is_of_renamed,
+    loads,
+)
 from fulmen.errors import PASSED_ON, NotReadable, StateError
 
 V = TypeVar("V")
@@ -34,7 +38,7 @@ def record_of(journals: Journals) -> bytes | None:
 def fields_of(journals: Journals) -> dict[str, Any]:
     """The fields that the checkpoint has, for those who only look."""
     record = record_of(journals)
-    fields: dict[str, Any] = pickle.loads(record)[0] if record else {}
+    fields: dict[str, Any] = loads(record)[0] if record else {}
     return fields
 
 
@@ -88,10 +92,11 @@ class Fields:
             What `settle` needs afterwards.
         """
         with made_of(self._parts):
-            fields, initial, given = pickle.loads(record)
+            fields, initial, given = loads(record)
         self._initial = _interned(initial)
         self._last = mark(record)
         changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
+        changed = {n for n in changed if not self._is_of_renamed(fields.get(n))}
         fields = {
             name: value
             for name, value in fields.items()  # of another version of the class, perhaps
@@ -126,8 +131,10 @@ class Fields:
                 self._has_been_durable.add(name)
             if restored and name in restored:
                 old, old_digest = restored[name]
-                if now != old_digest and now is not None and now == self._initial.get(name):
+                is_first = now == self._initial.get(name) or self._is_of_renamed(value)
+                if now != old_digest and now is not None and is_first:
                     self._instance.__dict__[name] = old
+                    self._initial[name] = now
                     if old is not None:
                         self._has_been_durable.add(name)
                     continue
@@ -170,6 +177,10 @@ class Fields:
     def digests(self) -> dict[str, bytes | None]:
         """A digest of each durable field, which shows whether it has changed."""
         return {name: self._digest(value) for name, value in self._durable().items()}
+
+    def _is_of_renamed(self, value: Any) -> bool:
+        """Whether its class had another name: then nobody knows if it is what it was at first."""
+        return are_any_renamed() and is_of_renamed(self._pickled(value))
 
     def _is_secret(self, value: Any) -> bool:
         return secrets.is_anything_secret() and secrets.are_in(self._pickled(value))

@@ -38,10 +38,19 @@ _made = threading.local()
 
 
 class Elsewhere:
-    """Stands for what is in another process, for those who only look."""
+    """Stands for what is in another process, for those who only look.
 
-    def __init__(self, name: str) -> None:
+    Where it is written again, it is written by its name, as it was.
+    """
+
+    def __init__(self, name: str, *reduced: Any) -> None:
         self._name = name
+        self._reduced = reduced
+
+    def __reduce__(self) -> Any:
+        if not self._reduced:
+            raise pickle.PicklingError(f"{self!r} is in another process")
+        return self._reduced
 
     def __repr__(self) -> str:
         return f"<{self._name}>"
@@ -55,14 +64,14 @@ class Elsewhere:
 def part(name: str) -> Any:
     """The part of that name in the process that restores. Pickled bytes call it."""
     parts: Mapping[str, Any] = getattr(_made, "parts", {})
-    return parts.get(name, Elsewhere(name))
+    return parts[name] if name in parts else Elsewhere(name, part, (name,))
 
 
 def metric(family: Family, labels: tuple[str, ...]) -> Any:
     """A metric in the process that restores. What was pickled calls it."""
     context = part(CONTEXT)
     if isinstance(context, Elsewhere):
-        return Elsewhere(f"{family.kind} {family.name}")
+        return Elsewhere(f"{family.kind} {family.name}", metric, (family, labels))
     return context.signals.again(family, labels)
 
 
@@ -188,12 +197,55 @@ def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PA
     """
     tokens = parts[IDS].tokens if IDS in parts else NO_TOKENS
     data, shapes = _pickled(_StatePickler, value, names, tokens)
+    _look_at(shapes, data, parts)
+    return data
+
+
+_PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
+"""Types of values without parts."""
+
+
+class Dumper:
+    """Calls `dumps` for many values, with one pickler for all: a third of the time of small ones.
+
+    Each value is written as if it were alone.
+    """
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        """Arguments as for `dumps`."""
+        self._names = names
+        self._renew()
+
+    def _renew(self) -> None:
+        self._file = BytesIO()
+        self._pickler = _StatePickler(self._file, self._names)
+
+    def dumps(self, value: Any) -> bytes:
+        """The bytes of a value. Raises what `dumps` does."""
+        if type(value) in _PLAIN:  # a third of the time
+            return pickle.dumps(value, 5)
+        try:
+            self._pickler.dump(value)
+        except BaseException:  # noqa: BLE001 (it is raised again, or it was nested too deeply)
+            self._renew()
+            return dumps(value, self._names)
+        self._pickler.clear_memo()
+        data = self._file.getvalue()
+        self._file.seek(0)
+        self._file.truncate()
+        if shapes := self._pickler.shapes:
+            _look_at(shapes, data)
+            shapes.clear()
+        return data
+
+
+def _look_at(shapes: set[Shape], data: bytes, parts: Mapping[str, Any] = NO_PARTS) -> None:
+    """Prove that objects of these shapes can be read again, and note the shapes."""
     if not shapes <= _proven:
         _prove(data, parts)
         _proven.update(shapes)
     if shapes and (noted := getattr(_made, "noted", None)) is not None:
         noted |= shapes
-    return data
 
 
 def _prove(data: bytes, parts: Mapping[str, Any]) -> None:

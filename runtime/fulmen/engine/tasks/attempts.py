@@ -108,14 +108,14 @@ class Attempts:
             who: Has emitted, for messages.
         """
         try:
-            if _first_values(buffer.rows(), buffer.routes.fields) == expected:
+            if _first_values(buffer.tuple_rows(), buffer.routes.fields) == expected:
                 return
         except PASSED_ON:
             raise
         except BaseException:  # noqa: BLE001 (an author's __eq__ may raise anything)
             pass
         for i in reversed(range(len(buffer))):
-            values = buffer.rows()[i]
+            values = buffer.values(i)
             first = values[0] if len(values) else None
             if isinstance(first, TransactionAttempt) and first == expected[i]:
                 continue

@@ -11,7 +11,12 @@ import numpy as np
 
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
-from fulmen.engine.acking.root_ids import SEQUENCE_BITS, sequence_ranges, with_sequences
+from fulmen.engine.acking.root_ids import (
+    SEQUENCE_BITS,
+    sequence_ranges,
+    sequences_of,
+    with_sequences,
+)
 from fulmen.engine.acking.trees import TIMED_OUT as TIMED_OUT_REASON
 from fulmen.engine.acking.trees import TreesOutcome
 from fulmen.engine.emitting.outbox import Outbox
@@ -32,7 +37,7 @@ from fulmen.engine.protocol.figures.statistics import (
 )
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.parts.spout_messages import CRASH_REASON
+from fulmen.engine.tasks.parts.message_trees import CRASH_REASON
 from fulmen.topology.resource.spec import ACKER
 
 _REASONS = {CRASHED: CRASH_REASON, TIMED_OUT: TIMED_OUT_REASON}
@@ -64,8 +69,9 @@ def run_ackers(
         outcome = acker.run(messages.get(task, Messages()), clock, timeout)
         seconds = time.perf_counter() - started
         outbox.busy[placed.plan.executor_of(task).first] += seconds
-        for origin, ranges in sequence_ranges(outcome.acked).items():
-            acked[origin].append(ranges)
+        for known in (sequence_ranges(outcome.acked), sequences_of(outcome.done)):
+            for origin, ranges in known.items():
+                acked[origin].append(ranges)
         not_acked = outcome.not_acked
         summary.failed += with_sequences(not_acked)
         summary.levels[PENDING_TREES, task] = len(outcome.trees)
@@ -75,7 +81,7 @@ def run_ackers(
         add_task(
             outbox.tasks,
             task,
-            emitted=len(outcome.acked) + len(not_acked),
+            emitted=outcome.acked_count + len(not_acked),
             executed=sum(acker.executed.values()),
             seconds=seconds,
         )
@@ -93,15 +99,18 @@ def count_trees(
             counts[ACKER, ACKED, stream] += n
             counts[acker_name(acker.task), EXECUTED, stream] += n
     not_acked = len(outcome.failed) + len(outcome.timed_out)
-    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", not_acked)):
+    for stream, n in (("__ack_ack", outcome.acked_count), ("__ack_fail", not_acked)):
         if n:
             counts[ACKER, EMITTED, stream] += n
             counts[ACKER, TRANSFERRED, stream] += n
             counts[acker_name(acker.task), EMITTED, stream] += n
-    for origin, a, b in _origins(outcome):
+    acked = Counter({origin: b - a for origin, a, b in _origins(outcome)})
+    for one in outcome.done:
+        acked[one.first >> SEQUENCE_BITS] += one.n
+    for origin, n in acked.items():
         component = placed.component_of_origin(origin)
         what = RESULTS_ACKED if component in placed.result_bolts else ACKED
-        counts[component, what, ""] += b - a
+        counts[component, what, ""] += n
     crashed = [root for root, reason in outcome.failed if reason == CRASH_REASON]
     not_acked_roots = [root for root, _ in outcome.not_acked]
     for what, roots in (
@@ -126,12 +135,16 @@ def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
 
 def born_by_origin(outcome: TreesOutcome) -> list[tuple[float, int, int]]:
     """(wall clock second of the emit, number, spout origin) of the trees that were acked."""
-    births: list[tuple[float, int, int]] = []
+    births: Counter[tuple[float, int]] = Counter()
+    for one in outcome.done:
+        births[float(np.round(one.born, 3)), one.first >> SEQUENCE_BITS] += one.n
     for origin, a, b in _origins(outcome):
-        times, numbers = np.unique(np.round(outcome.born[a:b], 3), return_counts=True)
-        pairs = zip(times.tolist(), numbers.tolist(), strict=True)
-        births += [(born, n, origin) for born, n in pairs]
-    return births
+        times = np.round(outcome.born[a:b], 3)
+        firsts = np.concatenate(([0], np.flatnonzero(np.diff(times)) + 1))
+        counts = np.diff(firsts, append=b - a)
+        for born, n in zip(times[firsts].tolist(), counts.tolist(), strict=True):
+            births[born, origin] += n  # what was emitted together was born at once
+    return [(born, n, origin) for (born, origin), n in sorted(births.items())]
 
 
 def _origins(outcome: TreesOutcome) -> Iterator[tuple[int, int, int]]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from fulmen.api.components import Component, overrides
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
@@ -24,12 +25,13 @@ from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import noting
+from fulmen.engine.state.values.renamed_classes import use_renamed
 from fulmen.engine.state.values.value_classes import ValueClasses
 from fulmen.engine.tasks.attempts import Attempts
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, is_outside, may_pass
 from fulmen.engine.tasks.author.instance import AuthorInstance
 from fulmen.engine.tasks.task_errors import TaskErrors
-from fulmen.engine.tasks.task_part import TaskPart
+from fulmen.engine.tasks.task_part import StateSize, TaskPart
 from fulmen.engine.tasks.uncommitted import Uncommitted
 from fulmen.engine.time.event_times import StreamTimes
 from fulmen.errors import CheckpointMismatch
@@ -115,6 +117,7 @@ class Task(ABC):
         self.author = AuthorInstance(lambda: create(spec, code_folder), journals, self.guarded)
         self.instance: Component = self.author.instance
         self.add(_AuthorsCode(self))
+        self.add(StateSize(self.task, self.author.state))
         injected = {
             "collector": self.make_collector(),
             "context": self.context,
@@ -133,7 +136,8 @@ class Task(ABC):
 
         self.guarded("going on from the checkpoint", check)
         engine = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
-        self.classes = ValueClasses(engine.get("classes", {}))
+        use_renamed(self.placed.topology.spec.state_classes)
+        self.classes = ValueClasses(engine.get("classes", {}), engine.get("other_classes", ()))
         self.guarded("going on from the checkpoint", self._check_classes)
         for stream, state in engine.get("routes", {}).items():
             if stream in self.routes:
@@ -206,7 +210,10 @@ class Task(ABC):
 
         Raises:
             ComponentFailed: `onError: crash`, and `committed` raised.
+            Unavailable: The disk for state does not take what was committed.
         """
+        for part in self.parts:
+            part.confirm(header.tag)
         batch, number = self.context.batch, header.number - 1
         batch.number, batch.attempt = header.number, header.tag
         batch.looks_ahead = header.looks_ahead
@@ -244,7 +251,8 @@ class Task(ABC):
 
         Read it when the batch's `updates` were taken.
         """
-        return self.hears_commits and not self._is_told
+        is_untold = self.hears_commits and not self._is_told
+        return is_untold or any(part.wants_batch for part in self.parts)
 
     # Its end
 
@@ -283,6 +291,8 @@ class Task(ABC):
         engine: dict[str, Any] = {"routes": states} if states else {}
         if classes := self.classes.fields():
             engine["classes"] = classes
+        if self.classes.others:
+            engine["other_classes"] = sorted(self.classes.others)
         for part in self.parts:
             engine |= part.engine_state()
         return engine
@@ -318,6 +328,10 @@ class _AuthorsCode(TaskPart):
 
     def __init__(self, task: Task) -> None:
         self._task = task
+
+    @override
+    def confirm(self, tag: str) -> None:
+        self._task.author.begin_batch(tag)
 
     def record(self, number: int) -> Mapping[str, Update]:
         records = self._task.author.updates(number, self._task.calls)

@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 from fulmen.api.event_time import LATE
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.returned import refuse_unrun
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.causes import is_plain
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -16,6 +17,7 @@ from fulmen.engine.tasks.author.errors import (
     LONGEST_MESSAGE,
     LONGEST_TRACEBACK,
     ComponentFailed,
+    Unavailable,
     author_traceback,
     service_of,
     shortened,
@@ -30,7 +32,7 @@ ERRORS_TOLD = 5
 REASONS_KEPT = 1000
 RESTORING = "restoring "
 """How begins what reads an author's values in a checkpoint."""
-_SHOWN_BY = ". `fulmen state CHECKPOINT {} --show unreadable` shows what can't be read"
+_SHOWN_BY = ". `fulmen state get CHECKPOINT {} --kind unreadable` shows what can't be read"
 _PLAIN_STR = (BaseException.__str__, KeyError.__str__)
 """Methods that give only the text of an error that has one."""
 
@@ -80,10 +82,13 @@ class TaskErrors:
         """Call the author's code where the topology can't go on if it raises.
 
         Raises:
+            Unavailable: It did, as what it needs is away for now.
             ComponentFailed: It did.
         """
 
         def fail(error: BaseException) -> NoReturn:
+            if isinstance(error, ServiceUnavailable) and not self.crashes:
+                raise Unavailable(self.report(error, what=what)) from error
             raise ComponentFailed(self.report(error, fatal=True, what=what)) from error
 
         return self.called(what, call, fail)
@@ -113,9 +118,9 @@ class TaskErrors:
         """Note an error after which the topology goes on, if it may.
 
         Raises:
-            ComponentFailed: `fatal`, or the topology has `onError: crash`.
+            ComponentFailed: `fatal`, or a store does not fit, or the topology has `onError: crash`.
         """
-        fatal = fatal or self.crashes
+        fatal = fatal or self.crashes or isinstance(error, StoreMismatch)
         report = self.report(error, fatal, what)
         if fatal:
             raise ComponentFailed(report) from error
@@ -168,7 +173,7 @@ class TaskErrors:
             message = text_of(error)
         else:
             message = error_text(error)
-            if what.startswith(RESTORING):
+            if what.startswith(RESTORING) and not isinstance(error, ServiceUnavailable):
                 cure = _SHOWN_BY.format(self._component)
         return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE) + cure
 

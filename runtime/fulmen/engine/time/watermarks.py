@@ -27,11 +27,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fulmen.errors import CheckpointMismatch
+
+T = TypeVar("T")
 
 SECTION = "time"
 """The section of a commit with the watermarks, as last set."""
@@ -72,6 +74,11 @@ class SourcePart(NamedTuple):
     reader: str = ""
 
 
+def _is_gone(name: str, tasks: int) -> bool:
+    """Whether it is the name of a task beyond these."""
+    return name.startswith(TASK) and int(name.removeprefix(TASK)) >= tasks
+
+
 @dataclass(frozen=True)
 class SourceTime:
     """The event time of a component that declares one.
@@ -89,6 +96,16 @@ class SourceTime:
     parts: Mapping[str, SourcePart] = field(default_factory=dict)
     held_by: str | None = field(default=None, compare=False)
     to_read: Mapping[str, Collection[str]] = field(default_factory=dict, compare=False)
+
+    def with_tasks(self, tasks: int) -> SourceTime:
+        """See `Watermarks.with_tasks`."""
+        first = f"{TASK}0"
+        parts = {
+            name: SourcePart(*part[:2], first) if _is_gone(part.reader, tasks) else part
+            for name, part in self.parts.items()
+            if not _is_gone(name, tasks)
+        }
+        return replace(self, parts=parts, to_read={})
 
     def after(
         self,
@@ -236,6 +253,26 @@ class Watermarks:
                 if times:
                     out[bolt] = least
         return Watermarks(self.sources, passed, self.passed, frozenset(ended))
+
+    def renamed(self, names: Mapping[str, str]) -> Watermarks:
+        """Copy for components that were renamed: the old name of each, and its new one."""
+
+        def moved(of: Mapping[str, T]) -> dict[str, T]:
+            return {names.get(name, name): one for name, one in of.items()}
+
+        return Watermarks(moved(self.sources), moved(self.passed), moved(self.closed))
+
+    def with_tasks(self, numbers: Mapping[str, int]) -> Watermarks:
+        """Copy for components with so many tasks: what stands for a task that goes is left out.
+
+        A part that such a task has not read to its end still holds the watermark, until the task
+        that has it now says so.
+        """
+        sources = dict(self.sources)
+        for name, tasks in numbers.items():
+            if name in sources:
+                sources[name] = sources[name].with_tasks(tasks)
+        return replace(self, sources=sources)
 
     def encode(self) -> bytes:
         """Turn it into bytes for a commit."""

@@ -20,12 +20,15 @@ from fulmen.errors import PASSED_ON
 SMALL: Final = 16
 """Bytes of a number and the like."""
 SAMPLE: Final = 16
-"""The number of elements of a container, or of rows, whose size stands for that of all."""
+"""The number of elements of a container, or of many rows, whose size stands for that of all."""
+_ROWS_EACH: Final = 256
+"""One of so many rows is looked at, and one at least: they come by the list."""
 DEPTH: Final = 4
 """Containers further inside count as small."""
 
 _WITH_LENGTH: Final = frozenset({str, bytes, bytearray})
 _CONTAINERS: Final = frozenset({list, tuple, set, frozenset})
+_IN_ORDER: Final = frozenset({list, tuple})
 _SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 
 
@@ -40,12 +43,28 @@ def value_bytes(value: Any, depth: int = DEPTH) -> int:
         return SMALL + int(value.nbytes)
     if depth == 0:
         return SMALL
+    if kind in _IN_ORDER and len(value) <= SAMPLE:
+        return _row_bytes(value, depth)
     if kind in _CONTAINERS:
         return _several(iter(value), len(value), depth)
     if kind is dict:
         keys, values = iter(value), iter(value.values())
         return _several(keys, len(value), depth) + _several(values, len(value), depth)
     return _object_bytes(value, depth)
+
+
+def _row_bytes(values: Sequence[Any], depth: int) -> int:
+    """The bytes of a few values, as rows have them: one call for those that are usual."""
+    total = SMALL
+    for value in values:
+        kind = type(value)
+        if kind in _WITH_LENGTH:
+            total += SMALL + len(value)
+        elif kind in _SCALARS:
+            total += SMALL
+        else:
+            total += value_bytes(value, depth - 1)
+    return total
 
 
 def _object_bytes(value: Any, depth: int) -> int:
@@ -86,5 +105,6 @@ def sample_bytes(row: Callable[[int], Any], start: int, end: int) -> int:
     count = end - start
     if count <= 0:
         return 0
-    some = [value_bytes(row(i)) for i in range(start, end, -(-count // SAMPLE))]
+    looks = min(SAMPLE, 1 + count // _ROWS_EACH)
+    some = [value_bytes(row(i)) for i in range(start, end, -(-count // looks))]
     return sum(some) * count // len(some)

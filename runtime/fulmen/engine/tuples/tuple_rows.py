@@ -33,7 +33,16 @@ class TupleRows(Sequence[Any]):
         kept_columns: The column of each field in the form that it has; None: there is none yet.
     """
 
-    __slots__ = ("_container", "_encoded", "_is_encoded", "_rows", "arrow", "kept_columns", "n")
+    __slots__ = (
+        "_container",
+        "_encoded",
+        "_is_encoded",
+        "_is_shared",
+        "_rows",
+        "arrow",
+        "kept_columns",
+        "n",
+    )
 
     def __init__(self, rows: Sequence[Any]) -> None:
         """Rows as they were emitted, all of one length."""
@@ -43,7 +52,7 @@ class TupleRows(Sequence[Any]):
         self.kept_columns: Sequence[Column] | None = None
         self._container: Container | None = None
         self._encoded: TupleRows | None = None
-        self._is_encoded = False
+        self._is_encoded = self._is_shared = False
 
     @staticmethod
     def of_columns(
@@ -76,6 +85,10 @@ class TupleRows(Sequence[Any]):
 
     # As rows
 
+    def share(self) -> None:
+        """Have each who goes through the rows get lists of his own: there are several."""
+        self._is_shared = True
+
     @override
     def __len__(self) -> int:
         return self.n
@@ -83,7 +96,10 @@ class TupleRows(Sequence[Any]):
     @override
     def __iter__(self) -> Iterator[Any]:
         if self.kept_columns is None or self._rows is not None:
-            return iter(self._as_rows())
+            kept = self._as_rows()
+            if self._is_shared and self.arrow is None and self.container != "t":
+                return iter([row[:] if type(row) is list else row for row in kept])
+            return iter(kept)
         columns, container = self.columns, self.container
         if not columns:
             return iter([[] if is_list else () for is_list in self.kinds()])
@@ -110,6 +126,10 @@ class TupleRows(Sequence[Any]):
         container = self.container
         is_list = container == "l" if isinstance(container, str) else container[i]
         return row if is_list else tuple(row)
+
+    def to_look_at(self) -> Sequence[Any]:
+        """The rows for someone who neither keeps nor changes them: not copied, if there are any."""
+        return self._rows if self._rows is not None else [*self]
 
     def _as_rows(self) -> Sequence[Any]:
         """See `shown_rows` for what Python has no value for."""
@@ -161,6 +181,12 @@ class TupleRows(Sequence[Any]):
             self._is_encoded = False
             self.kept_columns = [listed(column) for column in self.kept_columns]
         return cast("Sequence[list[Any]]", self.kept_columns)
+
+    def values(self, i: int) -> list[Any]:
+        """The values of field number `i` as Python objects."""
+        if self.kept_columns is None:
+            return [row[i] for row in self._as_rows()]
+        return self.columns[i]
 
     def column(self, i: int) -> Column:
         """The values of field number `i`: as they are sent, if they are that already."""
@@ -220,6 +246,7 @@ class TupleRows(Sequence[Any]):
         if self._rows is not None:
             rows = self._rows
             taken = TupleRows(rows[at] if is_slice else [rows[i] for i in numbers])
+            taken._is_shared = self._is_shared
             if isinstance(self._container, str):
                 taken._container = self._container
             return taken

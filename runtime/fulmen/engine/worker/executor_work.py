@@ -19,6 +19,12 @@ def run_work(work: Work, outbox: Outbox) -> None:
     for task, chunk in work:
         task.run(chunk)
         task.send(chunk, outbox)
+    _send_waiting(work, outbox)
+
+
+def _send_waiting(work: Work, outbox: Outbox) -> None:
+    for task in dict.fromkeys(task for task, _ in work):
+        task.send_waiting(outbox)
 
 
 def _run(one: tuple[BoltTask, Chunk]) -> float:
@@ -41,8 +47,10 @@ class ExecutorThreads:
         if self._pool is None or self._count < len(queues):
             self._count = len(queues)
             self._pool = ThreadPoolExecutor(self._count, "fulmen-executor")
+        work = [one for queue in queues for one in queue]
         while any(queues):
             turn = [queue.pop(0) for queue in queues if queue]
             waited_for(max(self._pool.map(_run, turn)))
             for task, chunk in turn:
                 task.send(chunk, outbox)
+        _send_waiting(work, outbox)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 
@@ -61,7 +62,16 @@ class InProcessJobs:
         return placed.workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:  # noqa: ARG002 (nothing is cancelled here)
-        """Run one job, one part after another."""
+        """Run one job, one part after another. As in a worker, nothing is collected meanwhile."""
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return self._run(header)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _run(self, header: Header) -> list[bytes]:
         n = self._placed.plan.workers
         header = Header.decode(header.encode())
         inputs: list[list[bytes]] = [[] for _ in range(n)]

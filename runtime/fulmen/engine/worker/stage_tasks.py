@@ -36,7 +36,7 @@ from fulmen.engine.tasks.saving import saved
 from fulmen.engine.tasks.spouts.turn_time import TurnTime
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.chunk import Chunk, RangeLineage
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
 from fulmen.engine.worker.live_tasks import LiveTasks
 from fulmen.engine.worker.stage_transactions import StageTransactions
@@ -127,6 +127,8 @@ class StageTasks(LiveTasks):
         self._report_refused(outbox)
         if self._ackers:
             self._run_ackers(header, outbox, messages, summary)
+            for results in [bolt.results for bolt in self._bolts if bolt.results]:
+                results.hear_at_once(summary.acked)
         outbox.pack_messages()
         yield from _counted(outbox, summary)
         yield from self._transactions.end(summary)
@@ -352,6 +354,9 @@ class StageTasks(LiveTasks):
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
         waiting = [(t, chunk) for t in tasks for chunk in outbox.inbox.take(t.task)]
+        for task, chunk in waiting:
+            if task.tells_apart and isinstance(chunk.lineage_columns, RangeLineage):
+                chunk.lineage_columns = chunk.lineage_columns.drawn(outbox.random_ids)
         as_rows = self._unreadable.as_rows
         return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from fulmen.api.chunks import ChunkBolt
+from fulmen.api.many import ManyBolt
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -19,7 +20,7 @@ from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.chunk import Chunk, RangeLineage
 from fulmen.engine.tuples.python_values import have_python_values, python_rows
 from fulmen.engine.tuples.tuple_rows import TupleRows
 
@@ -74,9 +75,11 @@ class UnreadableTuples:
         arrow = chunk.rows.arrow
         if isinstance(task, ArrowBoltTask) or arrow is None:
             return chunk
-        if isinstance(task.instance, ChunkBolt) and have_python_values(arrow):
+        if isinstance(task.instance, ChunkBolt | ManyBolt) and have_python_values(arrow):
             return chunk
         rows, wrong = python_rows(arrow)
+        if wrong and isinstance(chunk.lineage_columns, RangeLineage):
+            chunk.lineage_columns = chunk.lineage_columns.drawn(outbox.random_ids)
         for i, why in sorted(wrong.items()):
             message = (
                 f"emit on stream {chunk.stream!r}: {why}, so bolt {task.component!r} did not get"

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from fulmen.checkpoint import rewriting
 from fulmen.engine.acking.acker_task import AckerTask, restore
 from fulmen.engine.acking.messages import Messages, acker_index, combine
-from fulmen.engine.acking.root_ids import root_ids, sequence_ranges, with_sequences
+from fulmen.engine.acking.root_ids import (
+    first_root,
+    root_ids,
+    sequence_ranges,
+    sequences_of,
+    with_sequences,
+)
 from fulmen.engine.acking.trees import TIMED_OUT, Trees, step
+from fulmen.engine.tasks.run_ackers import born_by_origin
+from fulmen.engine.tuples.chunk import RootRange
 from support.runs.engine_runs import Records
 
 IDS = st.integers(0, 2**64 - 1)
@@ -428,6 +436,52 @@ def test_an_acker_counts_each_ack_of_each_root():
         "__ack_fail": 1,
         "__ack_reset_timeout": 2,
     }
+
+
+RANGES = st.lists(
+    st.tuples(
+        st.integers(0, 2),  # origin
+        st.lists(st.sampled_from([0, 0, 0, 5]), min_size=1, max_size=4),  # what trees wait for
+        st.sampled_from([7.25, 7.2504, 8.5]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(RANGES, st.integers(0, 20), st.lists(st.integers(0, 23), max_size=4), st.booleans())
+def test_of_trees_that_are_not_told_apart_an_acker_says_the_same(some, acked, edges, is_sent):
+    def told(*, apart):
+        messages, sequence = Messages(acked_in_ranges=acked), 100
+        roots, waiting = [], []
+        for origin, values, born in some:
+            one = RootRange(first_root(origin, sequence), len(values))
+            one.born, one.values = born, u64(values) if any(values) else None
+            messages.ranges.append(one)
+            roots += one.roots_at(None).tolist()
+            waiting += [] if one.values is None else one.roots_at(None).tolist()
+            sequence += len(values)
+        if waiting:  # the others have no edge that could be acked
+            messages.add(acks(*((waiting[i % len(waiting)], 5) for i in edges)))
+        messages.fail(roots[:1], "one")
+        messages.fail(roots[-1:], "other")
+        if apart:
+            messages.tell_apart()
+        task = AckerTask(1, {})
+        outcome = task.run(messages.split(1)[0] if is_sent else messages, 3.0, 30)
+        ended = [sequence_ranges(outcome.acked), sequences_of(outcome.done)]
+        numbers = {
+            (origin, n)
+            for ranges in ended
+            for origin, pairs in ranges.items()
+            for a, b in pairs.tolist()
+            for n in range(a, b)
+        }
+        pending = outcome.trees.roots.tolist(), outcome.trees.born.tolist()
+        births = born_by_origin(outcome)
+        return task.executed, numbers, outcome.acked_count, pending, outcome.failed, births
+
+    assert told(apart=False) == told(apart=True)
 
 
 # ---- root ids --------------------------------------------------------------------------------

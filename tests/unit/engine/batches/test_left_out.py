@@ -10,7 +10,7 @@ from fulmen.engine.batches.failures.suspects import (
 
 
 def out(left_out, now):
-    return left_out.tasks(now, tries=True)
+    return left_out.paused(now)
 
 
 def test_a_task_whose_call_ended_its_process_once_is_not_left_out():
@@ -28,7 +28,7 @@ def test_it_is_left_out_when_that_happens_twice_in_a_row_and_tried_again_later()
     assert 3 in left_out
     assert out(left_out, 100.0) == (3,)
     assert out(left_out, 100.0 + PAUSE_SECONDS) == ()
-    assert left_out.tasks(100.0 + PAUSE_SECONDS, tries=False) == (3,)
+    assert left_out.tasks == (3,)
 
 
 def test_a_batch_with_the_task_that_counts_clears_it():

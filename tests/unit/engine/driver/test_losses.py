@@ -8,7 +8,7 @@ from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause, read_rows
-from fulmen.engine.state.committed_state import read_dropped
+from fulmen.engine.state.letters.kept_letters import read_letters
 from fulmen.engine.worker.worker import Worker
 from fulmen.errors import JobFailed
 from support.parts.hooks import HookBasicBolt, hooks
@@ -60,20 +60,20 @@ def test_a_dropped_tuple_does_not_count_as_emitted():
 
 def dropped(**failure):
     driver = ran(LOSSES_THAT_DROP, **failure)
-    (entry,) = read_dropped(driver.store, "source").tasks[0].values()
-    return entry
+    [kept] = read_letters(driver.store).letters
+    return kept.letter
 
 
 def test_a_dropped_tuple_is_kept_with_how_its_batch_failed():
-    entry = dropped(traceback=TRACEBACK)
-    assert (entry["values"], entry["cause"]) == ([0], "worker 0 was lost")
-    assert entry["traceback"] == TRACEBACK
+    letter = dropped(traceback=TRACEBACK)
+    assert (letter.shown, letter.reason) == ([0], "crashed worker: worker 0 was lost")
+    assert letter.cause.traceback == TRACEBACK
 
 
 def test_of_a_long_traceback_its_end_is_kept():
-    entry = dropped(traceback="x" * 1_000_000 + TRACEBACK)
-    assert entry["traceback"].endswith(TRACEBACK)
-    assert len(entry["traceback"]) < 10_000
+    letter = dropped(traceback="x" * 1_000_000 + TRACEBACK)
+    assert letter.cause.traceback.endswith(TRACEBACK)
+    assert len(letter.cause.traceback) < 10_000
 
 
 def test_an_exception_in_a_stage_makes_its_batch_void_with_its_traceback(capfd):

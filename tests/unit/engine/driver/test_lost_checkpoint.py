@@ -30,7 +30,7 @@ def counting(store, keys):
     builder = TopologyBuilder(name="counting", max_spout_pending=AT_ONCE)
     builder.set_spout("source", Forgetful(values))
     bolt = builder.set_bolt("count", HookBasicBolt, 2).set_config(hooks(execute=count))
-    bolt.fields_grouping("source", ["value"])
+    bolt.global_grouping("source")  # what its keys are by is not noted, once and for all
     return make_driver(builder, store=store).start()
 
 

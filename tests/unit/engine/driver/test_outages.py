@@ -11,6 +11,7 @@ from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
 from fulmen.engine.batches.done import Done, LastBatch
 from fulmen.engine.driver.checkpoints.committer import CommitWriter
+from fulmen.engine.driver.checkpoints.savepoints import SavepointKeeper
 from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.observer import Silent as SilentObserver
 from fulmen.engine.driver.stop import Stop
@@ -24,6 +25,7 @@ from support.parts.hooks import HookBasicBolt, HookBolt, hooks
 from support.runs.engine_runs import Steady, make_driver, new_store, state_of
 
 OUTAGE_SECONDS = 60.0
+KEEPER = SavepointKeeper(new_store(), print, lambda: 0.0)
 
 
 class Silent:
@@ -39,7 +41,7 @@ class Silent:
 
     def __getattr__(self, verb):
         def call(key, *args):
-            if self.failing.get(verb, 0):
+            if self.failing.get(verb, 0) and not str(key).startswith("savepoints/"):
                 self.failing[verb] -= 1
                 self.clock.advance(OUTAGE_SECONDS)
                 raise Unreachable("memory://x", str(key), "no answer", unknown=verb == "put")
@@ -75,7 +77,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
     log = CommitLog(store, "outages", "me")
     log.claim()
     notes = []
-    committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock))
+    committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock), KEEPER)
     backend.failing["put"] = failures
     number = log.manifest.number + 1
     outage = committer.commit(done(number, commits=True))
@@ -88,7 +90,7 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
 def test_a_commit_that_the_store_itself_repeats_takes_its_time(clock, store, monkeypatch):
     log = CommitLog(store, "outages", "me")
     log.claim()
-    committer = CommitWriter(log, print, Clocks(clock, clock.advance, clock))
+    committer = CommitWriter(log, print, Clocks(clock, clock.advance, clock), KEEPER)
     commit = log.commit
     monkeypatch.setattr(log, "commit", lambda draft: (clock.advance(45), commit(draft)))
     assert committer.commit(done(log.manifest.number + 1, commits=True)) == 45.0
@@ -99,7 +101,7 @@ def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(cloc
     log = CommitLog(store, "outages", "me")
     log.claim()
     notes = []
-    committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock))
+    committer = CommitWriter(log, notes.append, Clocks(clock, clock.advance, clock), KEEPER)
     assert committer.commit(done(2, commits=False)) == 0.0
     clock.advance(LIMITS.check_seconds)
     backend.failing["list"] = 1
@@ -232,7 +234,7 @@ class Denying:
 
     def __getattr__(self, verb):
         def call(key, *args):
-            if self.failing.get(verb, 0):
+            if self.failing.get(verb, 0) and not str(key).startswith("savepoints/"):
                 self.failing[verb] -= 1
                 raise Denied("memory://x", str(key), "permission denied.")
             return getattr(self.backend, verb)(key, *args)

@@ -33,7 +33,7 @@ from fulmen.engine.state.values.unreadable import left_of, loads
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout
 from support.parts.hooks import HookBasicBolt, hooks
-from support.runs.engine_runs import Kept, make_driver, new_store
+from support.runs.engine_runs import A_PERSON, Kept, make_driver, new_store
 
 GONE = "classes_that_are_gone"
 
@@ -204,7 +204,7 @@ def test_a_checkpoint_with_values_of_a_class_that_is_gone_is_repaired():
     driver.close()
     assert find_unreadable(store, "keep") == []
     before = store.list("")
-    assert remove_unreadable(store, "keep", "who") == []
+    assert remove_unreadable(store, "keep", A_PERSON) == []
     assert store.list("") == before, "nothing is written if there is nothing to remove"
     whole = read_state(store, "keep").tasks
 
@@ -225,7 +225,7 @@ def test_a_checkpoint_with_values_of_a_class_that_is_gone_is_repaired():
         (1, "'odd'"),
     }
     assert store.list("") == before
-    assert remove_unreadable(store, "keep", "who") == found
+    assert remove_unreadable(store, "keep", A_PERSON) == found
     assert find_unreadable(store, "keep") == []
     left = read_state(store, "keep").tasks
     assert left == {
@@ -240,18 +240,19 @@ def test_a_checkpoint_with_values_of_a_class_that_is_gone_is_repaired():
     assert read_state(store, "keep").tasks == left
 
 
+@pytest.mark.parametrize("beside", [(), (["x"] * 300,)])  # which is pickled by itself
 @pytest.mark.parametrize("name", ["state", "timers"])
-def test_an_older_value_does_not_take_the_place_of_one_that_is_taken_out(name):
+def test_an_older_value_does_not_take_the_place_of_one_that_is_taken_out(name, beside):
     kind = thing("Value")
     state, kept = KeyedState(name=name), Kept()
     state["stays"] = 0  # and so does the segment with the older values
-    for number, value in enumerate([1, kind(), 2], 1):
+    for number, value in enumerate([(1, *beside), (kind(), *beside), (2, *beside)], 1):
         state["a"], state["b"] = value, number
         kept.add(number, state.updates(number))
         if number == 2:
             journals = {name: list(data) for name, data in kept.journals.items()}
     sys.modules.pop(GONE)
-    for before, left in ((journals, {"b": 2}), (kept.journals, {"a": 2, "b": 3})):
+    for before, left in ((journals, {"b": 2}), (kept.journals, {"a": (2, *beside), "b": 3})):
         found = {name: [data] for name, data in _journals_of(before, 0, []).items()}
         assert KeyedState.restore(before | found, name=name) == {"stays": 0, **left}
 
@@ -349,7 +350,7 @@ def test_message_ids_of_a_class_that_is_gone_are_taken_out(where, monkeypatch):
     found = find_unreadable(store, "source")
     reason = f"ModuleNotFoundError: No module named '{GONE}'"
     assert [one[1:] for one in found] == [(where, "<unreadable>", reason)] * 2
-    assert remove_unreadable(store, "source", "who") == found
+    assert remove_unreadable(store, "source", A_PERSON) == found
     assert find_unreadable(store, "source") == []
     monkeypatch.setattr(Slow, "is_over", True)
     stepped(store, has_failed, 8)
@@ -551,7 +552,7 @@ def test_metadata_of_transactions_that_can_not_be_read(bolt, gone, before, remov
     assert {one.where for one in found} == {"transactions"}
     assert {one.key: one.reason for one in found} == removed
     assert find_unreadable(store, "sink") == []
-    assert remove_unreadable(store, "ranges", "who") == found
+    assert remove_unreadable(store, "ranges", A_PERSON) == found
     assert find_unreadable(store, "ranges") == []
     Ranges.metadata = {}
     ledger, previous = transactions_on(store, 4, bolt)

@@ -1,11 +1,13 @@
 """What a bolt may emit, what comes of it, and what it is told if it may not."""
 
 import threading
+from types import MappingProxyType
 
 import pytest
 
+from fulmen import BasicBolt, TopologyBuilder
 from fulmen.errors import TopologyFailed
-from fulmen.testing import PAUSE, CollectBolt
+from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from support.parts.hooks import (
     HookBasicBolt,
     HookBolt,
@@ -355,3 +357,49 @@ def test_a_spouts_message_id_in_the_place_of_the_stream_is_explained():
         functions={"execute": lambda bolt, tup: None}, batches=3
     )
     assert "1 is given as the stream" in messages(result)[0]
+
+
+class Reusing(BasicBolt):
+    """Emits a list of its own again and again, and changes it after each emit."""
+
+    outputs = MappingProxyType({"default": ["a", "b"], "other": ["a", "b"], "one": ["a"]})
+    transient = ("row",)
+
+    def prepare(self, conf, context):
+        self.row = []
+
+    def execute(self, tup, collector):
+        for text in "xy":
+            for stream in self.outputs:
+                self.row[:] = [tup[0] + text] * (1 if stream == "one" else 2)
+                collector.emit(self.row, stream)
+        self.row[0] = "changed"
+
+
+@pytest.mark.parametrize("stream", Reusing.outputs)
+def test_a_list_that_is_changed_after_its_emit_is_sent_as_it_was(stream):
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(["1", "2"]))
+    builder.set_bolt("bolt", Reusing).shuffle_grouping("source")
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("bolt", stream)
+    result = run(builder)
+    assert [row[0] for row in result.collected("sink")] == ["1x", "1y", "2x", "2y"]
+
+
+def test_what_a_bolt_does_to_values_it_received_does_not_reach_others():
+    def execute(bolt, tup):
+        bolt.collector.emit([tup["x"], "right"], "pair", anchors=tup)
+        bolt.collector.ack(tup)
+
+    def change(bolt, tup, collector):
+        tup.values[1] = "wrong"
+
+    topology = Topology(HookBolt, ["a"])
+    for name in ("first", "second"):
+        topology.builder.set_bolt(name, HookBasicBolt).set_config(
+            hooks(execute=change)
+        ).shuffle_grouping("bolt", "pair")
+    topology.builder.set_bolt("last", CollectBolt).all_grouping("bolt", "pair")
+    result = topology.run(functions={"execute": execute}, emits=True)
+    assert result.collected("last") == [["a", "right"]]
+    assert result.emitted("bolt", "pair") == [["a", "right"]]

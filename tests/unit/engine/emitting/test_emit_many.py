@@ -2,8 +2,18 @@
 
 import pytest
 
-from support.parts.hooks import messages
+from fulmen import TopologyBuilder
+from fulmen.engine.tasks.spouts import spout_task
+from fulmen.testing import CollectBolt, run
+from support.parts.hooks import HookSpout, hooks, messages
 from support.runs.spout_runs import WHO, recording, with_spout
+
+
+class TwoStreams(HookSpout):
+    @classmethod
+    def declare_output_fields(cls, declarer):
+        declarer.declare(["x"])
+        declarer.declare_stream("others", ["x"])
 
 
 def once(emit):
@@ -131,3 +141,38 @@ def test_a_spout_that_minds_its_room_keeps_to_max_spout_pending():
     )
     assert result.report["components"]["source"]["emitted"] == sum(rooms) == 7
     assert max(rooms) > 1
+
+
+def test_a_spout_that_was_fast_has_room_from_the_start_of_the_next_batch(monkeypatch):
+    monkeypatch.setattr(spout_task, "_CHECK_SECONDS", 1e9)  # whatever else the machine does
+    rooms = []
+
+    def next_tuple(spout):
+        rooms.append(room := spout.collector.room)
+        spout.collector.emit_many([[0]] * room, msg_ids=[0] * room)
+
+    with_spout(next_tuple=next_tuple, spec={"max_spout_pending": 7}, options={"batches": 2})
+    assert rooms == [1, 2, 4, 7]
+
+
+def test_lists_and_single_emits_on_several_streams_come_in_their_order():
+    def emit(collector):
+        for first in range(0, 200, 100):
+            ids = range(first, first + 40)
+            collector.emit_many([[i] for i in ids], msg_ids=ids)
+            collector.emit_many([(first + 40,), [first + 41]], "others")
+            collector.emit([first + 42], msg_id=first + 42)
+            collector.emit([first + 43], "others", msg_id="last")
+
+    calls = []
+    functions = {"next_tuple": once(emit), **recording(calls, "ack")}
+    builder = TopologyBuilder()
+    builder.set_spout("source", TwoStreams).set_config(hooks(**functions))
+    sink = builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    sink.shuffle_grouping("source", "others")
+    result = run(builder)
+    numbers = [*range(44), *range(100, 144)]
+    assert result.collected("sink") == [(i,) if i % 100 == 40 else [i] for i in numbers]
+    tracked = [i for i in numbers if i % 100 not in (40, 41, 43)]
+    assert [msg_id for _, msg_id in calls if msg_id != "last"] == tracked
+    assert calls.count(("ack", "last")) == 2

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.grouping.column_hash import column_hash
 from fulmen.engine.grouping.partial_key import Choices, _next_int, two_choices, two_choices_columns
-from fulmen.engine.grouping.value_hash import java_hash
+from fulmen.engine.keyed.hashing.column_hash import column_hash
+from fulmen.engine.keyed.hashing.value_hash import value_hash
 from support.runs.java_source import run_java
 
 # Storm's way from a key's hashes to two tasks, and the generator's numbers for a seed.
@@ -82,7 +82,7 @@ def test_numbers_and_choices_are_those_of_java(tmp_path):
     ],
 )
 def test_choices_of_words(word, n, choices):
-    assert two_choices([java_hash(word)], n) == choices
+    assert two_choices([value_hash(word)], n) == choices
 
 
 @given(st.lists(st.tuples(HASH, HASH), min_size=1), st.sampled_from(BOUNDS))

@@ -11,7 +11,7 @@ from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
-from fulmen.errors import CheckpointError, JobFailed
+from fulmen.errors import JobFailed
 from fulmen.topology.validation.check import check
 
 
@@ -268,16 +268,3 @@ def test_a_worker_that_hosts_nothing_may_be_lost(heard, jobs, tmp_path):
     driver.run(Stop(when_drained=True))
     driver.close()
     assert counts(tmp_path) == dict.fromkeys(range(50), 1)
-
-
-def test_the_number_of_tasks_can_not_change_with_the_checkpoint(heard, jobs, tmp_path):
-    driver = started(jobs, Numbers, tmp_path, tasks=4)
-    driver.run(Stop(when_drained=True))
-    driver.close()
-    with pytest.raises(CheckpointError) as error:
-        started(FailingJobs(), Numbers, tmp_path, tasks=2)
-    assert str(error.value) == (
-        f"checkpoint file://{tmp_path}: component 'seen' has 4 tasks there, and 2 in this topology,"
-        " whose state would be lost or in the wrong places. numTasks is fixed for a topology's"
-        " life: set it to 4, or give the component another name"
-    )

@@ -23,6 +23,9 @@ class Bolt:
     def send(self, chunk, outbox):
         pass
 
+    def send_waiting(self, outbox):
+        pass
+
 
 def starve():
     """Share a processor until this thread has had none for a while, however slow the machine is."""

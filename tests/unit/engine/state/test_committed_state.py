@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fulmen.checkpoint import CommitLog, Store, load, save
 from fulmen.engine.state.committed_state import read_key, read_state
-from fulmen.engine.state.entries import segment_format
+from fulmen.engine.state.entries import segment_blocks
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.entries.measures import (
     FEW,
@@ -72,8 +72,8 @@ class Life:
 @pytest.fixture
 def small_blocks(monkeypatch):
     """As if segments were large."""
-    monkeypatch.setattr(segment_format, "WHOLE_BYTES", 200)
-    monkeypatch.setattr(segment_format, "BLOCK_BYTES", 30)
+    monkeypatch.setattr(segment_blocks, "WHOLE_BYTES", 200)
+    monkeypatch.setattr(segment_blocks, "BLOCK_BYTES", 30)
 
 
 INF = float("inf")

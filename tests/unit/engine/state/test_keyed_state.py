@@ -93,6 +93,7 @@ def test_keyed_state_is_a_dict_that_outlives_its_process(batches, free_bytes):
             assert kept.restored() == expected
             if lost:
                 state = kept.restored()
+            assert state.size == (len(expected), kept.bytes)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -260,10 +261,10 @@ def live(state, kept, start, batches, change):
     return most, largest
 
 
-def filled(keys, value="v"):
+def filled(keys, value=None):
     state, kept = KeyedState(), Kept()
     for key in range(keys):
-        state[key] = value
+        state[key] = "v" if value is None else value + key
     kept.add(1, state.updates(1))
     return state, kept, kept.bytes
 
@@ -288,7 +289,7 @@ def test_what_is_kept_is_less_than_twice_the_state_across_restarts_as_well(every
     chance = random.Random(5)
     for number in range(2, 120):
         for key in chance.sample(range(6000), 90):
-            state[key] = 10**50 + number % 2
+            state[key] = 10**50 + number
         kept.add(number, state.updates(number))
         assert kept.bytes < 1.8 * whole + segments_module.FREE_BYTES
         if number % every == 0:
@@ -369,6 +370,40 @@ def test_a_key_that_is_deleted_stays_so_when_only_older_segments_are_left():
         state["other"] = number
         kept.add(number, state.updates(number))
     assert 5 not in kept.restored()
+
+
+class Pickled:
+    """Counts how often it is pickled."""
+
+    def __init__(self, text):
+        self.text, self.times = text, 0
+
+    def __eq__(self, other):
+        return self.text == other.text
+
+    def __reduce__(self):
+        self.times += 1
+        return Pickled, (self.text,)
+
+
+@pytest.mark.parametrize("size", [300, 100_000])
+def test_a_value_whose_size_only_pickling_tells_is_pickled_once(size):
+    state, kept = KeyedState(), Kept()
+    values = {i: [Pickled(f"{i}" * size)] for i in range(3)}
+    state.update(values)
+    kept.add(1, state.updates(1))
+    assert [one.times for [one] in values.values()] == [1, 1, 1]
+    assert kept.restored() == values
+
+
+def test_what_is_nested_too_deeply_for_one_value_harms_no_value_behind_it():
+    state, kept = KeyedState(), Kept()
+    large = ["text"] * 100
+    state.update(before=large, deep=nested(1024), large=large, same=[large, large])
+    kept.add(1, state.updates(1))
+    again = kept.restored()
+    assert again.keys() == state.keys()
+    assert [again["before"], again["large"], again["same"]] == [large, large, [large, large]]
 
 
 def test_several_keyed_states_of_a_task_do_not_mix():

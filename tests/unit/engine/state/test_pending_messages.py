@@ -5,6 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import rewriting
+from fulmen.engine.state.messages.id_runs import LEAST_RANGE, IdRuns
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.messages.result_rows import ResultRows
 from support.runs.engine_runs import Records
@@ -15,7 +16,7 @@ def ranges(*pairs):
 
 
 def ended(pending, *pairs):
-    return pending.end(ranges(*pairs))[0]
+    return list(pending.end(ranges(*pairs))[0])
 
 
 def test_what_ends_is_told_once_and_forgotten():
@@ -88,15 +89,18 @@ def test_results_as_columns_are_as_a_list_of_them(ends, singly, restored):
 BATCHES = st.lists(
     st.tuples(
         st.lists(st.integers(0, 40), max_size=6),  # which of the pending ones end, as a range
-        st.lists(st.integers(0, 5), max_size=3),  # emits, one chunk each
+        st.lists(  # emits, one chunk each, whose ids may begin with a range
+            st.tuples(st.integers(0, 5), st.sampled_from([0, 0, LEAST_RANGE])), max_size=3
+        ),
         st.sampled_from(["singly", "ranges", "apart"]),  # how to tell: apart is some of both
+        st.lists(st.integers(0, 12), max_size=4),  # which of them end before the commit
         st.booleans(),  # whether the process is lost afterwards
     ),
     max_size=30,
 )
 
 
-@example([([], [5, 5], "ranges", False), ([0], [], "ranges", True)], 0)
+@example([([], [(5, 0), (5, 0)], "ranges", [], False), ([0], [], "ranges", [], True)], 0)
 @given(BATCHES, st.sampled_from((0, 0, 0, rewriting.FEW)))
 def test_many_batches_with_restarts_against_a_dict(batches, few):
     with mock.patch.object(rewriting, "FEW", few):
@@ -105,21 +109,29 @@ def test_many_batches_with_restarts_against_a_dict(batches, few):
 
 def check_against_a_dict(batches):
     pending, records, expected, sequence = PendingMessages(), Records(), {}, 0
-    for number, (ends, chunks, how, lost) in enumerate(batches, 1):
+    for number, (ends, chunks, how, ends_at_once, lost) in enumerate(batches, 1):
         alive = sorted(expected)
         chosen = sorted({alive[i % len(alive)] for i in ends} if alive else ())
         apart = {"singly": chosen, "ranges": [], "apart": chosen[::2]}[how]
         pairs = [(s, s + 1) for s in chosen if s not in apart]
         told, told_apart = pending.end(ranges(*pairs), apart)
-        assert told == [expected[s] for s, _ in pairs]
+        assert list(told) == [expected[s] for s, _ in pairs]
         assert told_apart == [(s, expected[s]) for s in apart]
         expected = {s: msg_id for s, msg_id in expected.items() if s not in chosen}
-        for size in chunks:
-            ids = [f"m{sequence + i}" for i in range(size)]
+        first = sequence
+        for size, numbers in chunks:
+            ids = IdRuns(range(sequence, sequence + numbers))
+            ids.extend([f"m{sequence + i}" for i in range(size)])
             expected |= dict(enumerate(ids, sequence))
             pending.add(sequence, ids)
-            sequence += size
-        records.add(number, pending.record(number))
+            sequence += len(ids)
+        gone = sorted({first + i for i in ends_at_once if first + i < sequence})
+        pending.forget(ranges(*((n, n + 1) for n in gone)))
+        expected = {s: msg_id for s, msg_id in expected.items() if s not in gone}
+        record = pending.record(number)
+        new = [s for s in expected if s >= first]
+        assert (record is None) == (not chosen and not new)
+        records.add(number, record)
         assert pending.count == len(expected)
         if lost:
             pending = PendingMessages.restore(records.payloads)

@@ -162,7 +162,7 @@ def test_state_that_can_not_be_restored_stops_the_topology(where):
     finally:
         Fragile.is_broken = False
     what = {"state": "restoring self.state", "fields": "restoring its fields"}[where]
-    shown = "`fulmen state CHECKPOINT bolt --show unreadable` shows what can't be read"
+    shown = "`fulmen state get CHECKPOINT bolt --kind unreadable` shows what can't be read"
     assert failure.value.reason == f"{WHO}: {what}: ValueError: of an older version. {shown}"
 
 

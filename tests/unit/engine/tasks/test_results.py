@@ -7,8 +7,12 @@ import pyarrow as pa
 import pytest
 
 from fulmen import ArrowBolt, BasicBolt, Bolt, FailedException, TopologyBuilder
+from fulmen.checkpoint import read_commit
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.state.journals import RESULTS
 from fulmen.errors import ValidationFailed
 from fulmen.testing import CollectBolt, ListSpout, ManualClock, run
+from support.runs.engine_runs import make_driver, new_store
 
 
 class Sums(BasicBolt):
@@ -302,6 +306,28 @@ def test_a_result_whose_stream_has_other_fields_now_goes_to_the_dead_letters(clo
     assert any("other fields" in error.message for error in after.errors)
 
 
+# ---- what is in commits
+
+
+def test_a_result_that_is_acked_in_its_batch_is_in_no_commit(clock):
+    written = {
+        (bolt, times): journals_of_results(bolt, times, clock) for bolt in EVERY for times in (0, 1)
+    }
+    assert written == {(bolt, times): times > 0 for bolt, times in written}
+
+
+def journals_of_results(bolt, times, clock):
+    """Whether any commit has something of results. They fail so many times."""
+    store = new_store()
+    driver = make_driver(topology(bolt, times), store=store, clock=clock).start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert driver.totals.trees.acked >= 5
+    commits = [read_commit(store, n + 1) for n in range(driver.coordinator.last.number)]
+    journals = {j for c in commits for of_task in c.updates.values() for j in of_task}
+    return any(journal.startswith(RESULTS) for journal in journals)
+
+
 # ---- what can't be kept
 
 
@@ -315,11 +341,24 @@ class Locked(LastTurn):
         self.sum = 0
 
 
-class Accepts(BasicBolt):
-    outputs = ("sum",)
+class Accepts(Bolt):
+    """Acks what it got in a later batch: until then it is kept."""
 
-    def execute(self, tup, collector):
-        collector.emit([str(type(tup[0]).__name__)])
+    outputs = ("sum",)
+    transient = ("kept",)
+
+    def prepare(self, conf, context, collector):
+        self.collector, self.timers, self.kept = collector, context.timers, []
+
+    def execute(self, tup):
+        self.kept.append(tup)
+        self.timers.set_after("later", 0.01)
+
+    def on_timer(self, key, at):
+        for tup in self.kept:
+            self.collector.emit([type(tup[0]).__name__], anchors=tup)
+            self.collector.ack(tup)
+        self.kept = []
 
 
 def test_a_result_that_cannot_be_pickled_is_tracked_all_the_same(clock):

@@ -14,9 +14,18 @@ from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import CollectBolt, ListSpout, run
 from support.parts import sink_parts
-from support.parts.sink_parts import AtLeastOnceSink, Memory, MemorySink, Unrepeatable, emitted
+from support.parts.sink_parts import (
+    AtLeastOnceSink,
+    Memory,
+    MemorySink,
+    PartsSink,
+    Unrepeatable,
+    emitted,
+)
+from support.runs.engine_runs import A_PERSON
 
 BOTH = pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+SINKS = pytest.mark.parametrize("sink", [MemorySink, PartsSink])
 
 
 @pytest.fixture(autouse=True)
@@ -45,16 +54,32 @@ def test_all_rows_of_a_batch_are_written_in_one_call_for_each_task(memory, guara
 
 
 @BOTH
-def test_a_row_that_can_never_be_written_fails_and_the_others_are_written(memory, guarantee):
+def test_a_sink_that_takes_parts_writes_rows_as_they_come_if_it_is_at_least_once(memory, guarantee):
+    b = TopologyBuilder("t")
+    for name in "ab":
+        b.set_spout(name, ListSpout([[f"{name}{i}"] for i in range(10)]))
+    sink = b.set_bolt("sink", PartsSink).set_config({"guarantee": guarantee})
+    sink.shuffle_grouping("a").shuffle_grouping("b")
+    result = run(b)
+    assert sorted(memory.rows) == sorted(f"{k}{i}" for k in "ab" for i in range(10))
+    assert result.trees["acked"] == 20
+    assert max(memory.by_batch.values()) == (2 if guarantee == "at-least-once" else 1)
+
+
+@SINKS
+@BOTH
+def test_a_row_that_can_never_be_written_fails_and_the_others_are_written(memory, guarantee, sink):
     source = ListSpout([["a"], ["unwritable"], ["b"]], replays=False)
-    result = run(topology(source, guarantee), at_most=100)
+    result = run(topology(source, guarantee, sink=sink), at_most=100)
     assert sorted(memory.rows) == ["a", "b"]
     assert [reason for _, reason in result.failed("source")] == ["it can't be written down"]
     assert result.trees["acked"] == 2
 
 
-def test_at_least_once_fails_rows_that_the_store_refuses(memory):
-    result = run(topology(ListSpout([["a"], ["bad"], ["b"]], replays=False), "at-least-once"))
+@SINKS
+def test_at_least_once_fails_rows_that_the_store_refuses(memory, sink):
+    source = ListSpout([["a"], ["bad"], ["b"]], replays=False)
+    result = run(topology(source, "at-least-once", sink=sink))
     assert sorted(memory.rows) == ["a", "b"]
     assert [reason for _, reason in result.failed("source")] == ["it is bad"]
     assert not result.collected("errors")
@@ -72,23 +97,25 @@ def test_exactly_once_emits_rows_that_the_store_refuses_on_errors(memory):
     assert "1 of 3 rows were refused after they were committed" in told
 
 
+@SINKS
 @BOTH
-def test_an_exception_of_encode_fails_the_batchs_rows(memory, guarantee):
-    result = run(topology(ListSpout([["raises"]], replays=False), guarantee))
+def test_an_exception_of_encode_fails_the_batchs_rows(memory, guarantee, sink):
+    result = run(topology(ListSpout([["raises"]], replays=False), guarantee, sink=sink))
     ((_, reason),) = result.failed("source")
     assert "a mistake of the author's" in reason
     assert "encode" in str(result.errors[0])
-    result = run(topology(ListSpout([["fails all"]], replays=False), guarantee))
+    result = run(topology(ListSpout([["fails all"]], replays=False), guarantee, sink=sink))
     assert [reason for _, reason in result.failed("source")] == ["all of them"]
     assert not result.errors
     assert not memory.rows
 
 
+@SINKS
 @BOTH
-def test_a_store_that_is_away_is_waited_for_and_nothing_times_out(memory, guarantee):
+def test_a_store_that_is_away_is_waited_for_and_nothing_times_out(memory, guarantee, sink):
     memory.away = 12
     source = ListSpout([[f"v{i}"] for i in range(10)])
-    result = run(topology(source, guarantee, message_timeout_seconds=1))
+    result = run(topology(source, guarantee, sink=sink, message_timeout_seconds=1))
     assert sorted(memory.rows) == sorted(f"v{i}" for i in range(10))
     assert not result.failed("source")
     assert any("the memory is away: somebody else needs it" in note for note in result.notes)
@@ -140,7 +167,8 @@ def test_exactly_once_is_exactly_once_whatever_is_lost_of_a_source_that_never_re
 def test_at_least_once_loses_nothing_whatever_is_lost(memory, seed):
     rng, killer = random.Random(seed), Killer(seed)
     workers, tasks = rng.randint(1, 3), rng.randint(1, 3)
-    built = topology(Unrepeatable(rounds=150), "at-least-once", workers, tasks)
+    sink = rng.choice((MemorySink, PartsSink))
+    built = topology(Unrepeatable(rounds=150), "at-least-once", workers, tasks, sink)
     memory.away, memory.lost = rng.randint(0, 2), rng.randint(0, 2)
     result = run(built, fault=killer)
     assert killer.kills > 2
@@ -181,7 +209,7 @@ def test_a_checkpoint_that_was_set_back_is_told_and_nothing_is_written(memory, t
     (before, _), _ = two_lives(built, memory, tmp_path)
     said = refused(built, before, memory)
     assert "the checkpoint is older than the store" in said
-    assert "fulmen state CHECKPOINT sink --accept-store" in said
+    assert "fulmen state accept-store CHECKPOINT sink --because TEXT" in said
 
 
 @pytest.mark.parametrize("is_empty", [False, True], ids=["older", "empty"])
@@ -193,7 +221,7 @@ def test_a_store_that_was_set_back_is_told_and_nothing_is_written(memory, tmp_pa
     assert "the store is older than the checkpoint" in said
     assert ("has no commit" in said) == is_empty
     before = list(memory.rows)
-    accept_store(Store.open(after), "sink", 0, "a test")
+    accept_store(Store.open(after), "sink", 0, A_PERSON)
     result = run(built, checkpoint=after)
     missing = Counter(emitted(result)) - Counter(memory.rows)
     written = Counter(stores[1][0]) - Counter(before)

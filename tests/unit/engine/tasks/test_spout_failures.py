@@ -6,11 +6,14 @@ import pyarrow as pa
 import pytest
 
 from fulmen import FailedException, TopologyBuilder
-from fulmen.engine.state.committed_state import read_dropped
+from fulmen.engine.driver.edits.letters import replay_letters
+from fulmen.engine.state.letters.dead_letters import contents
+from fulmen.engine.state.letters.kept_letters import read_letters
 from fulmen.errors import TopologyFailed
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.testing.components import Killed
 from support.parts.hooks import HookArrowSpout, HookBasicBolt, HookSpout, Refuses, hooks, messages
+from support.runs.engine_runs import A_PERSON
 from support.runs.spout_runs import WHO, emitting, recording, topology, with_spout
 
 # ---- replays and dead letters ---------------------------------------------------------------
@@ -269,11 +272,13 @@ def test_a_tuple_that_is_dropped_is_kept_in_the_checkpoint_and_sent_to_the_dead_
     cause = "in execute of bolt 'bolt', task 2"
     letter = ["default", ["poison"], msg_id, 1, f"crashed worker: {cause}"]
     assert list(map(list, result.collected("letters"))) == [letter]
-    kept = read_dropped(result.checkpoint, "source").tasks
-    (entry,) = kept[0].values()
-    at = entry.pop("at")
-    assert entry == {"stream": "default", "values": ["poison"], "msg_id": msg_id, "cause": cause}
-    assert at > 0
+    [kept] = read_letters(result.checkpoint).letters
+    letter = kept.letter
+    assert (kept.component, kept.task, letter.stream) == ("source", 0, "default")
+    assert (letter.shown, letter.msg_id) == (["poison"], msg_id)
+    assert (letter.kind, letter.reason) == ("kills workers", f"crashed worker: {cause}")
+    assert contents(letter.data) == (["poison"], msg_id)
+    assert letter.at > 0
 
 
 def test_a_tuple_that_kills_and_is_replayed_ends_as_a_dead_letter():
@@ -396,3 +401,17 @@ def test_a_message_id_that_is_not_hashable_is_refused_when_it_is_emitted(kind, e
         "them"
     )
     assert result.collected("sink") == []
+
+
+def test_a_dead_letter_that_still_kills_workers_is_found_and_is_one_again():
+    items = [*range(30), "poison"]
+    spec = {"fails": {"replays": False}, "max_replays": 3}
+    first = run(poisoned(items, **spec))
+    [kept] = read_letters(first.checkpoint).letters
+    replay_letters(first.checkpoint, [str(kept.id)], A_PERSON)
+    second = run(poisoned([*items, *range(100, 400)], **spec), checkpoint=first.checkpoint)
+    assert sorted(second.acked("source")) == [i for i in range(331) if i != 30]
+    assert second.trees["dropped"] == 1
+    [again] = read_letters(first.checkpoint).letters
+    assert (again.id, again.letter.replays, again.letter.state) == (kept.id, 0, "kept")
+    assert again.letter.reason.startswith("crashed worker: in execute of bolt 'bolt', task")

@@ -10,6 +10,7 @@ from fulmen import FailedException, TopologyBuilder
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from support.parts.hooks import (
+    BatchedSpout,
     HookArrowSpout,
     HookBasicBolt,
     HookSpout,
@@ -142,6 +143,15 @@ def test_without_ackers_emit_acks():
     result = with_spout(next_tuple=next_tuple, spec={"ackers": 0}, **recording(calls, "ack"))
     assert calls == [("ack", 1), ("emitted", 1), ("ack", 2), ("emitted", 2)]
     assert result.trees == dict.fromkeys(result.trees, 0)
+
+
+@pytest.mark.parametrize("ackers", [0, 1])
+def test_a_spout_with_ack_batch_hears_of_many_acks_in_one_call(ackers):
+    calls = []
+    functions = recording(calls, "ack", "ack_batch")
+    with_spout(BatchedSpout, next_tuple=emitting("a", "b"), spec={"ackers": ackers}, **functions)
+    together = [("ack_batch", [1, 2])] if ackers else [("ack_batch", [1]), ("ack_batch", [2])]
+    assert calls == together
 
 
 def test_without_ackers_nothing_fails():

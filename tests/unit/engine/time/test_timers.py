@@ -1,10 +1,14 @@
 """Timers of bolts: when they are called, in which order, and that none is lost."""
 
+import random
+import tempfile
+from pathlib import Path
 from typing import ClassVar
+from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import ArrowBolt, BasicBolt, Bolt, TopologyBuilder
@@ -14,59 +18,126 @@ from fulmen.engine.batches.pace.next_timers import RARE, NextTimers
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
+from fulmen.engine.state.entries import disk_queue
 from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.time import timers as timers_module
 from fulmen.engine.time.timers import STALE_ENTRIES, TaskTimers
 from fulmen.errors import EventTimeError
 from fulmen.plan import task_key
 from fulmen.testing import ABORT, EOF, PAUSE, ListSpout, ManualClock, run
-from support.runs.engine_runs import make_driver
+from support.runs.engine_runs import Kept, make_driver
+from support.stores.disk_states import DiskLife, MemoryLife
 
+TIMER_KEYS = st.integers(0, 3) | st.tuples(st.just("of"), st.integers(0, 2))
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("set"), st.integers(0, 5), st.integers(0, 20) | st.floats(0, 20)),
-        st.tuples(st.just("cancel"), st.integers(0, 5), st.none()),
+        st.tuples(st.just("set"), TIMER_KEYS, st.integers(-3, 20) | st.floats(-3, 20)),
+        st.tuples(st.just("set"), TIMER_KEYS, st.integers(0, 20).map(float)),
+        st.tuples(st.just("cancel"), TIMER_KEYS, st.none()),
         st.tuples(st.just("due"), st.integers(0, 20), st.floats(0, 20)),
-        st.tuples(st.just("restore"), st.none(), st.none()),
+        st.tuples(st.just("commit"), st.none(), st.none()),
+        st.tuples(st.just("void"), st.none(), st.none()),
+        st.tuples(st.just("restart"), st.booleans(), st.none()),
     ),
     max_size=30,
 )
 
 
-@given(STEPS)
-def test_timers_are_those_that_are_set_and_come_in_order(steps):
-    state = KeyedState(name="timers")
-    timers, model = TaskTimers(state), {}
-    journals = {}
-    for number, (what, a, b) in enumerate(steps, 1):
-        if what == "set":
-            timers.set(a, b)
-            model[a] = b
-        elif what == "cancel":
-            timers.cancel(a)
-            model.pop(a, None)
-        elif what == "due":
-            limits = {int: a, float: b}
-            due = {k: at for k, at in model.items() if at <= limits[type(at)]}
-            assert timers.is_due(a, b) == bool(due)
-            taken = timers.take_due(a, b)
-            assert dict(taken) == due
-            for kind in (int, float):
-                times = [at for _, at in taken if type(at) is kind]
-                assert times == sorted(times)
-            model = {k: at for k, at in model.items() if k not in due}
-        else:
-            for journal, (data, _) in timers.updates(number).items():
-                if data is None:
-                    journals.pop(journal, None)
-                else:
-                    journals[journal] = [data]
-            timers = TaskTimers(KeyedState.restore(journals, name="timers"))
-        assert {k: timers.get(k) for k in range(6) if timers.get(k) is not None} == model
-        assert len(timers) == len(model)
-        assert timers.next == tuple(
-            min((at for at in model.values() if type(at) is kind), default=None)
-            for kind in (int, float)
-        )
+def due_of(model, watermark, clock):
+    limits = {int: watermark, float: clock}
+    return {key: at for key, at in model.items() if at <= limits[type(at)]}
+
+
+def first_of(model):
+    return tuple(
+        min((at for at in model.values() if type(at) is kind), default=None)
+        for kind in (int, float)
+    )
+
+
+@pytest.mark.parametrize(("life_of", "examples"), [(MemoryLife, 100), (DiskLife, 15)])
+def test_timers_are_those_that_are_set_and_come_in_order(life_of, examples):
+    @settings(max_examples=examples)
+    @given(STEPS, st.sampled_from((1, 3, 10_000)))
+    def lives(steps, at_hand):
+        with (
+            mock.patch.object(disk_queue, "_AT_HAND", at_hand),
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            life = life_of(Path(folder), Kept(), "timers")
+            timers, model, committed = TaskTimers(life.state), {}, {}
+            for what, a, b in steps:
+                match what:
+                    case "set":
+                        timers.set(a, b)
+                        model[a] = b
+                    case "cancel":
+                        timers.cancel(a)
+                        model.pop(a, None)
+                    case "due":
+                        due = due_of(model, a, b)
+                        assert timers.is_due(a, b) == bool(due)
+                        taken = timers.take_due(a, b)
+                        assert dict(taken) == due
+                        for kind in (int, float):
+                            times = [at for _, at in taken if type(at) is kind]
+                            assert times == sorted(times)
+                        model = {k: at for k, at in model.items() if k not in due}
+                    case "commit":
+                        life.commit()
+                        committed = dict(model)
+                    case "void":  # the batch comes to nothing
+                        life.restart()
+                        timers, model = TaskTimers(life.state), dict(committed)
+                    case "restart":
+                        life.commit()
+                        life.restart(lost=a)
+                        timers, committed = TaskTimers(life.state), dict(model)
+                assert {k: timers.get(k) for k in model} == model
+                assert len(timers) == len(model)
+                assert timers.next == first_of(model)
+            life.state.close()
+
+    lives()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_timers_on_disk_keep_few_places_in_memory(seed, tmp_path, monkeypatch):
+    """More timers than are at hand, moved to and fro across the end of those that are."""
+    monkeypatch.setattr(disk_queue, "_AT_HAND", 4)
+    rng, life, model = random.Random(seed), DiskLife(tmp_path, Kept(), "timers"), {}
+    timers, most = TaskTimers(life.state), 0
+    for clock in range(120):
+        for _ in range(6):
+            key, at = rng.randrange(60), float(clock + rng.randrange(100))
+            timers.set(key, at)
+            model[key] = at
+            most = max(most, *map(len, timers._queue._heaps.values()))
+        due = due_of(model, 0, clock)
+        assert dict(timers.take_due(0, clock)) == due
+        model = {key: at for key, at in model.items() if key not in due}
+        assert timers.next == first_of(model)
+        life.commit()
+        if clock % 40 == 39:
+            life.restart()
+            timers = TaskTimers(life.state)
+    assert most <= 2 * 4 + 1
+    assert len(model) > 20
+    life.state.close()
+
+
+def test_no_more_than_some_timers_of_the_clock_are_due_in_a_batch(monkeypatch):
+    monkeypatch.setattr(timers_module, "AT_ONCE", 3)
+    timers = TaskTimers(KeyedState(name="timers"))
+    for n in range(5):
+        timers.set(n, float(n))
+        timers.set(("of event time", n), n)
+    assert len(timers.take_due(9, 9.0)) == 5 + 3
+    assert not timers.is_due(9, 9.0)
+    assert timers.take_due(9, 9.0) == []
+    timers.begin_batch("next")
+    assert timers.is_due(9, 9.0)
+    assert timers.take_due(9, 9.0) == [[3, 3.0], [4, 4.0]]
 
 
 @pytest.mark.parametrize("number", [1, 500])
@@ -74,9 +145,14 @@ def test_timers_that_are_moved_again_and_again_leave_little_behind(number):
     timers, entries = TaskTimers(KeyedState(name="timers")), []
     for at in range(10_000):
         timers.set(at % number, at)
-        entries.append(sum(map(len, timers._heaps.values())))
-    assert max(entries) == 2 * number + STALE_ENTRIES
+        entries.append(len(timers._queue))
+    assert max(entries) == number
     assert timers.next == (10_000 - number, None)
+    for at in range(10_000, 0, -1):
+        timers.set(at % number, at)
+        entries.append(len(timers._queue))
+    assert max(entries) == 2 * number + STALE_ENTRIES
+    assert timers.next == (1, None)
 
 
 def test_a_timer_is_moved_to_the_same_number_of_the_other_clock():
@@ -88,7 +164,7 @@ def test_a_timer_is_moved_to_the_same_number_of_the_other_clock():
         assert not timers.is_due(4, 4.9)
         assert timers.is_due(5, 4.9) is (type(at) is int)
         assert timers.is_due(None, 5.0) is (type(at) is float)
-        assert sum(map(len, timers._heaps.values())) == 1
+        assert len(timers._queue) == 1
     assert timers.take_due(None, 9.0) == []
     assert timers.take_due(5, 0.0) == [["a", 5]]
     assert timers.next == (None, None)

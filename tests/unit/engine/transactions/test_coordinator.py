@@ -288,7 +288,7 @@ def test_metadata_are_asked_for_in_order_with_the_last_of_each_source():
 
 def test_metadata_of_a_source_are_kept_while_transactions_without_it_are_committed():
     ledger = Ledger(metadata={1: {"a": b"1", "b": b"1"}, 2: {"a": b"2"}, 3: {"a": b"3"}})
-    ledger = ledger.with_committed(1).with_committed(2, is_dropped=True)
+    ledger = ledger.with_committed(1).with_given_up(2)
     assert ledger.metadata == {2: {"a": b"2", "b": b"1"}, 3: {"a": b"3"}}
     assert ledger.given_up[0].metadata == {"a": b"2"}
     assert ledger.without({"a"}).metadata == {2: {"b": b"1"}, 3: {}}

@@ -90,6 +90,28 @@ class WholeRows(TransactionalSpout):
     get_emitter = get_coordinator
 
 
+class Numbered(TransactionalSpout):
+    """A row for each transaction, numbered by the metadata of the one before."""
+
+    outputs = ("tx", "row")
+
+    def get_coordinator(self, conf, context):
+        return NumberedCoordinator()
+
+    def get_emitter(self, conf, context):
+        return NumberedEmitter()
+
+
+class NumberedCoordinator(TransactionalSpout.Coordinator):
+    def initialize_transaction(self, txid, previous_metadata):
+        return (previous_metadata or 0) + 1
+
+
+class NumberedEmitter(TransactionalSpout.Emitter):
+    def emit_batch(self, attempt, metadata, collector):
+        collector.emit([attempt, f"row {metadata}"])
+
+
 def rows(text):
     """A transaction for each letter."""
     return sources.Rows((text,), take=1)
@@ -143,7 +165,7 @@ def test_a_renamed_source_begins_with_nothing_and_with_the_next_txid():
     lived(transactional(rows("abc")), store)
     driver = lived(transactional(rows("xy"), "lines"), store)
     assert WRITTEN == [(1, "a"), (2, "b"), (3, "c"), (4, "x"), (5, "y")]
-    assert kept(driver) == {"lines"}
+    assert kept(driver) == {"lines", "rows"}
     assert layout_of(driver.log.manifest).last_txid == 3
     assert driver.totals.transactions.committed == 5
 
@@ -156,10 +178,11 @@ def test_transactions_that_a_renamed_source_had_begun_are_dropped_and_their_txid
     assert WRITTEN == [(1, "a"), (4, "x"), (5, "y")]
     assert notes.told[0] == (
         "a transactional spout of before is not in the topology any more: what it had in"
-        " transactions that were begun is dropped (txids 2 to 3)"
+        " transactions that were begun is dropped (txids 2 to 3). If it comes back, it begins them"
+        " anew"
     )
     assert notes.told[1].startswith(
-        "the transactional spout 'rows' of the checkpoint is not in the topology. Where it was in"
+        "component 'rows' is not in the topology, and the checkpoint keeps its state (1 task)."
     )
 
 
@@ -176,15 +199,42 @@ def test_until_the_first_batch_of_another_source_the_one_before_can_come_back(ot
     assert WRITTEN == [(1, "a"), (2, "b"), (3, "c")]
 
 
-def test_a_source_that_goes_and_comes_back_begins_with_nothing_and_with_the_next_txid():
+@pytest.mark.parametrize("source", [sources.Rows(("abc",), take=1), OpaqueRows("abc")])
+@pytest.mark.parametrize("other", [ordinary(), transactional(rows("xy"), "lines")])
+def test_a_source_that_goes_and_comes_back_goes_on_with_the_next_txid(source, other):
+    store = new_store()
+    lived(transactional(source), store, batches=2)  # 1 is committed; 2 and 3 are begun
+    for _ in range(2):
+        assert "rows" in kept(lived(other, store))
+    lived(transactional(source), store, batches=0)  # it comes back by and by
+    lived(transactional(source), store)
+    assert [row for _, row in WRITTEN if row in "abc"] == ["a", "b", "c"]
+    txids = [txid for txid, _ in WRITTEN]
+    assert txids == sorted({*txids})
+
+
+def test_a_source_without_partitions_that_comes_back_goes_on_where_it_was():
+    store = new_store()
+    lived(transactional(Numbered()), store, batches=2)
+    lived(ordinary(), store)
+    lived(transactional(Numbered()), store, batches=4)
+    assert [row for _, row in WRITTEN][:3] == ["row 1", "row 2", "row 3"]
+
+
+def test_a_renamed_source_goes_on_where_it_was():
     store = new_store()
     lived(transactional(rows("abc")), store, batches=2)
-    between = lived(ordinary(), store)
-    assert between.totals.trees.acked == 2
-    assert "rows" not in kept(between)
-    lived(ordinary(), store)
-    lived(transactional(rows("ab")), store)
-    assert WRITTEN == [(1, "a"), (4, "a"), (5, "b")]
+    lived(transactional(rows("abc"), "lines", renames={"rows": "lines"}), store)
+    assert WRITTEN == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_misspelled_source_gives_its_place_back():
+    """It was kept under its name, and is renamed after a run."""
+    store = new_store()
+    lived(transactional(rows("abc")), store, batches=2)
+    lived(transactional(rows("xy"), "rosw"), store)
+    lived(transactional(rows("abc"), "lines", renames={"rows": "lines"}), store)
+    assert [row for _, row in WRITTEN] == ["a", "x", "y", "b", "c"]
 
 
 def two(first="abc", second="xyz", **spec):
@@ -214,11 +264,11 @@ def test_what_a_source_that_goes_had_begun_is_dropped_and_the_others_go_on():
     driver = lived(two(first=""), store, observer=notes)
     assert WRITTEN[1:] == [(2, "y"), (3, "z")]
     assert sorted(WRITTEN[0][1]) == ["a", "x"]
-    assert notes.told[0].endswith("transactions that were begun is dropped (txids 2 to 3)")
-    assert kept(driver) == {"more"}
+    assert "transactions that were begun is dropped (txids 2 to 3)" in notes.told[0]
+    assert kept(driver) == {"more", "rows"}
     WRITTEN.clear()
-    lived(two(), store)  # the one that was gone begins with nothing
-    assert "".join(text for _, text in WRITTEN) == "abc"
+    lived(two(), store)  # the one that was gone goes on
+    assert "".join(text for _, text in WRITTEN) == "bc"
 
 
 def test_spouts_give_way_to_a_transactional_one():

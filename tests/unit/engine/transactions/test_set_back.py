@@ -13,6 +13,7 @@ from fulmen.errors import CheckpointError, TopologyFailed
 from fulmen.services.pools import close_all
 from fulmen.testing import run
 from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
+from support.runs.engine_runs import A_PERSON
 
 
 class Sum(BatchBolt, Committer):
@@ -73,7 +74,7 @@ class Life:
         return str(e.value)
 
     def accept(self, above=0):
-        accept_store(self.store, "rows", above, "a test")
+        accept_store(self.store, "rows", above, A_PERSON)
 
     def keep(self, path):
         copy = self.folder / f"kept-{path.name}"
@@ -104,7 +105,9 @@ def test_a_store_that_was_set_back_is_told_and_goes_on_when_it_is_accepted(life)
     said = life.refused(200)
     assert "the store has transaction 10 (" in said
     assert "by the checkpoint it should have transaction 15 (" in said
-    assert "or go on without what the store lacks: fulmen state CHECKPOINT rows" in said
+    assert (
+        "or go on without what the store lacks: fulmen state accept-store CHECKPOINT rows" in said
+    )
     life.accept()
     life.run(200)
     assert life.read() == {"a": 150, "b": 150}
@@ -125,7 +128,7 @@ def test_a_checkpoint_that_was_set_back_is_told_and_the_map_stays(life, back):
     life.put_back(life.checkpoint)
     said = life.refused(200)
     assert "the checkpoint is older than the store" in said
-    assert f"fulmen state CHECKPOINT rows --accept-store --above {10 + back}" in said
+    assert f"fulmen state accept-store CHECKPOINT rows --because TEXT --above {10 + back}" in said
     life.accept(above=10 + back)
     life.run(200)
     assert life.read() == {"a": 200 + 10 * back, "b": 200 + 10 * back}
@@ -158,4 +161,4 @@ def test_a_transaction_that_does_not_write_to_a_map_has_nothing_for_it(life):
 def test_only_what_has_a_mark_can_be_accepted(life):
     life.run(10)
     with pytest.raises(CheckpointError, match="'sum' is neither a sink that has written"):
-        accept_store(life.store, "sum", 0, "a test")
+        accept_store(life.store, "sum", 0, A_PERSON)

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fulmen.engine.grouping.column_hash import column_hash
+from fulmen.engine.keyed.hashing.column_hash import column_hash
 from fulmen.engine.tuples.python_values import (
     have_python_values,
     python_rows,

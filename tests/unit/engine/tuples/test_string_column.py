@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.engine.emitting import outbox
-from fulmen.engine.grouping import column_hash
 from fulmen.engine.grouping.choosers import make_chooser
-from fulmen.engine.grouping.value_hash import java_hash
+from fulmen.engine.keyed.hashing import column_hash
+from fulmen.engine.keyed.hashing.value_hash import list_hash, value_hash
 from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.engine.tuples.wire import Parcel, pack_tuples, unpack_tuples
@@ -42,7 +42,9 @@ def test_strings_come_back_from_the_column_and_from_any_part_of_it(strings, data
 @given(st.lists(STRINGS, max_size=8), st.integers(0, 8))
 def test_the_hash_of_a_string_in_a_column_is_that_of_the_string_alone(strings, start):
     column = StringColumn.of(strings)[start:]
-    assert column_hash.column_hash(column).tolist() == [java_hash(text) for text in strings[start:]]
+    assert column_hash.column_hash(column).tolist() == [
+        value_hash(text) for text in strings[start:]
+    ]
     assert column_hash.column_hash(column).dtype == np.int32
 
 
@@ -52,11 +54,11 @@ def test_hashes_of_a_column_do_not_depend_on_how_it_is_cut(monkeypatch, characte
     strings = ["", character * 3, "x", character, "", "y" + character]
     monkeypatch.setattr(column_hash, "_ROWS", rows)
     assert column_hash.column_hash(StringColumn.of(strings)).tolist() == [
-        java_hash(text) for text in strings
+        value_hash(text) for text in strings
     ]
     monkeypatch.setattr(column_hash, "MAX_UNITS", 2)  # then it is done one by one
     assert column_hash.column_hash(StringColumn.of(strings)).tolist() == [
-        java_hash(text) for text in strings
+        value_hash(text) for text in strings
     ]
 
 
@@ -115,7 +117,7 @@ def test_fields_grouping_chooses_the_same_tasks_before_and_after_encoding(string
     rows = [[1, text] for text in strings]
     encoded = TupleRows(rows)
     encoded.encoded()
-    expected = [(java_hash(text) + 31) % targets for text in strings]
+    expected = [list_hash([text]) % 2**32 * targets >> 32 for text in strings]
     assert chosen(TupleRows(rows)) == chosen(encoded) == expected
 
 

@@ -92,7 +92,7 @@ class Blame:
             spouts: These tasks.
             now: Steady seconds.
         """
-        left_out = self.left_out.tasks(now, tries=header.active)
+        left_out = self.left_out.paused(now) if header.active else self.left_out.tasks
         able = [task for task in spouts if task not in left_out]
         permits, poisoned = self.crashes.permits(able)
         if self.probe.is_next or (permits is not None and not header.default_permit):

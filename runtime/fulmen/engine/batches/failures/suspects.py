@@ -109,14 +109,14 @@ class Suspects:
         """A suspect that makes batches fail for ever, as far as can be known."""
         return next((s for s in self._by_task.values() if s.is_certain), None)
 
-    def tasks(self, now: float, *, tries: bool) -> tuple[int, ...]:
-        """The tasks that a batch is to do without.
+    @property
+    def tasks(self) -> tuple[int, ...]:
+        """The tasks of all of them."""
+        return tuple(s.task for s in self)
 
-        Args:
-            now: Steady seconds.
-            tries: Whether those whose pause is over are tried again.
-        """
-        return tuple(s.task for s in self if not tries or now < s.again)
+    def paused(self, now: float) -> tuple[int, ...]:
+        """The tasks whose pause is not over; the others are tried again. `now`: steady seconds."""
+        return tuple(s.task for s in self if now < s.again)
 
     def succeeded(self, without: tuple[int, ...] = ()) -> None:
         """A batch counted that had all tasks but these: nothing is held against any other."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from fulmen.checkpoint import CommitLog, Manifest
-from fulmen.checkpoint.record import Commit
+from fulmen.checkpoint import Commit, CommitLog, Manifest
+from fulmen.checkpoint.savepoints.pins import PINS
 from fulmen.engine.batches.done import Done, LastBatch
 from fulmen.engine.batches.ledger import TRANSACTIONS
 from fulmen.engine.driver.checkpoints.layout import CheckpointChange
+from fulmen.engine.driver.checkpoints.savepoints import SavepointKeeper
 from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries, undelivered
 from fulmen.engine.protocol.limits import LIMITS
@@ -44,27 +46,38 @@ class CommitWriter:
         log: The checkpoint's commits.
         note: Is told what a person should know.
         clocks: How time passes.
+        savepoints: What it makes of them.
         check_seconds: Without a commit, between two looks whether another driver has taken over.
         patience: For how many seconds at most a store that is away is waited for, as of now.
         outage: What is waited for; None: nothing. Other threads may read it.
+        uncollected: Why nothing of the checkpoint is deleted, such as a savepoint that can't be
+            read; "": what is not needed any more is.
     """
 
     log: CommitLog
     note: Callable[[str], None]
     clocks: Clocks
+    savepoints: SavepointKeeper
     check_seconds: float = LIMITS.check_seconds
     patience: Callable[[], float] = lambda: OUTAGE_SECONDS
     outage: Wait | None = field(init=False, default=None)
+    uncollected: str = field(init=False, default="")
     _since: float = field(init=False, default=0.0)
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
-    def commit(self, done: Done, change: CheckpointChange | None = None) -> float:
+    def commit(
+        self,
+        done: Done,
+        change: CheckpointChange | None = None,
+        log: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> float:
         """Commit a batch. If it has nothing to commit, look now and then who holds the checkpoint.
 
         Args:
             done: The batch.
             change: Of the checkpoint's shape, to be made with it.
+            log: The section with what people have asked for, if the batch has done some of it.
 
         Returns:
             For how many seconds the store was waited for: most of them, if it is away for a while.
@@ -75,7 +88,7 @@ class CommitWriter:
         """
         began = self.clocks.steady()
         if done.commits:
-            self._commit(done, change)
+            self._commit(done, change, log)
         elif began - self._checked >= self.check_seconds:
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
@@ -88,7 +101,9 @@ class CommitWriter:
         self._checked = self.clocks.steady()
         return self._checked - began
 
-    def _commit(self, done: Done, change: CheckpointChange | None) -> None:
+    def _commit(
+        self, done: Done, change: CheckpointChange | None, log: Mapping[str, bytes]
+    ) -> None:
         updates = {
             key: journals for summary in done.summaries for key, journals in summary.updates.items()
         }
@@ -101,15 +116,19 @@ class CommitWriter:
             sections[TIME] = after.watermarks.encode()
         if after.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
             sections[LOOKED] = b"1" if after.has_looked else None
+        pins = self.savepoints.section(self.log.manifest)
         draft = self.log.draft(
             tag=done.header.tag,
             clock=done.header.clock,
             updates=updates,
             transient=transient,
-            sections=sections,
+            sections={**sections, **pins, **log},
             removed_tasks=change.removed_tasks if change else (),
+            full=PINS in pins,
         )
         self.make(draft)
+        if pins:
+            self.savepoints.committed(draft.number)
 
     def make(self, draft: Commit) -> None:
         """Make a commit, however long that takes. Raises what `commit` does."""
@@ -153,7 +172,10 @@ class CommitWriter:
         try:
             self.log.collect()
         except FulmenError as e:  # nothing is lost by it; the next one tries again
+            self.uncollected = "" if isinstance(e, Unreachable) else str(e)
             self.note(f"clearing the checkpoint: {e}")
+        else:
+            self.uncollected = ""
 
     def close(self) -> None:
         """Let a collection that has begun come to its end, but don't wait for long."""

@@ -1,7 +1,9 @@
 """From what the checkpoint holds to the shape of the topology that goes on with it.
 
 An origin is given out once and for ever, because root ids contain it: to spout tasks, and to bolt
-tasks whose results have trees. The state of a component that is no longer there is kept: it may
+tasks whose results have trees. A task that its component has no more keeps its own for the time
+when it is back, and goes on with its sequence numbers. What another number of tasks means for what
+they keep is in `rescale`. The state of a component that is no longer there is kept: it may
 have been renamed by mistake, and comes back. When the number of ackers has changed, pending trees
 are divided among them anew. A txid is given out once and for ever, because stores know it: a
 transactional spout that takes the place of another begins with nothing, and with the next txid.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -23,9 +26,20 @@ from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import ORIGINS, sequence_ranges
 from fulmen.engine.acking.trees import Trees
 from fulmen.engine.batches.ledger import Ledger, ledger_of
-from fulmen.engine.driver.checkpoints.layout import CheckpointChange, KeptComponent, Layout
+from fulmen.engine.driver.checkpoints.kept_components import (
+    BOLT,
+    SPOUT,
+    kept_components,
+    kind_of_transactional,
+    kinds_of,
+    with_unwritten_rows,
+)
+from fulmen.engine.driver.checkpoints.kept_sources import dropped_ends, with_kept
+from fulmen.engine.driver.checkpoints.layout import CheckpointChange, Layout
+from fulmen.engine.driver.checkpoints.rescale import Rescaled, rescaled
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.state.journals import ROWS
+from fulmen.engine.time.watermarks import SECTION as TIME
+from fulmen.engine.time.watermarks import Watermarks
 from fulmen.errors import CheckpointMismatch
 from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -61,7 +75,7 @@ class Migration:
         }
 
 
-def migrate(
+def migrate(  # noqa: PLR0913 (all but the first by name)
     known: Layout | None,
     plan: Plan,
     topology: Topology,
@@ -70,6 +84,8 @@ def migrate(
     *,
     partitioned: Collection[str] = (),
     identity: str = "",
+    code_folder: Path | None = None,
+    now: float = 0.0,
 ) -> Migration:
     """Plan the changes that the checkpoint needs for this topology.
 
@@ -81,18 +97,26 @@ def migrate(
         store: The checkpoint's.
         partitioned: The topology's transactional spouts that divide their sources.
         identity: What a checkpoint gets that has none.
+        code_folder: Where the classes are.
+        now: In wall clock seconds.
 
     Raises:
-        CheckpointMismatch: A component is another kind of source there, or has another number of
-            tasks.
+        CheckpointMismatch: A component is another kind of source there, or what it keeps can't be
+            divided among so many tasks.
     """
     before = known or Layout()
-    layout = _layout(before, plan, topology, partitioned)
-    kept = _kept(before, layout, manifest)
-    layout = replace(layout, identity=before.identity or identity, kept=kept)
-    _check_tasks(before, layout.tasks, store.uri)
-    _check_sources(before, layout, topology, store.uri)
+    _check_sources(before, partitioned, topology, store.uri)
+    change = rescaled(before, topology, manifest, store, code_folder)
+    layout = _layout(before, plan, topology, partitioned, change)
     ledger, dropped = ledger_of(manifest.transient), range(0)
+    kept = kept_components(before, layout, manifest, ledger, now)
+    layout = replace(
+        layout,
+        identity=before.identity or identity,
+        kept=kept,
+        renamed=before.renamed,
+        known_as=before.known_as,
+    )
     gone = before.emitters.keys() - layout.emitters.keys()
     if gone:
         dropped = range(ledger.head, ledger.last + 1)
@@ -102,16 +126,26 @@ def migrate(
         layout = replace(layout, last_txid=max(before.last_txid, ledger.last))
     if not goes_on or ledger.last < layout.last_txid:
         ledger = ledger.begun_anew(layout.last_txid)
-    migration = _reshaped(known, layout, plan, manifest, store)
-    return replace(migration, ledger=ledger, dropped=dropped)
+    migration = _reshaped(known, layout, plan, manifest, store, change)
+    back = {name: one for name, one in before.kept.items() if name in layout.emitters}
+    if ends := dropped_ends(store, manifest, back):
+        migration = replace(migration, first=CheckpointChange(before, updates=ends))
+    return replace(migration, ledger=with_kept(ledger, back), dropped=dropped)
 
 
-def _layout(before: Layout, plan: Plan, topology: Topology, partitioned: Collection[str]) -> Layout:
+def _layout(
+    before: Layout,
+    plan: Plan,
+    topology: Topology,
+    partitioned: Collection[str],
+    change: Rescaled,
+) -> Layout:
     next_origin, spouts = before.next_origin, sorted(s.name for s in topology.spec.spouts)
-    origins, next_origin = _given(before.origins, keys_of(plan, spouts), next_origin)
+    again = {key: origin for key, (origin, _) in before.retired.items()}
+    origins, next_origin = _given(again | {**before.origins}, keys_of(plan, spouts), next_origin)
     bolts = sorted(_bolts_with_results(topology) | {_component(key) for key in before.results})
     bolts = [name for name in bolts if name in plan.component_tasks and name not in spouts]
-    results, next_origin = _given(before.results, keys_of(plan, bolts), next_origin)
+    results, next_origin = _given(again | {**before.results}, keys_of(plan, bolts), next_origin)
     if next_origin > ORIGINS:
         raise CheckpointMismatch(
             f"the checkpoint has given out all {ORIGINS:,} numbers for tasks of spouts, and of"
@@ -120,16 +154,9 @@ def _layout(before: Layout, plan: Plan, topology: Topology, partitioned: Collect
         )
     tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
     emitters = {one.name: one.name in partitioned for one in topology.spec.transactional}
-    return Layout(tasks, origins, next_origin, emitters, before.last_txid, results)
-
-
-def _kept(before: Layout, layout: Layout, manifest: Manifest) -> dict[str, KeptComponent]:
-    """The components that are gone and have state, but not transactional spouts."""
-    spouts = {_component(key) for key in before.origins}
-    known = {name: KeptComponent(n, name in spouts) for name, n in before.tasks.items()}
-    gone = {**before.kept, **known}.items() - {(ACKER, known.get(ACKER))}
-    have_state = {_component(key) for key in manifest.tasks} - {*layout.tasks, *before.emitters}
-    return {name: kept for name, kept in sorted(gone) if name in have_state}
+    retired = {**before.retired, **change.retired}
+    retired = {key: one for key, one in retired.items() if key not in {*origins, *results}}
+    return Layout(tasks, origins, next_origin, emitters, before.last_txid, results, retired=retired)
 
 
 def keys_of(plan: Plan, components: Iterable[str]) -> list[str]:
@@ -162,16 +189,62 @@ def _bolts_with_results(topology: Topology) -> set[str]:
 
 
 def _reshaped(
-    known: Layout | None, layout: Layout, plan: Plan, manifest: Manifest, store: Store
+    known: Layout | None,
+    layout: Layout,
+    plan: Plan,
+    manifest: Manifest,
+    store: Store,
+    change: Rescaled,
 ) -> Migration:
     """Plan what happens to tasks that are gone, and to pending trees."""
     if known == layout:
         return Migration(layout)
     if known is None:
         return Migration(layout, first=CheckpointChange(layout))
+    migration = _without_rescale(known, layout, plan, manifest, store, change)
+    if not change.tasks:
+        return migration
+    before = migration.first or CheckpointChange(known)
+    times = manifest.sections.get(TIME)
+    first = CheckpointChange(
+        _with_tasks(before.layout, layout, change.tasks),
+        [*before.removed_tasks, *change.removed],
+        {**before.updates, **change.updates},
+        change.links,
+        times and Watermarks.decode(times).with_tasks(change.tasks).encode(),
+    )
+    rest = None if first.layout == layout else migration.rest
+    return replace(migration, first=first, rest=rest)
+
+
+def _with_tasks(known: Layout, layout: Layout, tasks: Mapping[str, int]) -> Layout:
+    """The layout of before with these numbers of tasks, and the rest of what goes with that."""
+
+    def of(before: Mapping[str, int], then: Mapping[str, int]) -> dict[str, int]:
+        stays = {key: one for key, one in before.items() if _component(key) not in tasks}
+        return stays | {key: one for key, one in then.items() if _component(key) in tasks}
+
+    return replace(
+        known,
+        tasks={**known.tasks, **tasks},
+        origins=of(known.origins, layout.origins),
+        results=of(known.results, layout.results),
+        next_origin=layout.next_origin,
+        retired=layout.retired,
+    )
+
+
+def _without_rescale(
+    known: Layout,
+    layout: Layout,
+    plan: Plan,
+    manifest: Manifest,
+    store: Store,
+    change: Rescaled,
+) -> Migration:
     tasks = layout.tasks
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
-    gone = [key for key in manifest.tasks if key not in keys]
+    gone = [k for k in manifest.tasks if k not in keys and _component(k) not in change.tasks]
     _check_written(gone, manifest, store.uri)
     removed = [key for key in gone if _component(key) not in layout.kept]
     ackers = [key for key in manifest.tasks if _component(key) == ACKER]
@@ -197,21 +270,9 @@ def _component(key: str) -> str:
     return task_of_key(key)[0]
 
 
-def _check_tasks(before: Layout, tasks: Mapping[str, int], where: str) -> None:
-    known = {**{name: kept.tasks for name, kept in before.kept.items()}, **before.tasks}
-    for name, n in tasks.items():
-        old = known.get(name, n)
-        if n != old and name != ACKER:
-            raise CheckpointMismatch(
-                f"checkpoint {where}: component {name!r} has {old} tasks there, and {n} in this"
-                " topology, whose state would be lost or in the wrong places. numTasks is fixed for"
-                f" a topology's life: set it to {old}, or give the component another name"
-            )
-
-
 def _check_written(removed: Sequence[str], manifest: Manifest, where: str) -> None:
     """Refuse to drop a sink with committed rows that its store may not have."""
-    unwritten = sorted({_component(key) for key in removed if manifest.tasks[key].get(ROWS)})
+    unwritten = sorted(set(with_unwritten_rows(manifest, map(_component, removed))))
     if unwritten:
         raise CheckpointMismatch(
             f"checkpoint {where}: sink {unwritten[0]!r} is not in this topology any more, but has"
@@ -221,14 +282,15 @@ def _check_written(removed: Sequence[str], manifest: Manifest, where: str) -> No
         )
 
 
-def _check_sources(before: Layout, layout: Layout, topology: Topology, where: str) -> None:
+def _check_sources(
+    before: Layout, partitioned: Collection[str], topology: Topology, where: str
+) -> None:
     """Refuse a source of another kind: it can't read what is kept, and would begin anew."""
-    was = {name: "a spout" if kept.is_spout else "a bolt" for name, kept in before.kept.items()}
-    was |= {_component(key): "a spout" for key in before.origins}
-    was |= {name: _kind_of_transactional(has) for name, has in before.emitters.items()}
-    now = {bolt.name: "a bolt" for bolt in topology.spec.bolts if bolt.name in before.kept}
-    now |= {spout.name: "a spout" for spout in topology.spec.spouts}
-    now |= {name: _kind_of_transactional(has) for name, has in layout.emitters.items()}
+    was = {name: kept.kind for name, kept in before.kept.items()} | kinds_of(before)
+    now = {bolt.name: BOLT for bolt in topology.spec.bolts if bolt.name in before.kept}
+    now |= {spout.name: SPOUT for spout in topology.spec.spouts}
+    emitters = {one.name: one.name in partitioned for one in topology.spec.transactional}
+    now |= {name: kind_of_transactional(has) for name, has in emitters.items()}
     for name, kind in now.items():
         if name in was and was[name] != kind:
             raise CheckpointMismatch(
@@ -236,11 +298,6 @@ def _check_sources(before: Layout, layout: Layout, topology: Topology, where: st
                 " topology, which can't go on from what is kept there. Give it another name: then"
                 " it begins with nothing"
             )
-
-
-def _kind_of_transactional(has_partitions: bool) -> str:
-    partitions = "with" if has_partitions else "without"
-    return f"a transactional spout {partitions} partitions"
 
 
 def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Update]]:

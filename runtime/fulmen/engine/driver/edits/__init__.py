@@ -1,5 +1,6 @@
 """Changes that people make in a checkpoint, instead of a driver: each edit is a commit.
 
-`repair` takes out what can't be read, or what is not wanted; `decisions` goes on with stores that
-do not fit, and forgets components. Uses what is above it.
+`entries` sets and removes keys and fields, in the task that `owners` says, and `undo` takes that
+back. `repair` takes out what can't be read; `decisions` goes on with stores that do not fit, and
+forgets components. `changes` is what is known of all of them. Uses what is above it.
 """

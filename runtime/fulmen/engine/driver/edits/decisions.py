@@ -7,34 +7,34 @@ what is missing stays missing.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from fulmen.checkpoint import (
-    Manifest,
     Store,
     Update,
     Updates,
     load_many,
     read_layout,
-    read_newest,
 )
 from fulmen.engine.batches.ledger import ledger_of
-from fulmen.engine.driver.checkpoints.layout import CheckpointChange, Layout, layout_of
+from fulmen.engine.driver.checkpoints.kept_components import (
+    with_unwritten_rows,
+    without_components,
+)
+from fulmen.engine.driver.checkpoints.kept_sources import without_open
+from fulmen.engine.driver.checkpoints.layout import Layout, layout_of
+from fulmen.engine.driver.edits.changes import Author, StateChange
 from fulmen.engine.driver.edits.edit import Edit
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.entries.keyed_state import segment_journals
-from fulmen.engine.state.entries.segment_format import rewritten
-from fulmen.engine.state.journals import ENGINE, MARK, PARTITIONS
+from fulmen.engine.state.journals import ENGINE, MARK
 from fulmen.engine.state.messages.unwritten_rows import new_id, packed_point
 from fulmen.errors import CheckpointError
-from fulmen.plan import task_of_key
 
 
-def accept_store(store: Store, component: str, above: int, driver: str) -> str:
+def accept_store(store: Store, component: str, above: int, author: Author) -> str:
     """Go on with what the store of a sink has, or the stores of a transactional topology.
 
     A sink's tasks get new ids, so that they have no mark in the store: what of them writes late by
@@ -44,7 +44,7 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
         store: The checkpoint.
         component: The sink, or a transactional spout.
         above: The last transaction that a store has, if the checkpoint is older.
-        driver: Who does it, for the message of a driver that runs.
+        author: Who does it.
 
     Returns:
         What was done.
@@ -52,56 +52,61 @@ def accept_store(store: Store, component: str, above: int, driver: str) -> str:
     Raises:
         CheckpointError: The component has no mark in any store, or a driver goes on committing.
     """
-    manifest = read_newest(store)
+    edit = Edit(store, author)
+    manifest = edit.manifest
     sources = read_layout(manifest).get("emitters", {})
     is_source = component in sources
-    if not is_source and not _sink_marks(store, manifest, component):
+    marks: Updates = {} if is_source else _sink_marks(store, edit, component)
+    if not is_source and not marks:
         raise CheckpointError(
             f"checkpoint {store.uri}: {component!r} is neither a sink that has written with"
             " guarantee: exactly-once nor a transactional spout, so no store has a mark of it."
             " Name the component that the message has named."
         )
-    edit = Edit(store, driver)
+    change = StateChange("accept-store", component, count=len(marks))
     if is_source:
         ledger = ledger_of(edit.manifest.transient)
         if above > ledger.committed:
             _drop_open(edit, store, sources, ledger.committed)
         ledger = ledger.accepting(above)
-        edit.commit(ledger)
+        edit.commit(change, ledger)
         return f"the next transaction is {ledger.committed + 1}, and stores may have any before it"
-    edit.updates = _sink_marks(store, edit.manifest, component)
-    edit.commit()
+    edit.updates = marks
+    edit.commit(change)
     return f"{len(edit.updates)} tasks of {component!r} go on with what the store has"
 
 
-def forget(store: Store, component: str, driver: str) -> int:
-    """Remove the state of a component that is not in the topology any more.
+def forget(store: Store, component: str, author: Author) -> int:
+    """Remove all state of a component: if there still is one of that name, it begins anew.
 
     Returns:
         How many tasks had state.
 
     Raises:
-        CheckpointError: The component is in the topology, or a driver goes on committing.
+        CheckpointError: It has rows to write, or a driver goes on committing.
     """
-    layout = layout_of(read_newest(store)) or Layout()
-    if component not in layout.kept:
-        names = ", ".join(map(repr, layout.kept)) or "none"
+    edit = Edit(store, author)
+    layout = layout_of(edit.manifest) or Layout()
+    if any(with_unwritten_rows(edit.manifest, [component])):
         raise CheckpointError(
-            f"checkpoint {store.uri}: {component!r} was in the topology that ran last, so its state"
-            " is not removed. Run the topology without it first. Components whose state is kept"
-            f" though they are gone: {names}."
+            f"checkpoint {store.uri}: sink {component!r} has rows that are committed, and perhaps"
+            " not written yet. Nothing was removed. Start the topology with it once more until they"
+            " are written."
         )
-    edit = Edit(store, driver)
-    removed = [key for key in edit.manifest.tasks if task_of_key(key)[0] == component]
-    kept = {name: one for name, one in layout.kept.items() if name != component}
-    edit.commit(change=CheckpointChange(replace(layout, kept=kept), removed))
-    return len(removed)
+    ledger = None
+    if component in layout.emitters:
+        ledger = ledger_of(edit.manifest.transient).without([component])
+    shape = without_components(layout, edit.manifest, [component])
+    count = len(shape.removed_tasks)
+    edit.commit(StateChange("forget", component, count=count), ledger, shape)
+    return count
 
 
-def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
+def _sink_marks(store: Store, edit: Edit, component: str) -> Updates:
     """New ids of a sink's tasks that have one."""
-    number, rng = manifest.number + 1, np.random.default_rng()
-    loaded = load_many(store, manifest, tasks_of(manifest, component), lambda j: j == ENGINE)
+    number, rng = edit.number, np.random.default_rng()
+    keys = tasks_of(edit.manifest, component)
+    loaded = load_many(store, edit.manifest, keys, lambda j: j == ENGINE)
     updates: Updates = {}
     for key, journals in loaded.items():
         engine: dict[str, Any] = pickle.loads(journals[ENGINE][-1]) if journals else {}
@@ -114,17 +119,6 @@ def _sink_marks(store: Store, manifest: Manifest, component: str) -> Updates:
 
 def _drop_open(edit: Edit, store: Store, sources: Iterable[str], committed: int) -> None:
     """Forget where transactions end in partitions that are not committed."""
-
-    def committed_ends(items: Mapping[int, Any]) -> dict[int, Any]:
-        return {
-            partition: ends and tuple(end for end in ends if end[0] <= committed)
-            for partition, ends in items.items()
-        }
-
-    keys = [key for source in sources for key in tasks_of(edit.manifest, source)]
-    for key, journals in load_many(store, edit.manifest, keys).items():
-        for journal in segment_journals(journals, PARTITIONS):
-            [data] = journals[journal]
-            left = rewritten(journal, data, pickle.loads, committed_ends)
-            if left is not None:
-                edit.put(key, journal, left)
+    for source in sources:
+        for key, journal, left in without_open(store, edit.manifest, source, committed):
+            edit.put(key, journal, left)

@@ -17,10 +17,11 @@ from fulmen.checkpoint import (
 )
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.ledger import Ledger, ledger_of
+from fulmen.engine.driver.edits.changes import Author, StateChange
 from fulmen.engine.driver.edits.edit import Edit
 from fulmen.engine.protocol.transaction_work import Parts
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.entries.keyed_state import is_of, segment_journals
+from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import Keeps, rewritten
 from fulmen.engine.state.journals import (
     FAILED,
@@ -36,7 +37,6 @@ from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.values import unreadable
-from fulmen.errors import repr_of
 
 _KEYED = {
     STATE: "state",
@@ -78,47 +78,28 @@ def find_unreadable(store: Store, component: str) -> list[Removed]:
     return _look(store, read_newest(store), component).removed
 
 
-def remove_unreadable(store: Store, component: str, driver: str) -> list[Removed]:
+def unreadable_in(journals: Journals, task: int) -> list[Removed]:
+    """Find what cannot be read of what a task has kept."""
+    removed: list[Removed] = []
+    _journals_of(journals, task, removed)
+    return removed
+
+
+def remove_unreadable(store: Store, component: str, author: Author) -> list[Removed]:
     """Take it out. A driver that runs is ended by that, and the next one goes on without it.
 
     Raises:
-        CheckpointError: The checkpoint is damaged, or a driver goes on committing.
+        CheckpointError: The checkpoint is damaged, or somebody else has committed meanwhile.
     """
-    return _remove(store, driver, lambda manifest: _look(store, manifest, component))
-
-
-def remove_entries(
-    store: Store, component: str, kept_as: str, goes: Callable[[Any], bool], driver: str
-) -> list[Removed]:
-    """Take some keys of the state, or some timers, out. A driver that runs is ended by that.
-
-    Raises:
-        CheckpointError: The checkpoint is damaged, or a driver goes on committing.
-    """
-
-    def look(manifest: Manifest) -> _Found:
-        keys = tasks_of(manifest, component)
-        removed: list[Removed] = []
-        changed: dict[str, dict[str, bytes]] = {}
-        for key, journals in load_many(store, manifest, keys, partial(is_of, kept_as)).items():
-            left = _LeftByName(keys[key], removed, goes)
-            if of_task := _only_changed(_keyed(journals, kept_as, left.newest(left.those))):
-                changed[key] = of_task
-        return _Found(removed, changed, None)
-
-    return _remove(store, driver, look)
-
-
-def _remove(store: Store, driver: str, look: Callable[[Manifest], _Found]) -> list[Removed]:
-    if not look(read_newest(store)).removed:
-        return []
-    edit = Edit(store, driver)
-    removal = look(edit.manifest)
-    for key, journals in removal.changed.items():
-        for journal, data in journals.items():
-            edit.put(key, journal, data)
-    edit.commit(removal.ledger)
-    return removal.removed
+    edit = Edit(store, author)
+    found = _look(store, edit.manifest, component)
+    if found.removed:
+        for key, journals in found.changed.items():
+            for journal, data in journals.items():
+                edit.put(key, journal, data)
+        keys = [one.key for one in found.removed]
+        edit.commit(StateChange("remove", component, "unreadable", len(keys), keys), found.ledger)
+    return found.removed
 
 
 class _Found(NamedTuple):
@@ -262,19 +243,6 @@ class _Left:
     def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
         self.removed.extend(Removed(self.task, where, *one) for one in left.removed)
         return left.items
-
-
-@dataclass(frozen=True)
-class _LeftByName(_Left):
-    """Takes out the entries that were named."""
-
-    goes: Callable[[Any], bool]
-
-    def those(self, items: Mapping[Any, Any]) -> dict[Any, Any]:
-        kept = {key: value for key, value in items.items() if not self.goes(key)}
-        gone = items.keys() - kept.keys()
-        self.removed.extend(Removed(self.task, "", repr_of(key), "") for key in gone)
-        return kept
 
 
 def _is_readable(value: Any) -> bool:

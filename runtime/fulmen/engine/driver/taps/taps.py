@@ -10,14 +10,18 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Self
 
 import orjson
 
+from fulmen.checkpoint import Store
 from fulmen.engine.acking.root_ids import SEQUENCE_BITS, tree_id
+from fulmen.engine.driver.taps.letter_requests import ENDED, LetterRequests
 from fulmen.engine.driver.taps.wanted_tap import NEXT, TapRefused, WantedTap, root_wanted
 from fulmen.engine.protocol.figures.taps import TappedTuple, TapRequest
+from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.taps.kept_lines import KeptLines
@@ -31,9 +35,14 @@ MOST_TREES = 64
 
 
 class Taps:
-    """The open taps of one driver, whether its topology runs already or not."""
+    """The open taps of one driver, whether its topology runs already or not.
+
+    Attributes:
+        letters: What people want done with dead letters.
+    """
 
     def __init__(self) -> None:
+        self.letters = LetterRequests()
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._open: dict[int, OpenTap] = {}
@@ -45,9 +54,10 @@ class Taps:
         """Whether tuples may be shown."""
         return self._rules.allowed
 
-    def begin(self, current: CurrentTopology, rules: Tap) -> None:
+    def begin(self, current: CurrentTopology, rules: Tap, store: Store) -> None:
         """The topology runs."""
         self._current = current
+        self.letters.begin(store)
         self.rule(rules)
 
     def rule(self, rules: Tap) -> None:
@@ -61,7 +71,8 @@ class Taps:
         """End all taps with the topology."""
         with self._lock:
             self._current = None
-            self._end("the topology has ended")
+            self._end(ENDED)
+        self.letters.end()
 
     def _end(self, why: str) -> None:
         for tap in self._open.values():
@@ -92,26 +103,49 @@ class Taps:
                     f"{MOST_TAPS} taps are open already. Close one of them.",
                     HTTPStatus.SERVICE_UNAVAILABLE,
                 )
-            root = root_wanted(wanted, current.placed, rules)
-            number = next(self._numbers)
-            tap = self._open[number] = OpenTap(self, number, wanted, root)
-            return tap
+            return self._opened(wanted, current)
+
+    def open_own(self, wanted: WantedTap) -> OpenTap:
+        """Open a tap for whoever runs the topology: neither rules nor their number limit it.
+
+        Fields of `tap.mask` are hidden nevertheless.
+
+        Raises:
+            TapRefused: There is nothing like what is wanted.
+        """
+        with self._lock:
+            assert self._current is not None
+            return self._opened(wanted, self._current)
+
+    def _opened(self, wanted: WantedTap, current: CurrentTopology) -> OpenTap:
+        root = root_wanted(wanted, current.placed, self._rules)
+        number = next(self._numbers)
+        tap = self._open[number] = OpenTap(self, number, wanted, root)
+        return tap
 
     def close(self, number: int) -> None:
         """Close a tap: nobody looks any more."""
         with self._lock:
             self._open.pop(number, None)
 
-    def requests(self) -> tuple[TapRequest, ...]:
-        """The requests to tasks for the next batch."""
-        if not self._open:
-            return ()
-        with self._lock:
-            mask = self._rules.mask
-            return tuple(tap.request(mask) for tap in self._open.values())
+    def asking(self, header: Header) -> Header:
+        """The header of the next batch with what is asked of tasks."""
+        if self._open:
+            with self._lock:
+                mask = self._rules.mask
+                header = replace(header, taps=tuple(t.request(mask) for t in self._open.values()))
+        orders = self.letters.orders()
+        return replace(header, letters=orders) if orders else header
+
+    @property
+    def mask(self) -> tuple[str, ...]:
+        """The fields whose values are not shown."""
+        return self._rules.mask
 
     def committed(self, summaries: Sequence[Summary], batch: int, wall: float) -> None:
         """Give the tuples of a batch that has counted to the taps."""
+        if (current := self._current) is not None:
+            self.letters.committed(summaries, current.placed.tasks_by_key.keys())
         if not self._open:
             return
         with self._lock:
@@ -202,6 +236,13 @@ class OpenTap:
 
     # Whoever has opened it
 
+    def taken(self) -> tuple[list[bytes], int, str | None]:
+        """The tuples that are new, how many others there were, and why the tap has ended."""
+        with self._new:
+            lines, others = self._lines.take(), self._others
+            self._others = 0
+            return lines, others, self._why_ended
+
     def lines(self, wait_seconds: float) -> Iterator[bytes]:
         """Lines of JSON: tuples; now and then how many others there were; at last why it ends.
 
@@ -212,8 +253,7 @@ class OpenTap:
             with self._new:
                 if not self._lines and not self._others and self._why_ended is None:
                     self._new.wait(wait_seconds)
-                lines, others, why = self._lines.take(), self._others, self._why_ended
-                self._others = 0
+            lines, others, why = self.taken()
             yield from lines
             if others:
                 yield _dumps({"others": others})

@@ -19,7 +19,7 @@ from contextlib import suppress
 import msgpack  # type: ignore[import-untyped]
 
 from fulmen.checkpoint import Store, new_tag
-from fulmen.checkpoint.record import CALLS as FOLDER
+from fulmen.checkpoint.names import CALLS as FOLDER
 from fulmen.engine.protocol.callbacks.calls import CALLS, Call, Calls
 from fulmen.errors import CheckpointError
 

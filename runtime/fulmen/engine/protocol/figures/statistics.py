@@ -202,6 +202,12 @@ DEAD_LETTERED: Final = Figure(
     "dead_lettered", Of.SOURCE, "Messages and results given up after maxReplays."
 )
 DROPPED: Final = Figure("dropped", Of.SPOUT, "Tuples dropped because they kill their workers.")
+LETTERS_KEPT: Final = Figure(
+    "dead_letters_kept",
+    Of.SOURCE,
+    "Dead letters in the checkpoint, which `fulmen dead-letters` shows and sends again.",
+    FigureKind.LEVEL,
+)
 PENDING_TREES: Final = Figure(
     "acker_pending_trees", Of.ACKER_TASK, "Tuple trees that an acker task keeps.", FigureKind.LEVEL
 )
@@ -230,6 +236,20 @@ ERRORS: Final = Figure(
     "Exceptions in the component's code, and errors that it reported.",
     shown=Shown.JSON | Shown.PAGE | Shown.TOP | Shown.RUN,
     is_bad=True,
+)
+STATE_KEYS: Final = Figure(
+    "state_keys",
+    Of.AUTHORS_COMPONENT,
+    "Keys of self.state.",
+    FigureKind.LEVEL,
+    shown=Shown.JSON | Shown.PAGE | Shown.TOP,
+)
+STATE_BYTES: Final = Figure(
+    "state_bytes",
+    Of.AUTHORS_COMPONENT,
+    "Bytes that self.state takes in the checkpoint.",
+    FigureKind.LEVEL,
+    shown=Shown.JSON | Shown.PAGE | Shown.TOP,
 )
 RESTORED: Final = Figure(
     "restored_tasks", Of.COMPONENT, "Times that a task was restored from the checkpoint."
@@ -285,9 +305,9 @@ TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
 
 
 def shown(where: Shown) -> tuple[list[Figure], list[Figure]]:
-    """Sums of components that are in a table: of their tuples, and of the components themselves."""
+    """Sums and levels of components that are in a table: of their tuples, and of themselves."""
     figures = [f for f in FIGURES if where in f.shown and f.is_of_components]
-    sums = [figure for figure in figures if figure.kind is FigureKind.SUM]
+    sums = [figure for figure in figures if figure.kind is not FigureKind.TIMES]
     of_tuples = [f for f in sums if f.of in (Of.STREAM, Of.INPUT, Of.INPUT_OR_TREES)]
     return of_tuples, [figure for figure in sums if figure not in of_tuples]
 

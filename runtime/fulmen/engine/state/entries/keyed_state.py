@@ -8,7 +8,16 @@ what a commit has written of it. `segments` says which segments are written anew
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+from itertools import repeat
 from types import MethodType
 from typing import Any
 
@@ -16,12 +25,17 @@ from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, has_nan, unusual
+from fulmen.engine.keyed.entries_of_many import NOTHING, EntriesOfMany
+from fulmen.engine.keyed.homes import Share
 from fulmen.engine.state.entries.measures import KeyMeasures
-from fulmen.engine.state.entries.segment_format import DELETED_BYTES, decode, encode
+from fulmen.engine.state.entries.segment_blocks import BlockContent, decode
+from fulmen.engine.state.entries.segment_format import DELETED_BYTES, encode
 from fulmen.engine.state.entries.segments import Segments
+from fulmen.engine.state.entries.state_tables import StateTable
 from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import INSTANCE, made_of
 from fulmen.engine.state.values.copies import EqualCopies
+from fulmen.engine.state.values.renamed_classes import met
 from fulmen.errors import StateError, repr_of
 
 _MISSING = object()
@@ -52,11 +66,14 @@ class KeyedState(dict[Any, Any]):
         "_at_once",
         "_before",
         "_changed",
+        "_dropped",
         "_measures",
         "_name",
         "_names",
         "_segments",
+        "_tables",
         "_touch",
+        "_watch",
         "get",  # a dict's own, at hand: where an instance has attributes it is looked for longer
     )
 
@@ -73,10 +90,13 @@ class KeyedState(dict[Any, Any]):
         self._name = name
         self._segments = Segments() if segments is None else segments
         self._measures = KeyMeasures()
+        self._tables: dict[Any, StateTable] = {}
+        self._dropped: list[str] = []  # journals of tables that are gone
         self._before: dict[Any, Any] = {}
         self._changed: dict[Any, Any] = {}  # a set, in order: memory is read so
         self._touch = self._changed.setdefault
         self._at_once = 0
+        self._watch: Callable[[Collection[Any]], None] | None = None
         self.get = super().get  # type: ignore[method-assign]
         for operator in _OPERATORS:
             self.__dict__[operator] = MethodType(KeyedState.__dict__[operator], self)
@@ -161,8 +181,18 @@ class KeyedState(dict[Any, Any]):
         many = 8 * len(changed) >= len(self) and 2 * self._at_once <= len(changed)
         self._note_by(_Compared if calls > len(self) and many else KeyedState)
         self._at_once = 0
-        if not changed:
-            return {}
+        records = self._changed_entries(changed, number) if changed else {}
+        for table in self._tables.values():
+            records |= table.updates(self._name, number, len(records))
+        records |= dict.fromkeys(self._dropped, (None, number))
+        self._dropped = []
+        return records
+
+    def _changed_entries(
+        self, changed: Collection[Any], number: int
+    ) -> dict[str, tuple[bytes | None, int]]:
+        if self._watch is not None:
+            self._watch(changed)
         turn = self._segments.turn(changed, self)
         records: dict[str, tuple[bytes | None, int]] = dict.fromkeys(turn.dropped, (None, number))
         pieces = encode(turn.values, turn.deleted, self._names, self._measures)
@@ -172,10 +202,50 @@ class KeyedState(dict[Any, Any]):
             records[journal] = piece.data, 0
         return records
 
+    def table(self, prefix: Any, kinds: Sequence[type]) -> StateTable:
+        """Begin a table of entries whose keys are a pair of `prefix` and another value.
+
+        The state had no such entries yet. `kinds`: NumPy's types, of each of a value's numbers.
+        """
+        table = self._tables[prefix] = StateTable(prefix, kinds)
+        return table
+
+    def drop_table(self, prefix: Any) -> None:
+        """Delete a table with all its entries."""
+        self._dropped += self._tables.pop(prefix).journals
+
+    def watched_by(self, watch: Callable[[Collection[Any]], None] | None) -> None:
+        """Have each commit tell which keys were assigned or deleted."""
+        self._watch = watch
+
+    def begin_batch(self, tag: str) -> None:
+        """See `DiskState.begin_batch`. There is nothing to do."""
+
+    def fetch(self, keys: Iterable[Any]) -> None:
+        """See `DiskState.fetch`. There is nothing to do."""
+
+    def key_pages(self) -> Iterator[Collection[Any]]:
+        """All keys."""
+        yield list(self)
+
+    def take_warnings(self) -> list[str]:
+        """See `DiskState.take_warnings`. There are none."""
+        return []
+
+    def close(self) -> None:
+        """See `DiskState.close`. There is nothing to do."""
+
     @property
     def noted(self) -> Collection[Any]:
         """Keys that were assigned or deleted since the last commit, while each of them is noted."""
         return self._changed
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The number of keys, and the bytes of its segments."""
+        tables = self._tables.values()
+        keys = len(self) + sum(map(len, tables))
+        return keys, self._segments.bytes + sum(table.bytes for table in tables)
 
     def _find_changed(self) -> Collection[Any]:
         changed, self._changed = self._changed, {}
@@ -204,19 +274,91 @@ class KeyedState(dict[Any, Any]):
         """
         segments = Segments()
         state = KeyedState(owner=owner, name=name, segments=segments)
+        names = segment_journals(journals, name)
+        many = of_many(names)
         with made_of({} if owner is None else {INSTANCE: owner}):
-            for journal in segment_journals(journals, name):
+            for journal in names:
+                clipped = 0.0
                 [data] = journals[journal]
                 parts: list[tuple[float, Sequence[Any]]] = []
-                for groups, deleted in decode(f"keyed state, journal {journal!r}", data):
+                before = met()
+                all_of_it = decode(f"keyed state, journal {journal!r}", data)
+                for (groups, deleted), others in own_blocks(journal, all_of_it):
+                    is_renamed, before = met() > before, met()
+                    if many is not None:
+                        take_many(many, journal, groups, deleted)
                     for weight, entries in groups:
                         dict.update(state, entries)
+                        if is_renamed:  # it is written anew, under the new names
+                            state._changed.update(dict.fromkeys(entries))
                         parts.append((weight, list(entries)))
                     for key in deleted:
                         dict.pop(state, key, None)
                     parts.append((DELETED_BYTES, deleted))
-                segments.add(journal, len(data), parts)
+                    clipped += others
+                segments.add(journal, len(data), parts, clipped)
+        if many is not None:
+            settle(many, state, state._changed)  # they are written anew, as this task's alone
         return state
+
+
+def share_of(journal: str) -> Share | None:
+    """The part of a journal that belongs to the task; None: all of it."""
+    _, _, _, *share = journal.split(".")
+    return Share.read(*share) if share else None
+
+
+def of_many(journals: Iterable[str]) -> EntriesOfMany | None:
+    """What takes the entries of these segments that are of many keys; None: there are none."""
+    return EntriesOfMany.among(map(share_of, journals))
+
+
+def take_many(
+    many: EntriesOfMany,
+    journal: str,
+    groups: Iterable[tuple[float, Mapping[Any, Any]]],
+    deleted: Iterable[Any],
+) -> None:
+    """Take the entries of a block that are of many keys."""
+    share = share_of(journal)
+    for _, entries in groups:
+        many.take(share, entries, ())
+    many.take(share, {}, deleted)
+
+
+def settle(many: EntriesOfMany, state: dict[Any, Any], changed: dict[Any, Any]) -> None:
+    """Put what the task has of entries of many keys in the place of what segments have."""
+    for key, value in many.items():
+        if value is NOTHING:
+            dict.pop(state, key, None)
+        else:
+            dict.__setitem__(state, key, value)
+        changed[key] = None
+
+
+def own_blocks(
+    journal: str, blocks: Iterable[BlockContent]
+) -> Iterator[tuple[BlockContent, float]]:
+    """What is in the blocks of a journal, without keys that belong to other tasks.
+
+    An entry of many keys is whole: see `of_many`.
+
+    Yields:
+        A block, and about what the keys of others take in it.
+    """
+    share = share_of(journal)
+    if share is None:
+        yield from zip(blocks, repeat(0.0))
+        return
+    for groups, deleted in blocks:
+        own = [(weight, {k: some[k] for k in share.own(list(some))}) for weight, some in groups]
+        mine = share.own(deleted)
+        others = sum(
+            weight * (len(some) - len(left))
+            for (weight, some), (_, left) in zip(groups, own, strict=True)
+        )
+        others += DELETED_BYTES * (len(deleted) - len(mine))
+        yield BlockContent(own, mine), others
 
 
 def is_of(name: str, journal: str) -> bool:
@@ -262,7 +404,7 @@ class _Compared(KeyedState):
         return changed + [k for k in before if k not in self]
 
 
-def take_state(instance: Component, state: KeyedState, is_new: bool = False) -> None:
+def take_state(instance: Component, state: MutableMapping[Any, Any], is_new: bool = False) -> None:
     """Put the state where the author's code uses it.
 
     Args:

@@ -1,26 +1,13 @@
-"""How a segment of keyed state becomes bytes, of which a single key can be read. Pure.
+"""How the entries of a commit become segments: which are in which, and in which block of it. Pure.
 
-A segment is a head and some blocks. The head says how long each block is. A block is a pickle of
-keys with their values, in groups of about the same size, and of keys that were deleted:
-
-    1 byte     1, the version
-    4 bytes    n, the number of blocks, big-endian
-    n times    length (8 bytes) and crc32 (4 bytes) of a block
-    the blocks
-
-With several blocks, a key is in the block that its hash says; those without a hash that is the same
-in every process are in the first one. A small segment has one block.
+Of small entries, as many as fit are in a segment; a large value has one of its own. With several
+blocks, a key is in the block that its hash says; those without a hash that is the same in every
+process are in the first one.
 """
 
 from __future__ import annotations
 
-import ast
-import math
-import pickle
-import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import compress, pairwise
 from operator import is_, itemgetter
 from typing import Any, NamedTuple
@@ -29,32 +16,42 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.state.entries.measures import (
-    NO_HASH,
     KeyMeasures,
     Numbers,
     hashes_of,
     sizes_of,
 )
+from fulmen.engine.state.entries.segment_blocks import (
+    SEGMENT_BYTES,
+    BlockParts,
+    Loads,
+    block_count,
+    blocks_in,
+    blocks_of,
+    check_block,
+    content_of,
+    group_of,
+    pickled_block,
+    segment_of,
+)
 from fulmen.engine.state.entries.segments import ALONE_BYTES
-from fulmen.engine.state.pickling import dumps
-from fulmen.errors import PASSED_ON, CheckpointError, NotReadable, StateError, repr_of, text_of
+from fulmen.engine.state.entries.value_columns import column_of
+from fulmen.engine.state.pickling import Dumper, dumps
+from fulmen.errors import PASSED_ON, NotReadable, StateError, repr_of, text_of
 
-SEGMENT_BYTES = 4 << 20
-"""About as much is in a segment at most, but for a single value that is larger."""
-WHOLE_BYTES = 128 << 10
-"""A smaller segment has one block: to read all of it takes as long as to look for its blocks."""
-BLOCK_BYTES = 16 << 10
 ALONE_BLOCKS = 256
 """The number of blocks of a segment with one large value: reads of few other keys touch it."""
-HEAD_BYTES = 4096
-"""The bytes that are read at once to find the blocks of a segment."""
+KEPT_BYTES = 256
+"""A value whose size only pickling tells, and that takes so much, is written as it was pickled.
+Smaller ones are pickled once more with their block, where they have their classes' names in common.
+"""
 
-_VERSION = 1
 _BITS = 64
 """More than the bits of the size of an entry."""
-_HEAD = struct.Struct(">BI")
-_BLOCK = struct.Struct(">QI")
+_CODES = 2 * _BITS
+"""What can be said of an entry: the bits of its size, and whether its value is pickled."""
 DELETED_BYTES = 24
+_PICKLED_KEY_BYTES = 16
 Keeps = Callable[[dict[Any, Any]], dict[Any, Any]]
 
 
@@ -68,21 +65,6 @@ class Piece(NamedTuple):
 
     data: bytes
     parts: list[tuple[float, Sequence[Any]]]
-
-
-class Block(NamedTuple):
-    """The place of a block in its segment."""
-
-    start: int
-    length: int
-    crc: int
-
-
-class BlockContent(NamedTuple):
-    """A block: groups of keys with values and their weight, and deleted keys."""
-
-    groups: list[tuple[float, dict[Any, Any]]]
-    deleted: list[Any]
 
 
 def encode(
@@ -103,13 +85,30 @@ def encode(
         StateError: A value can't be pickled.
     """
     entries = _entries(values, deleted, names, measures)
+    return _pieces(entries, names, lambda: measures.hashes_of(list(values)))
+
+
+def encode_pickled(values: Mapping[Any, bytes], deleted: Sequence[Any]) -> Iterator[Piece]:
+    """Segments with these keys, whose values are pickled already. A large value has its own."""
+    keys, data = list(values), list(values.values())
+    n = len(keys) + len(deleted)
+    is_deleted = np.arange(n) >= len(keys)
+    sizes = np.full(n, DELETED_BYTES, np.int64)
+    sizes[: len(keys)] = sizes_of(data) + _PICKLED_KEY_BYTES
+    entries = _Entries([*keys, *deleted], [*data, *deleted], sizes, is_deleted, ~is_deleted)
+    return _pieces(entries, {}, lambda: hashes_of(keys))
+
+
+def _pieces(
+    entries: _Entries, names: Mapping[int, str], hashes_of_kept: Callable[[], Numbers]
+) -> Iterator[Piece]:
     total = int(entries.sizes.sum())
     if total < ALONE_BYTES:  # as most commits
         if entries.keys:
             yield _piece(entries, 1, names)
         return
-    hashes = np.append(measures.hashes_of(list(values)), hashes_of(deleted))
-    entries = _Entries(*entries[:4], hashes)
+    deleted = list(compress(entries.keys, entries.is_deleted))
+    entries = _Entries(*entries[:-1], np.append(hashes_of_kept(), hashes_of(deleted)))
     is_large = entries.sizes >= ALONE_BYTES
     for i in np.flatnonzero(is_large).tolist():
         yield _piece(entries.at(slice(i, i + 1)), ALONE_BLOCKS, names)
@@ -120,7 +119,7 @@ def encode(
     for start, end in zip([0, *ends], ends, strict=False):
         if start < end:
             some = entries.at(slice(start, end))
-            yield _piece(some, _blocks(int(some.sizes.sum())), names)
+            yield _piece(some, block_count(int(some.sizes.sum())), names)
 
 
 class _Entries(NamedTuple):
@@ -131,6 +130,7 @@ class _Entries(NamedTuple):
         values: Their values; of a key that was deleted it means nothing.
         sizes: About how many bytes each takes.
         is_deleted: Which of them were deleted.
+        is_pickled: Which of the values are pickled already.
         hashes: Of the keys; None: all are in one block.
     """
 
@@ -138,6 +138,7 @@ class _Entries(NamedTuple):
     values: Sequence[Any]
     sizes: Numbers
     is_deleted: npt.NDArray[np.bool_]
+    is_pickled: npt.NDArray[np.bool_]
     hashes: Numbers | None = None
 
     def at(self, where: slice | npt.NDArray[np.bool_]) -> _Entries:
@@ -147,7 +148,8 @@ class _Entries(NamedTuple):
         else:
             keys, values = list(compress(self.keys, where)), list(compress(self.values, where))
         hashes = None if self.hashes is None else self.hashes[where]
-        return _Entries(keys, values, self.sizes[where], self.is_deleted[where], hashes)
+        sizes, is_deleted = self.sizes[where], self.is_deleted[where]
+        return _Entries(keys, values, sizes, is_deleted, self.is_pickled[where], hashes)
 
 
 def _entries(
@@ -160,15 +162,20 @@ def _entries(
     sizes, of_values = measures.sizes_of(keys), sizes_of(kept)
     for i in np.flatnonzero(sizes == 0).tolist():
         sizes[i] = _size_of_key(keys[i], names)
-    for i in np.flatnonzero(of_values == 0).tolist():
-        of_values[i] = _size_of_value(keys[i], kept[i], names)
     is_deleted = np.zeros(len(keys) + len(deleted), np.bool_)
     is_deleted[len(keys) :] = True
+    is_pickled = np.zeros_like(is_deleted)
+    dumper = Dumper(names)
+    for i in np.flatnonzero(of_values == 0).tolist():
+        data = _pickled_value(keys[i], kept[i], dumper)
+        of_values[i] = len(data)
+        if len(data) >= KEPT_BYTES:
+            kept[i], is_pickled[i] = data, True
     sizes = np.append(sizes + of_values, np.full(len(deleted), DELETED_BYTES, np.int64))
-    return _Entries([*keys, *deleted], [*kept, *deleted], sizes, is_deleted)
+    return _Entries([*keys, *deleted], [*kept, *deleted], sizes, is_deleted, is_pickled)
 
 
-def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Keeps) -> bytes | None:
+def rewritten(where: str, data: bytes, loads: Loads, keeps: Keeps) -> bytes | None:
     """A segment without some of its entries.
 
     Returns:
@@ -181,8 +188,8 @@ def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Kee
     for block in blocks_in(where, data):
         raw = bytes(view[block.start : block.start + block.length])
         if raw:
-            _check(where, block, raw)
-            groups, deleted = loads(raw)
+            check_block(where, block, raw)
+            groups, deleted = content_of(where, raw, loads)
             kept = [(weight, keeps(entries)) for weight, entries in groups]
             left = list(keeps(dict.fromkeys(deleted)))
             values = [value for _, entries in groups for value in entries.values()]
@@ -190,14 +197,16 @@ def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Kee
             stay = len(still) == len(values) and all(map(is_, still, values))
             if not stay or len(left) != len(deleted):
                 is_same = False
-                raw = dumps((kept, left), {})
+                rest = [group_of(weight, [*one], [*one.values()]) for weight, one in kept if one]
+                gone = [(len(left), column_of(left))] if left else []
+                raw = pickled_block(BlockParts(rest, [], gone), {})
         blocks.append(raw)
-    return None if is_same else _segment(blocks)
+    return None if is_same else segment_of(blocks)
 
 
-def _size_of_value(key: Any, value: Any, names: Mapping[int, str]) -> int:
+def _pickled_value(key: Any, value: Any, dumper: Dumper) -> bytes:
     try:
-        return len(dumps(value, names))
+        return dumper.dumps(value)
     except NotReadable as e:
         raise NotReadable(f"self.state[{repr_of(key)}] can't be kept ({text_of(e)})") from e
     except PASSED_ON:
@@ -214,32 +223,29 @@ def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
         raise NotReadable(f"{where} can't be kept ({text_of(e)})") from e
 
 
-def _blocks(total: int) -> int:
-    """The number of blocks of a segment with so many bytes."""
-    return 2 + total // BLOCK_BYTES if total >= WHOLE_BYTES else 1
-
-
 def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
     """A segment of so many blocks."""
     keys, values = entries.keys, entries.values
     bits = np.frexp(entries.sizes)[1].astype(np.int64)  # the number of bits of each
     bits[entries.is_deleted] = 0
-    codes = bits
+    codes = bits + _BITS * entries.is_pickled
     if entries.hashes is not None and count > 1:
-        codes = _blocks_of(entries.hashes, count) * _BITS + bits
-    contents = [BlockContent([], []) for _ in range(count)]
+        codes += blocks_of(entries.hashes, count) * _CODES
+    contents = [BlockParts([], [], []) for _ in range(count)]
     parts: list[tuple[float, Sequence[Any]]] = []
     for code, some in _by_code(codes):
-        block, of_bits = divmod(code, _BITS)
+        block, kind = divmod(code, _CODES)
+        is_pickled, of_bits = divmod(kind, _BITS)
         if of_bits:
-            group = dict(zip(_taken(keys, some), _taken(values, some), strict=True))
-            contents[block].groups.append((_weight(of_bits), group))
-            parts.append((_weight(of_bits), list(group)))
+            own, weight = _taken(keys, some), _weight(of_bits)
+            into = contents[block].pickled if is_pickled else contents[block].groups
+            into.append(group_of(weight, own, _taken(values, some)))
+            parts.append((weight, own))
         else:
-            gone = list(_taken(keys, some))
-            contents[block].deleted.extend(gone)
+            gone = _taken(keys, some)
+            contents[block].deleted.append((len(gone), column_of(gone)))
             parts.append((DELETED_BYTES, gone))
-    return Piece(_segment([_block(content, names) for content in contents]), parts)
+    return Piece(segment_of([pickled_block(content, names) for content in contents]), parts)
 
 
 def _by_code(codes: Numbers) -> Iterator[tuple[int, list[int]]]:
@@ -259,89 +265,5 @@ def _taken(values: Sequence[Any], some: Sequence[int]) -> Sequence[Any]:
     return taken
 
 
-def _segment(blocks: Sequence[bytes]) -> bytes:
-    head = [_HEAD.pack(_VERSION, len(blocks))]
-    head += [_BLOCK.pack(len(data), zlib.crc32(data)) for data in blocks]
-    return b"".join([*head, *blocks])
-
-
 def _weight(bits: int) -> float:
     return 0.75 * (1 << bits)
-
-
-def _block(found: BlockContent, names: Mapping[int, str]) -> bytes:
-    return dumps(tuple(found), names) if found.groups or found.deleted else b""
-
-
-def decode(where: str, data: bytes) -> Iterator[BlockContent]:
-    """Read all blocks of a segment.
-
-    Raises:
-        CheckpointError: It is damaged, or of a newer version.
-    """
-    view = memoryview(data)
-    for block in blocks_in(where, data):
-        yield content(where, block, view[block.start : block.start + block.length])
-
-
-def blocks_in(where: str, head: bytes) -> list[Block]:
-    """Find the blocks of a segment in its first bytes, at least `head_bytes`."""
-    version, count = _HEAD.unpack_from(head) if len(head) >= _HEAD.size else (0, 0)
-    if version != _VERSION or len(head) < head_bytes(head):
-        raise CheckpointError(
-            f"{where}: a segment of version {version}, and this Fulmen reads {_VERSION}. Run the"
-            " topology with the version that wrote it."
-        )
-    start, blocks = head_bytes(head), []
-    for number in range(count):
-        length, crc = _BLOCK.unpack_from(head, _HEAD.size + number * _BLOCK.size)
-        blocks.append(Block(start, length, crc))
-        start += length
-    return blocks
-
-
-def head_bytes(head: bytes) -> int:
-    """The length of the head, by a segment's first few bytes."""
-    _, count = _HEAD.unpack_from(head)
-    return _HEAD.size + int(count) * _BLOCK.size
-
-
-def content(where: str, block: Block, data: bytes | memoryview) -> BlockContent:
-    """Read a block. Arguments and errors as for `decode`."""
-    if not block.length:
-        return BlockContent([], [])
-    _check(where, block, data)
-    return BlockContent(*pickle.loads(data))
-
-
-def _check(where: str, block: Block, data: bytes | memoryview) -> None:
-    if zlib.crc32(data) != block.crc:
-        raise CheckpointError(f"{where} is damaged: a block is not what was written.")
-
-
-def blocks_for(text: str, count: int) -> list[int]:
-    """The blocks that may hold keys which are shown as this text."""
-    if count == 1:
-        return [0]
-    return sorted({0, *_blocks_of(hashes_of(list(_read_as(text))), count).tolist()})
-
-
-def _read_as(text: str) -> Iterator[Any]:
-    """The keys of plain types that may be shown as this text, and more."""
-    yield text
-    with suppress(ValueError):
-        yield float(text)
-    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-        yield ast.literal_eval(_Infinite().visit(ast.parse(text, mode="eval")))
-
-
-class _Infinite(ast.NodeTransformer):
-    """Python shows an infinite float within a tuple as a name, which no literal is."""
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(math.inf) if node.id == "inf" else node
-
-
-def _blocks_of(hashes: Numbers, count: int) -> Numbers:
-    """The block of each key, by their hashes."""
-    return np.where(hashes == NO_HASH, 0, 1 + hashes % (count - 1))

@@ -26,7 +26,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import compress, filterfalse, repeat
 from operator import is_, is_not, not_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 FULL_BYTES = 1 << 20
 """A segment of this size or more is not merged with others of its size."""
@@ -37,6 +37,33 @@ ALONE_BYTES = 64 << 10
 """A value of this size or more has a segment of its own."""
 _OF_A_SIZE = 8
 _MISSING = object()
+
+
+class Droppable(Protocol):
+    """What is known of a segment, from which it follows whether it is dropped."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        ...
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is for one large value."""
+        ...
+
+    @property
+    def live(self) -> int:
+        """How many of its keys no later segment has."""
+        ...
+
+    @property
+    def live_bytes(self) -> float:
+        """The size of these."""
+        ...
+
+
+S = TypeVar("S", bound=Droppable)
 
 
 @dataclass(eq=False, slots=True)
@@ -96,23 +123,24 @@ class SegmentUpdate(NamedTuple):
 
 
 class Segments:
-    """The segments of one keyed state."""
+    """The segments of one keyed state.
+
+    Attributes:
+        bytes: The size of all segments.
+    """
 
     def __init__(self) -> None:
+        self.bytes = 0
         self._segments: dict[str, Segment] = {}
         self._places: dict[Any, SegmentPart] = {}  # of keys: in the newest segment that has them
         self._stale: Counter[Any] = Counter()  # how many older segments have them as well
-
-    @property
-    def bytes(self) -> int:
-        """The size of all segments."""
-        return sum(segment.bytes for segment in self._segments.values())
 
     def add(
         self,
         journal: str,
         size: int,
         parts: Iterable[tuple[float, Sequence[Any]]],
+        others: float = 0.0,
     ) -> None:
         """Add a segment that was written, or read. They must come in the order of their commits.
 
@@ -120,13 +148,15 @@ class Segments:
             journal: Its journal.
             size: The size in bytes.
             parts: Keys, and about how many bytes one of them takes in comparison.
+            others: The same of all keys in it that belong to other tasks: they are waste here.
         """
         by_weight: dict[float, list[Any]] = {}
         for weight, keys in parts:
             by_weight.setdefault(weight, []).extend(keys)
         number = sum(map(len, by_weight.values()))
-        whole = sum(weight * len(keys) for weight, keys in by_weight.items()) or 1.0
+        whole = sum((weight * len(keys) for weight, keys in by_weight.items()), others) or 1.0
         alone = size >= ALONE_BYTES and number == 1
+        self.bytes += size
         segment = self._segments[journal] = Segment(journal, size, alone)
         for weight, keys in by_weight.items():
             part = SegmentPart(keys, weight * size / whole, len(keys))
@@ -153,9 +183,10 @@ class Segments:
             state: What is kept now.
         """
         self._supersede(changed)
-        dropped = list(self._victims())
+        dropped = list(victims(self._segments.values()))
         for segment in dropped:
             del self._segments[segment.journal]
+            self.bytes -= segment.bytes
         if dropped and not self._segments:  # all is written anew: nothing of before matters
             self._places, self._stale = {}, Counter()
             return SegmentUpdate(dict(state), [], [segment.journal for segment in dropped])
@@ -167,34 +198,6 @@ class Segments:
                 _sort(self._taken_from(part, state), state, values, gone)
         deleted = [key for key in gone if key in self._stale]
         return SegmentUpdate(values, deleted, [segment.journal for segment in dropped])
-
-    def _victims(self) -> Iterator[Segment]:
-        """The segments that are dropped with this commit."""
-        total, needed = 0, 0.0
-        rest: list[Segment] = []
-        small: dict[int, list[Segment]] = defaultdict(list)
-        for segment in self._segments.values():
-            if not segment.live:
-                yield segment
-                continue
-            total += segment.bytes
-            needed += segment.live_bytes
-            if not segment.alone:
-                of_size = rest if segment.bytes >= FULL_BYTES else small[_size_class(segment)]
-                of_size.append(segment)
-        for alike in small.values():
-            if len(alike) >= _OF_A_SIZE:
-                total -= sum(segment.bytes - int(segment.live_bytes) for segment in alike)
-                yield from alike
-            else:
-                rest += alike
-        most = MOST_WASTE * needed + FREE_BYTES
-        if total > most:
-            for segment in sorted(rest, key=lambda s: s.live_bytes / s.bytes):
-                if total <= most:
-                    return
-                total -= segment.bytes - int(segment.live_bytes)
-                yield segment
 
     def _taken_from(self, part: SegmentPart, state: Mapping[Any, Any]) -> Sequence[Any]:
         """Forget a part of a segment; gives the keys that no later one has."""
@@ -210,6 +213,35 @@ class Segments:
         # What is deleted where it never was need not be known any more.
         self._supersede(list(filterfalse(state.__contains__, ended)))
         return newest
+
+
+def victims(segments: Iterable[S]) -> Iterator[S]:
+    """Those of all segments of a keyed state that are dropped with a commit."""
+    total, needed = 0, 0.0
+    rest: list[S] = []
+    small: dict[int, list[S]] = defaultdict(list)
+    for segment in segments:
+        if not segment.live:
+            yield segment
+            continue
+        total += segment.bytes
+        needed += segment.live_bytes
+        if not segment.alone:
+            of_size = rest if segment.bytes >= FULL_BYTES else small[_size_class(segment)]
+            of_size.append(segment)
+    for alike in small.values():
+        if len(alike) >= _OF_A_SIZE:
+            total -= sum(segment.bytes - int(segment.live_bytes) for segment in alike)
+            yield from alike
+        else:
+            rest += alike
+    most = MOST_WASTE * needed + FREE_BYTES
+    if total > most:
+        for segment in sorted(rest, key=lambda s: s.live_bytes / s.bytes):
+            if total <= most:
+                return
+            total -= segment.bytes - int(segment.live_bytes)
+            yield segment
 
 
 def _sort(
@@ -230,5 +262,5 @@ def _forget(known: dict[Any, Any], keys: Iterable[Any]) -> None:
     deque(map(known.pop, keys, repeat(None)), maxlen=0)
 
 
-def _size_class(segment: Segment) -> int:
+def _size_class(segment: Droppable) -> int:
     return segment.bytes.bit_length() // 3

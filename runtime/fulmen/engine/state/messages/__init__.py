@@ -1,5 +1,4 @@
 """Messages that have not ended, of spouts and of bolts' results.
 
-Those that are pending, those that failed and rest, and tuples that were dropped. Uses `entries`,
-`values` and what is above in `state`.
+Those that are pending, and those that failed and rest. Uses `values` and what is above in `state`.
 """

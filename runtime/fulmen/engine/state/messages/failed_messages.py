@@ -21,6 +21,7 @@ from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
 from fulmen.engine.state.journals import FAILED
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS, dumps, made_of
+from fulmen.engine.state.values.renamed_classes import loads
 from fulmen.errors import IGNORED, PASSED_ON
 
 FIRST_PAUSE_SECONDS = 0.05
@@ -269,7 +270,7 @@ class FailedMessages:
         records = journals.get(journal, ())
         for data in records:
             with made_of({IDS: restored.ids}):
-                restored.replay(pickle.loads(data))
+                restored.replay(loads(data))
         restored._queue = [(due, n) for n, due, *_ in restored._resting.values()]
         heapq.heapify(restored._queue)
         restored._policy = RewritePolicy(len(records))

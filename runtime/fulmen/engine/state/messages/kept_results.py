@@ -71,7 +71,7 @@ class KeptResults:
             failed: Sequence numbers and reasons.
             clock: Batch clock, in seconds.
         """
-        self._results.end(acked)
+        self._results.forget(acked)
         if self._again.count:  # else there is nothing to write of it
             self.acked(self._again.end(acked)[0])
         if not failed:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, first_with_nan
+from fulmen.engine.state.messages.id_runs import kinds_of
 from fulmen.engine.state.values.copies import BY_VALUE, EqualCopies
 from fulmen.errors import StateError, repr_of
 
@@ -44,7 +45,7 @@ class MessageIds:
         Raises:
             StateError: What is restored of one of them would not be equal to it.
         """
-        kinds = set(map(type, msg_ids))
+        kinds = kinds_of(msg_ids)
         if not kinds <= NEVER_NAN and (lost := first_with_nan(msg_ids)) is not None:
             raise StateError(f"message id {repr_of(lost)} {NOT_EQUAL_TO_ITSELF}. {NAN_CURE}")
         kinds -= BY_VALUE

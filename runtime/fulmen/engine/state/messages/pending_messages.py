@@ -1,12 +1,10 @@
 """The messages of one task whose trees have not ended: a durable log of changes.
 
-Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an
-earlier batch.
+What ends before the commit of the batch in which it was added is in no commit.
 """
 
 from __future__ import annotations
 
-import pickle
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,14 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.checkpoint.rewriting import RewritePolicy
+from fulmen.engine.state.messages.id_runs import joined_ids, runs_of
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.messages.result_rows import Parts, ResultRows
 from fulmen.engine.state.pickling import IDS, dumps, made_of
+from fulmen.engine.state.values.renamed_classes import loads
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.errors import NotReadable, repr_of, text_of
 
-Run = list[Any] | ResultRows
-Record = tuple[list[tuple[int, list[Any] | Parts]], Ranges | None]
+Run = list[Any] | range | ResultRows
+Record = tuple[list[tuple[int, list[Any] | range | Parts]], Ranges | None]
 """Runs of messages, each with its first sequence number, and what has ended; None: nothing."""
 _ENDED = object()
 _NO_RANGES: Ranges = np.empty((0, 2), np.int64)
@@ -45,8 +45,8 @@ def _written(runs: Sequence[tuple[int, Run]], ended: Ranges | None) -> Record:
     return [(n, run.parts if isinstance(run, ResultRows) else run) for n, run in runs], ended
 
 
-def _read(run: list[Any] | Parts) -> Run:
-    return run if isinstance(run, list) else ResultRows.of(*run)
+def _read(run: list[Any] | range | Parts) -> Run:
+    return run if isinstance(run, list | range) else ResultRows.of(*run)
 
 
 def _pickled(runs: list[tuple[int, Run]], ended: Ranges | None, ids: MessageIds) -> bytes:
@@ -69,7 +69,7 @@ def _check(msg_id: Any) -> None:
 class PendingMessages:
     """Message ids by sequence number.
 
-    They are kept in segments, one for each chunk of emits, so that an ack costs next to nothing.
+    They are kept in segments, one for each list or range of emits: an ack costs next to nothing.
 
     Attributes:
         count: How many there are.
@@ -87,16 +87,18 @@ class PendingMessages:
 
     def add(self, first: int, msg_ids: Sequence[Any]) -> None:
         """Add emitted messages, with consecutive sequence numbers from `first`."""
-        if not len(msg_ids):
-            return
-        self._segments[first] = msg_ids if isinstance(msg_ids, ResultRows) else list(msg_ids)
-        self._left[first] = len(msg_ids)
-        self._added.append(first)
-        self.count += len(msg_ids)
+        for run in runs_of(msg_ids):
+            if n := len(run):
+                kept = run if isinstance(run, range | ResultRows) else list(run)
+                self._segments[first] = kept
+                self._left[first] = n
+                self._added.append(first)
+                self.count += n
+                first += n
 
     def end(
         self, ranges: Ranges, apart: Sequence[int] = ()
-    ) -> tuple[list[Any], list[tuple[int, Any]]]:
+    ) -> tuple[Sequence[Any], list[tuple[int, Any]]]:
         """Forget the messages of these sequence numbers: their trees have ended.
 
         Args:
@@ -111,8 +113,28 @@ class PendingMessages:
             ranges = np.concatenate([ranges, np.stack([numbers, numbers + 1], axis=1)])
         if not len(ranges):
             return [], []
-        self._ended.append(ranges := _merged(ranges))
+        self._note_end(ranges := _merged(ranges))
         return self._take(ranges, apart)
+
+    def _note_end(self, ranges: Ranges) -> None:
+        """Have the next record say that these have ended, without those that no record has."""
+        if self._added:
+            ranges = np.minimum(ranges, self._added[0])
+            ranges = ranges[ranges[:, 0] < ranges[:, 1]]
+        if len(ranges):
+            self._ended.append(ranges)
+
+    def forget(self, ranges: Ranges) -> None:
+        """Do as `end` does, for those who don't ask which messages these were."""
+        if not len(ranges):
+            return
+        self._note_end(ranges := _merged(ranges))
+        for start, places in self._places(ranges).items():
+            segment = self._segments[start]
+            n = sum(b - a for a, b in places)
+            if self._left[start] != len(segment):
+                n -= sum(list(segment[a:b]).count(_ENDED) for a, b in places)
+            self._forget(start, places, n)
 
     def end_singly(self, sequences: Sequence[int]) -> list[tuple[int, Any]]:
         """End single sequence numbers, ascending: gives each with its message id."""
@@ -153,11 +175,12 @@ class PendingMessages:
 
     def _take(
         self, ranges: Ranges, apart: Sequence[int] = ()
-    ) -> tuple[list[Any], list[tuple[int, Any]]]:
-        taken: list[Any] = []
+    ) -> tuple[Sequence[Any], list[tuple[int, Any]]]:
+        taken: list[Sequence[Any]] = []
         singly: list[tuple[int, Any]] = []
         for start, places in self._places(ranges).items():
-            segment, parts, before = self._segments[start], [], len(singly)
+            segment, before = self._segments[start], len(singly)
+            parts: list[Sequence[Any]] = []
             for a, b in places:
                 low, high = bisect_left(apart, start + a), bisect_left(apart, start + b)
                 for number in apart[low:high]:
@@ -165,13 +188,13 @@ class PendingMessages:
                     singly.append((number, segment[place]))
                     a = place + 1
                 parts.append(segment[a:b])
-            some = list(chain.from_iterable(parts))
             if self._left[start] != len(segment):
-                some = [msg_id for msg_id in some if msg_id is not _ENDED]
+                some = chain.from_iterable(parts)
+                parts = [[msg_id for msg_id in some if msg_id is not _ENDED]]
                 singly[before:] = [one for one in singly[before:] if one[1] is not _ENDED]
-            taken += some
-            self._forget(start, places, len(some) + len(singly) - before)
-        return taken, singly
+            taken += parts
+            self._forget(start, places, sum(map(len, parts)) + len(singly) - before)
+        return joined_ids(taken), singly
 
     def _places(self, ranges: Ranges) -> dict[int, list[tuple[int, int]]]:
         """Segment -> the parts of it that are in ranges, which ascend; of those that are in any."""
@@ -226,8 +249,12 @@ class PendingMessages:
 
     def alive(self) -> list[tuple[int, Run]]:
         """Runs of messages that have not ended."""
+        return self._alive(sorted(self._segments))
+
+    def _alive(self, starts: Iterable[int]) -> list[tuple[int, Run]]:
+        """Those of the segments with these starts."""
         runs: list[tuple[int, Run]] = []
-        for start in sorted(self._segments):
+        for start in starts:
             segment = self._segments[start]
             if self._left[start] == len(segment):
                 runs.append((start, segment))
@@ -249,18 +276,19 @@ class PendingMessages:
         Returns:
             The record, and from which commit on records are still needed.
         """
-        if not self._added and not self._ended:
+        new = [first for first in self._added if first in self._segments]
+        if not new and not self._ended:
+            self._added = []
             return None
-        added = sum(self._left[first] for first in self._added)
+        added = sum(self._left[first] for first in new)
         if self._policy.rewrite(self.count, added + sum(map(len, self._ended))):
             runs = self.alive()
             self._segments = dict(runs)
             self._left = {start: len(run) for start, run in runs}
             data, keep_from = _pickled(runs, None, self.ids), number
         else:
-            runs = [(first, self._segments[first]) for first in self._added]
             ended = np.concatenate([*self._ended, _NO_RANGES])
-            data, keep_from = _pickled(runs, ended, self.ids), 0
+            data, keep_from = _pickled(self._alive(new), ended, self.ids), 0
         self._added, self._ended = [], []
         return data, keep_from
 
@@ -298,6 +326,6 @@ class PendingMessages:
         pending._policy = RewritePolicy(len(records))
         for data in records:
             with made_of({IDS: pending.ids}):
-                pending.replay(pickle.loads(data))
+                pending.replay(loads(data))
         pending._added, pending._ended = [], []
         return pending

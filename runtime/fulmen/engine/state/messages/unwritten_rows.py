@@ -11,6 +11,7 @@ import numpy as np
 
 from fulmen.api.marks import Point
 from fulmen.engine.state.pickling import dumps
+from fulmen.engine.state.values.renamed_classes import loads
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Unwritten:
     @staticmethod
     def unpack(data: bytes) -> Unwritten:
         """Read what `pack` gave."""
-        number, tag, fields, *points, refused, items = pickle.loads(data)
+        number, tag, fields, *points, refused, items = loads(data)
         previous, transaction = (point and Point(*point) for point in points)
         return Unwritten(number, tag, fields, previous, items, transaction, refused)
 

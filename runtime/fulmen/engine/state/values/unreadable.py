@@ -14,6 +14,7 @@ from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
 from fulmen.engine.state import pickling
+from fulmen.engine.state.values.renamed_classes import found_class
 from fulmen.errors import PASSED_ON, NotReadable, error_text, repr_of, text_of
 
 KEY_CHARACTERS = 80
@@ -96,7 +97,7 @@ class _Unpickler(_InPython):  # type: ignore[misc]
 
     def find_class(self, module: str, name: str) -> Any:
         try:
-            found = super().find_class(module, name)
+            found = found_class(module, name) or super().find_class(module, name)
         except PASSED_ON:
             raise
         except BaseException as e:  # noqa: BLE001 (importing an author's module may raise anything)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from fulmen.engine.state.pickling import Shape
-from fulmen.errors import PASSED_ON
+from fulmen.engine.state.values.renamed_classes import loaded, new_name
+from fulmen.errors import PASSED_ON, error_text
 
 Names = tuple[str, ...]
 
@@ -27,20 +28,32 @@ class ValueClasses:
     Attributes:
         shapes: Of what was written since it was restored.
         known: The fields of each class, as the checkpoint has them.
+        others: The names of classes that declare none.
     """
 
-    def __init__(self, known: Mapping[str, Names]) -> None:
+    def __init__(self, known: Mapping[str, Names], others: Iterable[str] = ()) -> None:
         self.shapes: set[Shape] = set()
-        self.known = dict(known)
+        self.known = {_new_name(name): fields for name, fields in known.items()}
+        self.others = {_new_name(name) for name in others}
         self._looked_at: set[Shape] = set()
 
     def fields(self) -> Mapping[str, Names]:
         """The fields of all classes that have some, by the names of the classes."""
         for kind, *_ in self.shapes - self._looked_at:
-            if kind.__module__.partition(".")[0] != "fulmen" and (names := fields_of_class(kind)):
-                self.known[f"{kind.__module__}:{kind.__qualname__}"] = names
+            if kind.__module__.partition(".")[0] in ("builtins", "fulmen"):
+                continue
+            name = f"{kind.__module__}:{kind.__qualname__}"
+            if names := fields_of_class(kind):
+                self.known[name] = names
+            else:
+                self.others.add(name)
         self._looked_at |= self.shapes
         return self.known
+
+    def missing(self) -> dict[str, str]:
+        """The classes that can't be found, by `module.Class`, and why not."""
+        found = {name.replace(":", "."): _why_not(name) for name in (*self.known, *self.others)}
+        return {name: why for name, why in found.items() if why}
 
     def moved(self) -> str | None:
         """Say why a restore is refused: fields would get the values of others."""
@@ -75,6 +88,15 @@ class ValueClasses:
         return told
 
 
+def _new_name(name: str) -> str:
+    """The name of a class, with a colon behind its module, as it is now."""
+    new = new_name(name.replace(":", "."))
+    if new is None:
+        return name
+    cls = loaded(new)
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
 def fields_of_class(cls: type) -> Names:
     """The fields that a class declares; empty if it declares none."""
     if dataclasses.is_dataclass(cls):
@@ -91,6 +113,19 @@ def fields_of_class(cls: type) -> Names:
         return tuple(attribute.name for attribute in attributes)
     slots = [vars(base).get("__slots__", ()) for base in reversed(cls.__mro__)]
     return tuple(name for some in slots for name in ([some] if isinstance(some, str) else some))
+
+
+def _why_not(name: str) -> str:
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # noqa: BLE001 (importing an author's module may raise anything)
+        return error_text(error)
+    return ""
 
 
 def _found(name: str) -> tuple[type | None, Names]:

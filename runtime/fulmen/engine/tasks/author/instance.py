@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.returned import refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
+from fulmen.engine.state.entries.disk_journals import restored_entries
+from fulmen.engine.state.entries.keyed_state import take_state
 from fulmen.engine.state.fields import Fields, record_of
-from fulmen.engine.state.journals import FIELDS
+from fulmen.engine.state.journals import FIELDS, STATE
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS
 from fulmen.engine.tasks.author.event_loop import completed
@@ -61,7 +62,7 @@ class AuthorInstance:
         self._guard = guard
         self.instance = guard("making the instance", make)
         self.state = guard(
-            "restoring self.state", lambda: KeyedState.restore(journals, self.instance)
+            "restoring self.state", lambda: restored_entries(journals, STATE, self.instance)
         )
         self.fields = Fields(self.instance)
         self.look_at_state(is_new=True)
@@ -97,6 +98,10 @@ class AuthorInstance:
         opening(partial(self._call_open, **injected))
         self.look_at_state(is_new=True)
         self.fields.settle(restored)
+
+    def begin_batch(self, tag: str) -> None:
+        """A batch begins with the attempt of this tag: what was committed last is durable."""
+        self._guard("writing self.state to disk", lambda: self.state.begin_batch(tag))
 
     def _call_open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         instance: Any = self.instance
@@ -149,12 +154,15 @@ class AuthorInstance:
         return updates
 
     def take_warnings(self) -> list[str]:
-        """Take the warnings about its fields; each warning is given once."""
+        """Take the warnings about its fields and its state; each warning is given once."""
         warnings, self.fields.warnings = self.fields.warnings, []
-        return warnings
+        return warnings + self.state.take_warnings()
 
     def close(self) -> None:
         """Have it let go of what it holds: `close` of a spout, `cleanup` of a bolt."""
         instance: Any = self.instance
         end = instance.close if isinstance(instance, Spout) else instance.cleanup
-        refuse_unrun(completed(end(), os.getpid()))
+        try:
+            refuse_unrun(completed(end(), os.getpid()))
+        finally:
+            self.state.close()

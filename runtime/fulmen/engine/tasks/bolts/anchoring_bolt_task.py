@@ -30,6 +30,7 @@ class AnchoringBoltTask(BoltTask):
     """A task of a Bolt that anchors and acks itself, and may keep tuples for later."""
 
     instance: Bolt
+    tells_apart = True
 
     @override
     def new_collector(self) -> Any:
@@ -105,7 +106,7 @@ class AnchoringBoltTask(BoltTask):
             for origin in buffer.origins
         ]
         if not any(anchors):
-            outbox.send(self.task, buffer.routes, buffer.rows(), None, buffer.chosen)
+            outbox.send(self.task, buffer.routes, buffer.tuple_rows(), None, buffer.chosen)
             return
 
         def tell(anchor: Tuple, edge: int) -> None:
@@ -114,7 +115,9 @@ class AnchoringBoltTask(BoltTask):
             elif isinstance(anchor._origin, Held):
                 anchor._origin.xor ^= edge
 
-        outbox.send_joined(self.task, buffer.routes, buffer.rows(), anchors, tell, buffer.chosen)
+        outbox.send_joined(
+            self.task, buffer.routes, buffer.tuple_rows(), anchors, tell, buffer.chosen
+        )
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

@@ -89,9 +89,8 @@ class ArrowBoltTask(BoltTask):
             batch, at = emitted, rows
             if self.results is not None and self.results.keeps(stream, chunk):
                 self.results.send_rows(stream, TupleRows.of_arrow(batch), outbox)
-                if self.ordered:
-                    outbox.pack_all()
                 continue
+            self.send_waiting(outbox)
             while batch.num_rows:
                 try:
                     self.send_anchored(stream, TupleRows.of_arrow(batch), at, chunk, xors, outbox)

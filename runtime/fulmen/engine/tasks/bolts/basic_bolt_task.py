@@ -11,12 +11,14 @@ from typing_extensions import override
 
 from fulmen.api.chunks import ChunkBolt
 from fulmen.api.components import BasicBolt
+from fulmen.api.many import ManyBolt
 from fulmen.api.returned import refuse_result
-from fulmen.api.tuples import HELD, Tuple
+from fulmen.api.tuples import HELD, TICK_COMPONENT, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
+from fulmen.engine.tasks.bolts.many_tuples import ChunkCollector, ChunkTuples, positions_of
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON
 
@@ -32,20 +34,41 @@ class BasicBoltTask(BoltTask):
 
     @override
     def execute(self, chunk: Chunk) -> None:
+        left = self._many(chunk)
+        if left is None:
+            self._singly(chunk, enumerate(chunk.rows), in_order=True)
+        elif len(left) and self.crash is None:
+            rows = chunk.rows.take(np.array(left, np.int64))
+            self._singly(chunk, zip(left, rows, strict=True), in_order=False)
+
+    def _singly(
+        self, chunk: Chunk, tuples: Iterable[tuple[int, Sequence[Any]]], *, in_order: bool
+    ) -> None:
+        """Call the author's method for tuples, one after another.
+
+        Args:
+            chunk: The tuples.
+            tuples: The positions and the values of those that it is to be called for.
+            in_order: Whether these are all.
+        """
         collector = self.collector
-        execute: Callable[..., object] = self.instance.execute
-        if self.callback != "execute":
-            turn = getattr(self.instance, self.callback)
-            execute = lambda tup, collector: turn(*tup.values, collector)  # noqa: E731
+        execute = self._callback()
         kept: list[Tuple] = []
+        is_over = False
         tup = Tuple((), chunk, 0)
-        for collector.position, values in self._singly(chunk):
+        emitted, places = collector.begin(in_order=in_order)
+        for i, values in tuples:
+            if emitted is not None and len(emitted) != (i if places is None else len(places)):
+                places = collector.place() if places is None else places
+                # as `place` does, which takes two calls for each tuple
+                places.extend([collector.position] * (len(emitted) - len(places)))
             if getrefcount(tup) > OURS:
                 kept.append(tup)
-                tup = Tuple(values, chunk, collector.position)
+                tup = Tuple(values, chunk, i)
             else:
                 tup.values = values
-                tup._i = collector.position
+                tup._i = i
+            collector.position = i
             try:
                 if (returned := execute(tup, collector)) is not None:
                     refuse_result(returned)
@@ -53,23 +76,62 @@ class BasicBoltTask(BoltTask):
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
                 self.note_failure(collector.position, e)
+                is_over = self.crash is not None
             if FORKED:
                 end_child()
-            if self.crash is not None:
+            if is_over:
                 break
+        collector.end()
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns
             tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
 
-    def _singly(self, chunk: Chunk) -> Iterable[tuple[int, Sequence[Any]]]:
-        """The tuples that a method is to be called for, with their positions."""
-        instance = self.instance
-        rows, left = chunk.rows, None
+    def _callback(self) -> Callable[..., object]:
+        """The author's method that is to be called for each tuple."""
+        if self.callback == "execute":
+            return self.instance.execute
+        turn = getattr(self.instance, self.callback)
+        return lambda tup, collector: turn(*tup.values, collector)
+
+    def _many(self, chunk: Chunk) -> Sequence[int] | None:
+        """Have the bolt deal with all tuples at once, if it can.
+
+        Returns:
+            The positions of those that are left; None: all.
+        """
+        instance, rows = self.instance, chunk.rows
+        if self.callback != "execute" or chunk.component == TICK_COMPONENT or not rows.n:
+            return None
+        if isinstance(instance, ChunkBolt) and rows.arrow is not None:
+            return instance.execute_batch(Tuple((), chunk, 0), rows.arrow)
+        if isinstance(instance, ManyBolt):
+            return self._execute_many(instance, chunk)
         if isinstance(instance, ChunkBolt):
-            if rows.arrow is not None:
-                left = instance.execute_batch(Tuple((), chunk, 0), rows.arrow)
-            elif rows.is_by_column and rows.n and rows.columns:
-                left = instance.execute_chunk(Tuple((), chunk, 0), rows.columns)
-        if left is not None:
-            return zip(left, rows.take(np.array(left, np.int64)), strict=True)
-        return enumerate(rows)
+            return instance.execute_chunk(Tuple((), chunk, 0), rows)
+        return None
+
+    def _execute_many(self, bolt: ManyBolt, chunk: Chunk) -> Sequence[int]:
+        n = len(chunk)
+        collector = ChunkCollector(self.collector, n, self.note_failure)
+        try:
+            returned = bolt.execute_many(ChunkTuples(chunk), collector)
+            return positions_of(returned, n)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (author's code)
+            self.note_many_failure(n, e)
+            return ()
+        finally:
+            collector.close()
+
+    def note_many_failure(self, n: int, error: BaseException) -> str:
+        """The call for all `n` tuples raised: they fail, but for those that have failed already.
+
+        Returns:
+            The reason.
+        """
+        failed = {i for i, _ in self.failed}
+        self.note_failure(0, error)
+        _, reason = self.failed.pop()
+        self.failed += [(i, reason) for i in range(n) if i not in failed]
+        return reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fulmen.api.components import FailedException, ReportedFailedException, overrides
+from fulmen.api.marks import StoreMismatch
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, FINISH_STREAM, TICK_COMPONENT, TICK_STREAM
 from fulmen.checkpoint.rewriting import Journals
@@ -28,11 +29,14 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.traced_tuples import note_executed
+from fulmen.engine.tasks.parts.dead_letters import DeadLetters
+from fulmen.engine.tasks.parts.home_evidence import HOMES, HomeEvidence
+from fulmen.engine.tasks.parts.kept_mark import BoltMark
 from fulmen.engine.tasks.parts.named_calls import CALLBACKS, NamedCalls
 from fulmen.engine.tasks.parts.results import Results
 from fulmen.engine.tasks.parts.timers import AuthorTimers
 from fulmen.engine.tasks.task import Task
-from fulmen.engine.tuples.chunk import Chunk, Ids
+from fulmen.engine.tuples.chunk import Chunk, Ids, RangeLineage
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import FulmenError, GroupingError, text_of, with_causes
 
@@ -48,9 +52,12 @@ class BoltTask(Task):
         seconds: How long the latest chunk took.
         callback: The author's method that is being called.
         results: What it emits by itself. None: it keeps no results.
+        letters: Its dead letters.
         named_calls: Its calls that are for no tuple.
         timers: Those that the author sets. None: there can't be any.
+        homes: Which task its keys belong to. None: it keeps none that could move.
         ends_attempts: Whether it is told where the input of an attempt ends.
+        tells_apart: Whether it needs the edges of its tuples: it may keep one for another batch.
     """
 
     executor = 0
@@ -58,14 +65,18 @@ class BoltTask(Task):
     callback = "execute"
     results: Results | None = None
     timers: AuthorTimers | None = None
+    homes: HomeEvidence | None = None
     ends_attempts = False
+    tells_apart = False
 
     @override
     def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        self.letters = self.add(DeadLetters(self, journals))
         origin = self.placed.origins.get(self.placed.plan.key_of(self.task))
         if origin is not None:
-            self.results = self.add(Results(self, origin, engine, journals))
-        self.named_calls = self.add(NamedCalls(self, self.results, journals))
+            self.results = self.add(Results(self, origin, engine, journals, self.letters))
+        self.named_calls = self.add(NamedCalls(self, self.results, self.letters))
+        self._known_homes, self._known_sink = engine.get(HOMES), engine.get("sink", "")
 
     @override
     def begin(self, journals: Journals) -> None:
@@ -73,6 +84,11 @@ class BoltTask(Task):
         self.timers = self.add(AuthorTimers(self, journals))
         super().begin(journals)
         self.timers.settle()
+        if getattr(self.instance, "keeps_mark", False):
+            mark = self.add(BoltMark(self, self._known_sink, journals))
+            self.context.signals.kept_mark = mark.kept
+        state, timers = self.author.state, self.timers.waiting
+        self.homes = self.add(HomeEvidence(self, state, timers, self._known_homes))
 
     @override
     def before_open(self) -> None:
@@ -83,6 +99,7 @@ class BoltTask(Task):
     def begin_batch(self, header: Header) -> None:
         self.named_calls.begin_batch(header)
         super().begin_batch(header)
+        self.letters.begin_batch(header)
         if self.was_told:
             self.named_calls.note_committed()
 
@@ -116,6 +133,8 @@ class BoltTask(Task):
         end_child()
         CALLS.end(calling)
         self.collector.close()
+        if self.homes is not None:  # a task of attempts has no state that could move
+            self.homes.saw(chunk)
         self.seconds = time.perf_counter() - started
         chunk.pace = self.seconds / max(1, len(chunk))
 
@@ -176,13 +195,11 @@ class BoltTask(Task):
         for buffer in self.collector.runs:
             if len(buffer):
                 for i in reversed(buffer.wrong()):
-                    self._refuse(not_a_list(self.who, buffer.rows()[i]), i, buffer, chunk)
+                    self._refuse(not_a_list(self.who, buffer.values(i)), i, buffer, chunk)
                 if self.results is not None and self.results.keeps(buffer.routes.stream, chunk):
                     self.send_own(self.results, buffer, chunk, xors, outbox)
                 else:
                     self.send_or_fail(buffer, chunk, xors, outbox)
-                if self.ordered:
-                    outbox.pack_all()
 
     def send_own(
         self,
@@ -193,16 +210,24 @@ class BoltTask(Task):
         outbox: Outbox,
     ) -> None:
         """Send emits that no input is the reason of: each is a message of its own."""
-        results.send_rows(buffer.routes.stream, buffer.rows(), outbox, buffer.chosen)
+        results.send_rows(buffer.routes.stream, buffer.tuple_rows(), outbox, buffer.chosen)
+
+    def send_waiting(self, outbox: Outbox) -> None:
+        """Send results of earlier chunks: before what is no result, and after the last chunk."""
+        if self.results is not None:
+            self.results.send_waiting(outbox)
 
     def send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream. One without a task to go to fails its input instead."""
+        self.send_waiting(outbox)
         while len(buffer):
             try:
                 self.send_buffer(buffer, chunk, xors, outbox)
-                return
+                break
             except GroupingError as e:
                 self._refuse(e, e.emission, buffer, chunk)
+        if self.ordered:
+            outbox.pack_all()
 
     def _refuse(self, error: FulmenError, i: int | None, buffer: Buffer, chunk: Chunk) -> None:
         """Emit `i` can't be sent: report it, and fail what it is anchored to."""
@@ -218,26 +243,44 @@ class BoltTask(Task):
 
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
-        at = np.fromiter(buffer.origins, np.int64, len(buffer))
-        emitted, stream = buffer.rows(), buffer.routes.stream
-        self.send_anchored(stream, emitted, at, chunk, xors, outbox, buffer.chosen)
+        emitted, stream = buffer.tuple_rows(), buffer.routes.stream
+        self.send_anchored(stream, emitted, buffer.origins, chunk, xors, outbox, buffer.chosen)
 
     def send_anchored(
         self,
         stream: str,
         emitted: TupleRows,
-        positions: npt.NDArray[np.int64],
+        positions: Sequence[int] | npt.NDArray[np.int64],
         chunk: Chunk,
         xors: Ids,
         outbox: Outbox,
         chosen: Any = None,
     ) -> None:
-        """Send emits that are anchored to one tuple of the chunk each."""
-        lineage = chunk.lineage_columns
-        parents = None if lineage is None else lineage.take(positions)
-        ids = outbox.send(self.task, self.routes[stream], emitted, parents, chosen)
+        """Send emits that are anchored to one tuple of the chunk each.
+
+        Args:
+            stream: Which they were emitted on.
+            emitted: Their values.
+            positions: Those of the tuples. A range: there is one emit for each tuple.
+            chunk: The tuples.
+            xors: Takes the XOR of the ids of what was anchored to each of them.
+            outbox: What takes the emits.
+            chosen: Emits whose tasks were chosen already.
+        """
+        lineage, routes = chunk.lineage_columns, self.routes[stream]
+        if isinstance(lineage, RangeLineage):
+            outbox.send_range(self.task, routes, emitted, lineage.below(positions), chosen)
+            return
+        if type(positions) is range:
+            ids = outbox.send(self.task, routes, emitted, lineage, chosen)
+            if lineage is not None:
+                xors ^= ids
+            return
+        at = np.asarray(positions, np.int64)
+        parents = None if lineage is None else lineage.take(at)
+        ids = outbox.send(self.task, routes, emitted, parents, chosen)
         if parents is not None:
-            np.bitwise_xor.at(xors, positions, ids)
+            np.bitwise_xor.at(xors, at, ids)
 
     def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
         """Positions of the tuples that were acked; None: all."""
@@ -253,6 +296,9 @@ class BoltTask(Task):
         """Tell the ackers each root of an acked tuple: its edge id XOR what was anchored to it."""
         lineage = chunk.lineage_columns
         if lineage is None:
+            return
+        if isinstance(lineage, RangeLineage):
+            outbox.end_in_range(lineage, acked, self.failed)
             return
         if acked is not None:
             xors = xors[acked]
@@ -279,7 +325,7 @@ class BoltTask(Task):
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return
-        crashes = self.errors.crashes
+        crashes = self.errors.crashes or isinstance(error, StoreMismatch)
         if crashes or self.needs_service(error):
             report = self.report(error, fatal=crashes, what=self.callback)
             reason = f"bolt {self.component!r}: {report.message}"

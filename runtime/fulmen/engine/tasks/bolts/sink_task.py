@@ -141,12 +141,23 @@ class SinkTask(BoltTask):
 
     @override
     def run(self, chunk: Chunk) -> None:
-        if chunk.component != TICK_COMPONENT:
+        if chunk.component == TICK_COMPONENT:
+            if chunk.stream in self.ends:
+                super().run(chunk)
+        elif self._takes_parts():
+            self.held.append(chunk)
+            super().run(chunk)
+        else:
             self.was_called = True
             self.calls += len(chunk)
             self.hold(chunk)
-        elif chunk.stream in self.ends:
-            super().run(chunk)
+
+    def _takes_parts(self) -> bool:
+        """Whether rows are written as they come: none is held by now that goes before them."""
+        if not self.instance.takes_parts or self._is_exactly_once or self.placed.emitters:
+            return False
+        is_early = self.context.batch.looks_ahead or bool(self.early)
+        return not (is_early or self.held or self.committed.is_writing)
 
     def hold(self, chunk: Chunk) -> None:
         """Keep rows for the end of the batch."""
@@ -165,7 +176,7 @@ class SinkTask(BoltTask):
 
     @override
     def execute(self, chunk: Chunk) -> None:
-        """The end of a batch."""
+        """The end of a batch, or rows that are written as they come."""
         held, self.held = self.held, []
         for one in held:
             one.began = chunk.began
@@ -281,13 +292,12 @@ class SinkTask(BoltTask):
 
     @override
     def send(self, chunk: Chunk, outbox: Outbox, took: float | None = None) -> None:
-        """Acks leave when the rows are written, or kept for the commit: at the batch's end."""
-        if chunk.stream != END_STREAM:
-            return
+        """Acks leave when the rows are written, or kept for the commit."""
         seconds, written, self._written = self.seconds, self._written, []
-        if written:  # then the time is theirs
-            self.seconds = 0.0
-        super().send(chunk, outbox, took)
+        if chunk.stream == END_STREAM or self.crash is not None:
+            if written:  # then the time is theirs
+                self.seconds = 0.0
+            super().send(chunk, outbox, took)
         count = sum(len(one) for one, _ in written)
         for one, failed in written:
             self.seconds = seconds * len(one) / count

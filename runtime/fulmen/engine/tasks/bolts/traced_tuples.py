@@ -8,7 +8,7 @@ import numpy as np
 
 from fulmen.engine.acking.root_ids import TRACED, TRACED_BIT, traced_among
 from fulmen.engine.protocol.figures.trace_notes import Ran, TraceNotes
-from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.chunk import Chunk, Lineage
 
 
 def note_executed(
@@ -20,7 +20,9 @@ def note_executed(
 ) -> None:
     """Note that a bolt has executed a chunk: all its tuples had to wait until that was done."""
     lineage = chunk.lineage_columns
-    if lineage is None or not len(roots := traced_among(lineage.roots)):
+    if not isinstance(lineage, Lineage):  # of trees that are not told apart none is traced
+        return
+    if not len(roots := traced_among(lineage.roots)):
         return
     reasons: dict[int, str] = {}
     for i, reason in failed:
@@ -51,7 +53,7 @@ def note_late(
 def traced_rows(chunk: Chunk) -> Iterator[tuple[int, int]]:
     """The position and the root of each tuple that belongs to a traced tree; of several, to one."""
     lineage = chunk.lineage_columns
-    if lineage is None:
+    if not isinstance(lineage, Lineage):
         return
     places = np.flatnonzero(lineage.roots & TRACED)
     at = places

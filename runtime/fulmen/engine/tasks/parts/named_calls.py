@@ -10,7 +10,6 @@ from typing_extensions import override
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.api.timers import WindowCalls
 from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, TICK_COMPONENT, TICK_STREAM, TIMER_STREAM
-from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.call_names import (
     COMMITTED,
@@ -25,7 +24,8 @@ from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.figures.statistics import DROPPED
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.parts.message_trees import DroppedTuples
+from fulmen.engine.state.letters.dead_letters import LetterKind, LostMessage
+from fulmen.engine.tasks.parts.dead_letters import DeadLetters
 from fulmen.engine.tasks.parts.results import Results
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import TaskPart
@@ -43,13 +43,11 @@ class NamedCalls(TaskPart, WindowCalls):
     """Calls of a task of a bolt besides those for tuples.
 
     Attributes:
-        dropped: The calls that were left out, since they kill workers.
-        letters: What was left out since it was sent to the dead letters last.
+        letters: What was left out, as it kills workers, and was not sent to the dead letters yet.
     """
 
-    def __init__(self, task: Task, results: Results | None, journals: Journals) -> None:
-        self._task, self._results = task, results
-        self.dropped = task.add(DroppedTuples(task, journals))
+    def __init__(self, task: Task, results: Results | None, kept: DeadLetters) -> None:
+        self._task, self._results, self._kept = task, results, kept
         self.letters: list[list[Any]] = []
         self._header: Header | None = None
         self._made: set[str] = set()
@@ -130,7 +128,9 @@ class NamedCalls(TaskPart, WindowCalls):
         if reason is None:
             return False
         self._task.was_called = True
-        kept = self.dropped.note(stream, values, None, reason, "")["values"]
+        lost = LostMessage(stream, values)
+        [letter] = self._kept.keep(LetterKind.LEFT_OUT, [lost], [(1, reason)])
+        kept = letter.shown
         key, at = kept
         which = f"key {key!r}" if at is None else f"key {key!r}, at {at}"
         self._task.report(f"left out for {which}: {reason}")
@@ -149,5 +149,6 @@ class NamedCalls(TaskPart, WindowCalls):
             return
         if self._results is not None and self._results.is_on:
             self._results.send_rows(DEAD_LETTERS, TupleRows(letters), outbox)
+            self._results.send_waiting(outbox)
         else:
             outbox.send(task.task, routes, TupleRows(letters), None)

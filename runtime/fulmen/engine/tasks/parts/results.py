@@ -7,8 +7,7 @@ All of it is part of the same commit as what the results were made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, repeat
 from typing import Any
 
@@ -25,12 +24,14 @@ from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, PENDING_RESULTS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Resting, Summary
+from fulmen.engine.state.letters.dead_letters import LetterKind, LostMessage
 from fulmen.engine.state.messages.kept_results import KeptResults, Result
 from fulmen.engine.state.messages.result_rows import ResultRows
 from fulmen.engine.state.pickling import noting
+from fulmen.engine.tasks.parts.dead_letters import DeadLetters
 from fulmen.engine.tasks.parts.message_trees import MessageTrees
 from fulmen.engine.tasks.task import Task
-from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.chunk import Chunk, Ranges
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 
@@ -47,11 +48,19 @@ class Results(MessageTrees):
     """
 
     def __init__(
-        self, task: Task, origin: int, engine: Mapping[str, Any], journals: Journals
+        self,
+        task: Task,
+        origin: int,
+        engine: Mapping[str, Any],
+        journals: Journals,
+        letters: DeadLetters,
     ) -> None:
-        super().__init__(task, origin, engine)
+        super().__init__(task, origin, engine, letters)
         self.kept = KeptResults.restore(journals)
         self.failed = self.kept.failed
+        self._waiting: list[TupleRows] = []
+        self._stream = ""
+        """That of the rows that wait."""
         self.is_on = self.placed.acking and self.placed.keeps_results(task.component)
 
     @override
@@ -101,22 +110,45 @@ class Results(MessageTrees):
     def send_rows(
         self, stream: str, rows: TupleRows, outbox: Outbox, chosen: Chosen | None = None
     ) -> None:
-        """Send what was emitted on a stream, and keep it until its trees are acked."""
-        chosen = chosen or {}
+        """Send what was emitted on a stream, and keep it until its trees are acked.
+
+        It waits for more of the same stream, until `send_waiting` is called: a task has many small
+        chunks where several streams arrive in turn, and what comes after it has one large chunk.
+        """
+        is_alone = bool(chosen) or rows.arrow is not None or self.task.routes[stream].direct
+        if is_alone or stream != self._stream:
+            self.send_waiting(outbox)
+        if is_alone:
+            self._send_rows(stream, rows, outbox, chosen or {})
+        else:
+            self._stream = stream
+            self._waiting.append(rows)
+
+    def send_waiting(self, outbox: Outbox) -> None:
+        """Send the rows that wait."""
+        if self._waiting:
+            rows, self._waiting = TupleRows.concat(self._waiting), []
+            self._send_rows(self._stream, rows, outbox, {})
+
+    def _send_rows(self, stream: str, rows: TupleRows, outbox: Outbox, chosen: Chosen) -> None:
         schema = rows.arrow.schema if rows.arrow is not None else None
-        more: Iterable[Any] = repeat(schema)
+        rows.share()  # with those who receive them
+        routes = self.task.routes[stream]
         results: Sequence[Result]
-        if self.task.routes[stream].direct:
-            more = [self._key_of(chosen.get(i)) for i in range(len(rows))]
-        if rows.is_by_column and rows.columns and not chosen:
+        if routes.direct:
+            keys = [self._key_of(chosen.get(i)) for i in range(len(rows))]
+            results = list(zip(repeat(stream), rows, keys, strict=False))
+        elif routes.fields:
             results = ResultRows(stream, rows, schema)
         else:
-            results = list(zip(repeat(stream), rows, more, strict=False))
+            results = list(zip(repeat(stream), rows, repeat(schema), strict=False))
         self.send(Emits(stream, rows, results, chosen), outbox)
+        if self.task.ordered:
+            outbox.pack_all()
 
     def _key_of(self, tasks: Sequence[tuple[int, Sequence[int]]] | None) -> str:
         """The key of the task that a direct emit is for: task ids are other ones tomorrow."""
-        return self.placed.plan.key_of(tasks[0][1][0]) if tasks else ""
+        return self.placed.known_key_of(tasks[0][1][0]) if tasks else ""
 
     @override
     def tracked(self, msg_ids: Sequence[Any]) -> Sequence[Any]:
@@ -130,6 +162,20 @@ class Results(MessageTrees):
 
     # How their trees ended
 
+    def hear_at_once(self, acked: dict[int, Ranges]) -> None:
+        """Take in the trees that were acked in this very batch, and take them out.
+
+        Ackers that run in the task's own stage have seen all messages of the batch before the task
+        is written down. So the commit that has what results were made of is the one by which they
+        are acked: they need no entry in it. If the batch comes to nothing, they are made again.
+
+        Args:
+            acked: Ranges of sequence numbers, by origin.
+        """
+        if (ranges := acked.pop(self.origin, None)) is not None:
+            self.letters.acked(ranges)
+            self.kept.deliver(ranges, (), 0.0)
+
     def hear(self, deliveries: Mapping[int, Deliveries], header: Header, outbox: Outbox) -> None:
         """Take in how trees of results have ended, and emit again those whose pause is over.
 
@@ -139,8 +185,10 @@ class Results(MessageTrees):
             outbox: What takes the emits.
         """
         if (ended := self.with_orphans(deliveries.get(self.origin))) is not None:
+            ended = self.letters.ended(ended)
             self.kept.deliver(ended.acked, ended.failed, header.clock)
         permit = header.default_permit  # 0: a tuple is suspected, or a bolt can take no more
+        self.send_letters(permit, outbox)
         due = list(self.kept.due(header.clock, max(permit, LEAST_AGAIN) if permit else 0))
         if not due:
             return
@@ -169,17 +217,10 @@ class Results(MessageTrees):
             return
         chosen = {}
         if routes.direct:
-            tasks = self._tasks
+            tasks = self.placed.tasks_by_known_key
             chosen = {i: routes.direct_to(tasks.get(key, -1)) for i, (_, key) in enumerate(rows)}
         emits = Emits(stream, _rows_of(values, schema), numbers, chosen)
         self.send(self.divert(emits, outbox), outbox)
-
-    @cached_property
-    def _tasks(self) -> dict[str, int]:
-        plan = self.placed.plan
-        return {
-            plan.key_of(task): task for tasks in plan.component_tasks.values() for task in tasks
-        }
 
     def _give_up(
         self, stream: str, numbers: list[int], rows: list[Sequence[Any]], outbox: Outbox
@@ -195,6 +236,9 @@ class Results(MessageTrees):
             for number, row in zip(numbers, rows, strict=True)
         ]
         outbox.counts[self.task.component, DEAD_LETTERED, ""] += len(letters)
+        lost = [LostMessage(stream, *one) for one in zip(rows, numbers, strict=True)]
+        failures = [self.failed.tried[number] for number in numbers]
+        self.letters.keep(LetterKind.NO_STREAM, lost, failures)
         self.send(Emits(DEAD_LETTERS, TupleRows(letters), numbers), outbox)
 
 

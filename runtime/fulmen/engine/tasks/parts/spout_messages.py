@@ -19,19 +19,20 @@ from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.header import Poison
 from fulmen.engine.protocol.summary import Resting, Summary
 from fulmen.engine.state import journals as journals_of
-from fulmen.engine.state.messages import dropped_tuples
+from fulmen.engine.state.letters import shown_values
+from fulmen.engine.state.letters.dead_letters import FailureCause, LetterKind, LostMessage
 from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import noting
-from fulmen.engine.tasks.parts.message_trees import DroppedTuples, MessageTrees
+from fulmen.engine.tasks.parts.dead_letters import DeadLetters
+from fulmen.engine.tasks.parts.message_trees import CRASH_REASON, MessageTrees
 from fulmen.engine.tasks.parts.traced_roots import Came, TracedMessages
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import Ids
 from fulmen.engine.tuples.tuple_rows import TupleRows
 
-CRASH_REASON = "crashed worker"
 _IDS = "pickling its message ids"
 
 
@@ -41,14 +42,13 @@ class SpoutMessages(MessageTrees):
     Attributes:
         pending: Those whose trees have not ended, or whose end the spout was not told yet.
         ids: Those of their message ids that are one object in the spout's fields and here.
-        dropped: What was dropped because it kills workers.
         clock: The batch clock.
     """
 
     def __init__(self, task: Task, engine: Mapping[str, Any], journals: Journals) -> None:
         placed = task.placed
-        super().__init__(task, placed.origins[placed.plan.key_of(task.task)], engine)
-        self.dropped = task.add(DroppedTuples(task, journals))
+        letters = task.add(DeadLetters(task, journals))
+        super().__init__(task, placed.origins[placed.plan.key_of(task.task)], engine, letters)
         self.ids = MessageIds()
         self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
         self.failed = FailedMessages.restore(journals, self.ids)
@@ -84,13 +84,14 @@ class SpoutMessages(MessageTrees):
 
     def ended(
         self, deliveries: Deliveries, *, rests: bool
-    ) -> tuple[list[Any], list[tuple[int, Any, str]]]:
+    ) -> tuple[Sequence[Any], list[tuple[int, Any, str]]]:
         """End trees. Gives the message ids of the acked, and (number, id, reason) of others.
 
         Args:
             deliveries: How they ended.
             rests: Whether the spout hears of a failure after a pause.
         """
+        deliveries = self.letters.ended(deliveries)
         reasons = dict(deliveries.failed)
         acked, ended = self.pending.end(deliveries.acked, sorted(reasons))
         failed = [(sequence, msg_id, reasons[sequence]) for sequence, msg_id in ended]
@@ -127,7 +128,9 @@ class SpoutMessages(MessageTrees):
     def came_with(self, ids: Sequence[Any]) -> Mapping[int, Came]:
         given: Mapping[int, str] = {}
         if overrides(self._spout, "traceparents"):
-            given = self.task.guarded("traceparents", lambda: dict(self._spout.traceparents(ids)))
+            given = self.task.guarded(
+                "traceparents", lambda: dict(self._spout.traceparents([*ids]))
+            )
         return dict(self._traced.came_with(ids, self.failed, given))
 
     @property
@@ -155,14 +158,22 @@ class SpoutMessages(MessageTrees):
         tracked, roots, _, _ = self.roots(emits)
         task = self.task
         ids = emits.msg_ids or [None] * len(emits.rows)
-        letters, reason = [], f"{CRASH_REASON}: {poison.cause}".rstrip(": ")
-        for i, msg_id in enumerate(ids):
-            kept = self.dropped.note(emits.stream, emits.rows[i], msg_id, *poison)
-            letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
-        task.report(dropped_tuples.message(letters[0][1], poison.cause))
+        failure = 1, f"{CRASH_REASON}: {poison.cause}".rstrip(": ")
+        [*_, last] = self.letters.keep(
+            LetterKind.KILLS_WORKERS,
+            [LostMessage(emits.stream, *one) for one in zip(emits.rows, ids, strict=True)],
+            [failure] * len(ids),
+            FailureCause("", poison.traceback),
+        )
+        task.report(shown_values.message(last.shown, poison.cause))
         if len(roots):
             self.fail_at_once(roots, CRASH_REASON, outbox)
-        outbox.counts[task.component, DROPPED, ""] += len(letters)
+        outbox.counts[task.component, DROPPED, ""] += len(ids)
         if task.routes[DEAD_LETTERS].subscriptions:
+            shown = shown_values.shown
+            letters = [
+                [emits.stream, [*map(shown, row)], shown(msg_id), *failure]
+                for row, msg_id in zip(emits.rows, ids, strict=True)
+            ]
             outbox.send(task.task, task.routes[DEAD_LETTERS], TupleRows(letters), None)
         self.remember(tracked)

@@ -6,7 +6,7 @@ commit that has written the key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -15,18 +15,15 @@ from fulmen.api.components import overrides
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
 from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.keyed.homes import TTL, is_of_ttl
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import PendingTimers, Summary
-from fulmen.engine.state.entries.keyed_state import KeyedState
-from fulmen.engine.state.journals import TIMERS
+from fulmen.engine.state.entries.disk_journals import TaskState
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows
-
-TTL = "__state_ttl"
-"""Begins the keys of the timers of `state_ttl`."""
 
 
 def _seconds(ttl: Any) -> float:
@@ -50,10 +47,10 @@ class AuthorTimers(TaskPart):
 
     def __init__(self, task: Task, journals: Journals) -> None:
         """Restore the timers; call `settle` when the author's instance is opened."""
-        self.waiting = TaskTimers(KeyedState.restore(journals, name=TIMERS))
+        self.waiting = task.guarded("restoring its timers", lambda: TaskTimers.restored(journals))
         self._task = task
         self._ttl: float | None = None  # how long a key of `self.state` is kept; None: for good
-        self._without_timer: set[Any] = set()
+        self._without_timer: Iterator[Collection[Any]] = iter(())
 
     def settle(self) -> None:
         """Look whether the author makes use of timers."""
@@ -62,8 +59,16 @@ class AuthorTimers(TaskPart):
         found = getattr(task.instance, "state_ttl", None)
         if found is not None:
             self._ttl = task.guarded("reading state_ttl", lambda: _seconds(found))
-            known = self.waiting
-            self._without_timer = {k for k in task.author.state if known.get((TTL, k)) is None}
+            self._without_timer = self._looked_through(task.author.state)
+
+    def _looked_through(self, state: TaskState) -> Iterator[Collection[Any]]:
+        """The keys that have no timer: of a state on disk, those of a few keys for each commit.
+
+        It had no time to live until now, or somebody has set them by hand.
+        """
+        for keys in state.key_pages():
+            self.waiting.fetch([(TTL, key) for key in keys])
+            yield [key for key in keys if self.waiting.get((TTL, key)) is None]
 
     def look(self) -> None:
         """Let the author set timers, if the class has `on_timer` by now: `prepare` may set it."""
@@ -71,17 +76,22 @@ class AuthorTimers(TaskPart):
             self._task.context.timers.keeper = self.waiting
 
     @override
+    def confirm(self, tag: str) -> None:
+        self._task.guarded("writing its timers to disk", lambda: self.waiting.begin_batch(tag))
+
+    @override
     def record(self, number: int) -> Mapping[str, Update]:
         """Set the timers of assigned keys. It comes before the state, which forgets these."""
         if self._ttl is None:
             return {}
         state, due = self._task.author.state, (self._task.context.timers.clock or 0.0) + self._ttl
-        for key in self._without_timer.union(state.noted):
+        keys = {*next(self._without_timer, ()), *state.noted}
+        self.waiting.fetch([(TTL, key) for key in keys])
+        for key in keys:
             if key in state:
                 self.waiting.set((TTL, key), float(due))
             else:
                 self.waiting.cancel((TTL, key))
-        self._without_timer = set()
         self._task.calls = 0  # so that each write goes on being noted
         return {}
 
@@ -95,11 +105,12 @@ class AuthorTimers(TaskPart):
             pending = PendingTimers(*self.waiting.next, len(self.waiting))
             summary.timers[self._task.task] = pending
 
-    def _forget_expired(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
+    def _forget_expired(self, rows: Sequence[list[Any]]) -> list[list[Any]]:
         """Forget keys of the state whose time has come. Gives the timers that are others."""
         state, others = self._task.author.state, []
+        state.fetch([key[1] for key, _ in rows if is_of_ttl(key)])
         for key, at in rows:
-            if not (isinstance(key, tuple) and len(key) == 2 and key[0] == TTL):
+            if not is_of_ttl(key):
                 others.append([key, at])
             elif key[1] not in state.noted:  # else it was written just now
                 state.pop(key[1], None)

@@ -33,6 +33,9 @@ from fulmen.topology.code.callbacks import takes_reason
 SLICE_BYTES = 4 << 20
 """So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
 _CHECK_SECONDS = 0.005
+_FIRST_BURST = 256
+"""So many tuples at most, before the clock is read in a slice for the first time: a source that
+was fast may have become slow."""
 
 
 class Heard(NamedTuple):
@@ -76,6 +79,7 @@ class SpoutTask(Task):
         self.ids = self.messages.ids
         self._has_raised = False
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
+        self._burst = 1  # tuples until the clock is read again
         self._empty = EmptyCalls()
         self._fail: object = None
         self._with_reason = False  # whether that takes it
@@ -88,14 +92,13 @@ class SpoutTask(Task):
     def before_open(self) -> None:
         self.messages.ids.settle()
         if not isinstance(self.instance, ArrowSpout) and not self.placed.acking:
-            self.collector.acks_at_once = lambda msg_id: self.guarded(
-                "ack", lambda: self.instance.ack(msg_id)
-            )
+            self.collector.acks_at_once = lambda msg_id: self.tell_acked([msg_id])
 
     @override
     def begin_batch(self, header: Header) -> None:
         self.messages.clock = header.clock
         super().begin_batch(header)
+        self.messages.letters.begin_batch(header)
 
     @override
     def tell(self, summary: Summary) -> None:
@@ -154,13 +157,13 @@ class SpoutTask(Task):
             self._tell_failed(list(messages.failed.take(0.0, len(failed))))
         self._flush(outbox, poison)
 
-    def tell_acked(self, msg_ids: list[Any]) -> None:
-        """Call the spout's `ack` for each."""
-        if not (overrides(self.instance, "ack") or overrides(self.instance, "ack_batch")):
-            return
-        if isinstance(self.instance, ArrowSpout):
+    def tell_acked(self, msg_ids: Sequence[Any]) -> None:
+        """Call the spout's `ack_batch`, or `ack` for each."""
+        if overrides(self.instance, "ack_batch"):
             spout = self.instance
-            self.guarded("ack_batch", lambda: spout.ack_batch(msg_ids))
+            self.guarded("ack_batch", lambda: spout.ack_batch([*msg_ids]))
+            return
+        if not overrides(self.instance, "ack"):
             return
         ack = self.instance.ack
 
@@ -174,7 +177,9 @@ class SpoutTask(Task):
         self.guarded("ack", tell)
 
     def tell_due(self, permit: int, outbox: Outbox, poison: Poison | None = None) -> int:
-        """Call fail for messages whose pause is over. New messages go first.
+        """Send dead letters that are wanted, and call fail for messages whose pause is over.
+
+        New messages go before those that failed.
 
         Args:
             permit: How many tuples the task may emit in this batch.
@@ -184,6 +189,7 @@ class SpoutTask(Task):
         Returns:
             How many tuples it may emit now: with too many of these, no new ones.
         """
+        permit = self.messages.send_letters(permit, outbox, poison)
         failed = self.messages.failed
         is_full = failed.resting >= MOST_RESTING
         most = min(permit, max(1, int(self._emitted * failed.share)))
@@ -289,7 +295,7 @@ class SpoutTask(Task):
         The clock is read every few milliseconds, not after each tuple, and so are sizes.
         """
         next_tuple, count = self.instance.next_tuple, self._counter()
-        emitted, burst, measure = 0, 1, self._measure()
+        emitted, burst, measure = 0, self._burst, self._measure()
         empty = self._empty
         started = turn.clock()
         while emitted < room:
@@ -319,6 +325,7 @@ class SpoutTask(Task):
             if (size := measure()) >= most_bytes:
                 return emitted, True, size
             burst = burst * 2 if clock - started < _CHECK_SECONDS else max(1, burst // 2)
+            self._burst = min(burst, _FIRST_BURST)
             started = clock
             CALLS.again(clock)
         return emitted, True, measure()
@@ -328,13 +335,18 @@ class SpoutTask(Task):
         if isinstance(self.instance, ArrowSpout):
             return lambda: sum(batch.nbytes for _, batch, _ in self.arrow.emits)
         known: dict[int, int] = {}  # run -> its tuples that are in the total
-        total = 0
+        total = first = 0
 
         def measure() -> int:
-            nonlocal total
-            for i, buffer in enumerate(self.collector.runs):
-                total += buffer.about_bytes(known.get(i, 0))
-                known[i] = len(buffer)
+            nonlocal total, first
+            runs = self.collector.runs
+            for i in range(first, len(runs)):
+                n = len(runs[i])
+                if n > (measured := known.get(i, 0)):
+                    total += runs[i].about_bytes(measured)
+                    known[i] = n
+            if self.ordered and runs:  # only the last one grows
+                first = len(runs) - 1
             return total
 
         return measure
@@ -344,7 +356,7 @@ class SpoutTask(Task):
         if isinstance(self.instance, ArrowSpout):
             return lambda: sum(batch.num_rows for _, batch, _ in self.arrow.emits)
         if len(self.collector.runs) == 2:  # a single stream, and dead letters
-            return self.collector.runs[0].origins.__len__
+            return self.collector.runs[0].rows.__len__
         return self.collector.emitted
 
     def _flush(self, outbox: Outbox, poison: Poison | None) -> None:
@@ -359,10 +371,10 @@ class SpoutTask(Task):
         for buffer in runs:
             if len(buffer):
                 wrong = buffer.wrong()
-                rows = buffer.rows()
+                rows = buffer.tuple_rows()
                 some = Emits(buffer.routes.stream, rows, buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
-                    error = not_a_list(self.who, buffer.rows()[i])
+                    error = not_a_list(self.who, buffer.values(i))
                     some = self.messages.refuse(error, i, some, outbox)
                 emits.append(some)
         for some in emits:

@@ -34,7 +34,7 @@ from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tasks.task_part import TaskPart
+from fulmen.engine.tasks.task_part import StateSize, TaskPart
 from fulmen.engine.tasks.transactional.batch_instance import (
     BatchCollector,
     BatchInstance,
@@ -105,6 +105,14 @@ class TransactionalBasicBoltTask(BasicBoltTask):
             self.crash = self.crash or crash
 
     @override
+    def note_many_failure(self, n: int, error: BaseException) -> str:
+        reason = super().note_many_failure(n, error)
+        for attempt in dict.fromkeys(self.chunk_attempts):
+            if isinstance(attempt, TransactionAttempt):
+                self.attempts.fail(attempt, reason)
+        return reason
+
+    @override
     def execute(self, chunk: Chunk) -> None:
         self.chunk_attempts = attempts_of(chunk)
         super().execute(chunk)
@@ -146,6 +154,7 @@ class BatchBoltTask(BoltTask):
         self._signals: list[Signals] = []
         self.uncommitted = Uncommitted(self.placed)
         self._state = self.guarded("restoring self.state", lambda: KeyedState.restore(journals))
+        self.add(StateSize(self.task, self._state))
         self._given_up: set[TransactionAttempt] = set()
         self._opaque = opaque_source(self.placed)
 
@@ -310,7 +319,7 @@ class BatchBoltTask(BoltTask):
     @override
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         self.attempts.without_strays(buffer, list(buffer.origins), self.who)
-        outbox.send(self.task, buffer.routes, buffer.rows(), None, buffer.chosen)
+        outbox.send(self.task, buffer.routes, buffer.tuple_rows(), None, buffer.chosen)
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

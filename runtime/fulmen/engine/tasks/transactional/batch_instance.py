@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from sys import getrefcount
+
+from typing_extensions import override
 
 from fulmen.api.collector import Values
 from fulmen.api.declarer import DEFAULT_STREAM
@@ -12,7 +15,7 @@ from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
 from fulmen.engine.emitting.collectors import Emitter
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.emit_buffer import UNSHARED, Buffer
 
 
 class BatchCollector(Emitter, BatchOutputCollector):
@@ -29,11 +32,21 @@ class BatchCollector(Emitter, BatchOutputCollector):
             buffer = self._buffers[stream]
         except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
-        if type(values) is not buffer.kind or len(values) != buffer.width:
+        if type(values) is not list or len(values) != buffer.width:
             self._append(stream, values, self.attempt, need_task_ids=False)
             return
-        buffer.flat.extend(values)
+        buffer.rows.append(values if getrefcount(values) == UNSHARED else [*values])
         buffer.origins.append(self.attempt)
+
+    @override
+    def emit_many(self, rows: Sequence[Values], stream: str = DEFAULT_STREAM) -> None:
+        buffer = self._buffers.get(stream) if isinstance(stream, str) else None
+        is_usual = buffer is not None and set(map(type, rows)) == {list}
+        if buffer is None or not is_usual or set(map(len, rows)) != {buffer.width}:
+            super().emit_many(rows, stream)
+            return
+        buffer.rows.extend(rows)
+        buffer.origins.extend([self.attempt] * len(rows))
 
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:  # noqa: D102
         self._append_direct(task, stream, values, self.attempt)

@@ -33,6 +33,7 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.values.renamed_classes import loads
 from fulmen.engine.tasks.attempts import Attempts
 from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.task import Task
@@ -120,7 +121,7 @@ class EmitterTask(Task):
         if part is None:
             return _NO_PART
         try:
-            return pickle.loads(part)
+            return loads(part)
         except PASSED_ON:
             raise
         except BaseException as e:  # an author's class
@@ -261,14 +262,14 @@ class EmitterTask(Task):
         emitted = 0
         for buffer in self.collector.runs:
             for i in reversed(buffer.wrong()):
-                self.errors.report_or_crash(not_a_list(self.who, buffer.rows()[i]), "emit")
+                self.errors.report_or_crash(not_a_list(self.who, buffer.values(i)), "emit")
                 self.attempts.fail(attempt, "an emit that is no list")
                 buffer.remove(i)
             self.attempts.without_strays(buffer, list(buffer.origins), self.who)
             if not len(buffer):
                 continue
             try:
-                outbox.send(self.task, buffer.routes, buffer.rows(), None, buffer.chosen)
+                outbox.send(self.task, buffer.routes, buffer.tuple_rows(), None, buffer.chosen)
             except GroupingError as e:
                 self.errors.report_or_crash(e, "emit", fatal=e.emission is None)
                 self.attempts.fail(attempt, str(e))

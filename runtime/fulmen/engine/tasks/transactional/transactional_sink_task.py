@@ -54,7 +54,8 @@ class TransactionalSinkTask(SinkTask):
             component: {name: without_attempt(stream) for name, stream in streams.items()}
             for component, streams in self.context.streams.items()
         }
-        self.context = replace(self.context, streams=streams)
+        selected = {at: without_attempt(it) for at, it in self.context.selected.items()}
+        self.context = replace(self.context, streams=streams, selected=selected)
         super().begin(journals)
 
     # What earlier commits left

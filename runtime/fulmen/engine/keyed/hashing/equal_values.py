@@ -1,7 +1,7 @@
 """Stand-ins for values in hashes of keys, so that values that `==` finds equal go one way.
 
-A value of no Java type is hashed by its text, see `value_hash`. Equal values may
-have different texts: `Decimal("1.50")` and `Decimal("1.5")`, one instant in two time zones. So such
+A value that `value_hash` has no rule for is hashed by its text. Equal values may
+have different texts, as one instant in two time zones. So such
 a value is replaced by one of which there is only one among equal ones, or by the parts that its
 `==` compares; parts that have no hash, such as a set, are refused with the cure.
 """
@@ -12,9 +12,7 @@ from array import array
 from collections import UserList, deque
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID  # noqa: TID251 (the type alone)
@@ -22,7 +20,7 @@ from uuid import UUID  # noqa: TID251 (the type alone)
 import numpy as np
 from pydantic import BaseModel
 
-from fulmen.engine.grouping.value_hash import java_hash
+from fulmen.engine.keyed.hashing.value_hash import value_hash
 from fulmen.errors import PASSED_ON, GroupingError
 
 _MIDNIGHT = datetime(1, 1, 1)  # noqa: DTZ001 (what offsets are taken from has none)
@@ -42,7 +40,7 @@ def equal_hash(value: Any) -> int:
         raise
     except BaseException:  # noqa: BLE001 (an author's property; or it is nested too deeply)
         hashed = value  # whose text, if it has one, or why not
-    return java_hash(hashed)
+    return value_hash(hashed)
 
 
 def standing_for(value: Any) -> Any:
@@ -59,17 +57,6 @@ def standing_for(value: Any) -> Any:
     if parts is None and isinstance(value, Enum):
         parts = _member_parts(value)
     return value if parts is None else [f"{kind.__module__}.{kind.__qualname__}", *parts]
-
-
-def _decimal(value: Decimal) -> Any:
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):  # infinite, or no number
-        return Decimal(value)
-    text = "".join(map(str, digits)).lstrip("0")
-    shorter = text.rstrip("0")
-    if not shorter:
-        return Decimal(0)
-    return Decimal((sign, tuple(map(int, shorter)), exponent + len(text) - len(shorter)))
 
 
 def _instant(value: datetime) -> Any:
@@ -90,10 +77,6 @@ def _range(value: range) -> Any:
     return ["range", len(value), *value[:2]]
 
 
-def _complex(value: complex | np.complexfloating[Any]) -> Any:
-    return complex(value.real + 0.0, value.imag + 0.0)  # not -0.0
-
-
 def _namespace(value: SimpleNamespace) -> Any:
     return ["namespace", *standing_for(sorted(vars(value).items()))]
 
@@ -107,7 +90,6 @@ def _numpy_duration(value: np.timedelta64) -> Any:
 _STAND_INS: Mapping[type, Callable[[Any], Any]] = {
     tuple: lambda value: standing_for(list(tuple.__iter__(value))),  # such as a NamedTuple
     list: lambda value: standing_for(list.__getitem__(value, slice(None))),
-    Decimal: _decimal,
     datetime: _instant,
     date: lambda value: date(value.year, value.month, value.day),
     time: _time,
@@ -115,11 +97,8 @@ _STAND_INS: Mapping[type, Callable[[Any], Any]] = {
     timezone: lambda value: value.utcoffset(None),
     np.datetime64: lambda value: standing_for(value.astype("datetime64[us]").item()),
     np.timedelta64: _numpy_duration,
-    Fraction: lambda value: Fraction(value),
     UUID: lambda value: UUID(int=value.int),
     range: _range,
-    complex: _complex,
-    np.complexfloating: _complex,
     deque: lambda value: ["deque", *standing_for(list(value))],
     UserList: lambda value: ["UserList", *standing_for(list(value))],
     array: lambda value: ["array", *value.tolist()],

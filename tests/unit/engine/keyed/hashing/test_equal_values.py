@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.engine.grouping.column_hash import column_hash
-from fulmen.engine.grouping.equal_values import equal_hash
-from fulmen.engine.grouping.value_hash import java_hash
+from fulmen.engine.keyed.hashing.column_hash import column_hash
+from fulmen.engine.keyed.hashing.equal_values import equal_hash
+from fulmen.engine.keyed.hashing.value_hash import value_hash
 from fulmen.errors import GroupingError
 from fulmen.testing import EOF, ListSpout, run
 
@@ -152,7 +152,7 @@ def test_equal_values_have_the_same_hash(one, other):
     assert one == other
     assert equal_hash(one) == equal_hash(other)
     assert equal_hash((1, [one])) == equal_hash((1, [other]))
-    assert column_hash([one, "x", other], equal_hash)[0] == equal_hash(other)
+    assert column_hash([one, "x", other])[0] == equal_hash(other)
 
 
 @settings(max_examples=30)
@@ -179,7 +179,7 @@ def test_different_values_of_such_types_are_spread():
     ],
 )
 def test_other_values_have_the_hash_that_they_always_had(value):
-    assert equal_hash(value) == java_hash(value)
+    assert equal_hash(value) == value_hash(value)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_other_values_have_the_hash_that_they_always_had(value):
 )
 def test_an_object_with_a_part_that_has_no_order_is_refused_with_the_cure(tags, cure):
     with pytest.raises(GroupingError) as refused:
-        column_hash([Tagged(()), Tagged(tags)], equal_hash)
+        column_hash([Tagged(()), Tagged(tags)])
     assert refused.value.emission == 1
     assert f"Emit {cure} instead" in str(refused.value)
 
@@ -210,13 +210,13 @@ def test_what_looks_different_in_each_process_is_refused(value, cure):
 
 
 def test_a_member_of_an_enum_is_known_by_its_name_if_its_value_has_no_text_of_its_own():
-    assert equal_hash(Kind.SET) == java_hash([f"{__name__}.Kind", "SET"])
-    assert equal_hash(Kind.LIST) == java_hash([f"{__name__}.Kind", "LIST"])
+    assert equal_hash(Kind.SET) == value_hash([f"{__name__}.Kind", "SET"])
+    assert equal_hash(Kind.LIST) == value_hash([f"{__name__}.Kind", "LIST"])
 
 
 def test_columns_of_arrow_are_hashed_like_their_values():
     values = [Decimal("1.50")] * 70
-    [*hashes] = column_hash(pa.array(values, pa.decimal128(9, 4)), equal_hash)
+    [*hashes] = column_hash(pa.array(values, pa.decimal128(9, 4)))
     assert set(hashes) == {equal_hash(Decimal("1.5"))}
 
 

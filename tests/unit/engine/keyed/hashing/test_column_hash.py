@@ -1,147 +1,93 @@
-import datetime
 import enum
 import math
 import pickle
 import random
-import struct
 import threading
 import uuid
+import warnings
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from fulmen.engine.grouping.column_hash import column_hash, list_hash_columns, task_index
-from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomial, polynomials, power
-from fulmen.engine.grouping.value_hash import _Strings, java_hash, list_hash, string_hashes
+from fulmen.engine.keyed.hashing.column_hash import column_hash
+from fulmen.engine.keyed.hashing.equal_values import equal_hash
+from fulmen.engine.keyed.hashing.polynomials import MAX_UNITS, polynomial, polynomials, power
+from fulmen.engine.keyed.hashing.positions import positions, task_index
+from fulmen.engine.keyed.hashing.value_hash import _Strings, list_hash, string_hashes, value_hash
 from fulmen.errors import GroupingError
-from support.runs.java_source import run_java
 
-# value, hash of the list of it, and its index among 2, 3, 4, 6, 12 tasks: what Java says
-STORM = [
-    ("nathan", -1052620301, [1, 1, 3, 1, 7]),
-    ("bob", 97748, [0, 2, 0, 2, 8]),
-    ("joey", 3267800, [0, 2, 0, 2, 8]),
-    ("a", 128, [0, 2, 0, 2, 8]),
-    ("the", 114832, [0, 1, 0, 4, 4]),
-    ("cow", 98730, [0, 0, 2, 0, 6]),
-    ("jumped", -1148867220, [0, 0, 0, 0, 0]),
-    ("over", 3423475, [1, 1, 3, 1, 7]),
-    ("moon", 3357472, [0, 1, 0, 4, 4]),
-    ("dog", 99675, [1, 0, 3, 3, 3]),
-    ("cat", 98293, [1, 1, 1, 1, 1]),
-    ("apple", 93029241, [1, 0, 1, 3, 9]),
-    ("mango", 103662561, [1, 0, 1, 3, 9]),
-    (1, 32, [0, 2, 0]),
-    (0, 31, [1, 1, 3]),
-    (-1, 31, [1, 1, 3]),
-    (1234567890123456789, 1825280512, [0, 1, 0]),
-    (-1234567890123456789, 1825280511, [1, 0, 3]),
-    (2**63 - 1, -2147483617, [1, 2, 3]),
-    (-(2**63), -2147483617, [1, 2, 3]),
+# value, its hash, the position of the key of it alone, and its task among 2, 3 and 12
+KEPT = [
+    (None, 0, 1257683291, [0, 0, 3]),
+    (True, 1, 193999046, [0, 0, 0]),
+    (0, 0, 1257683291, [0, 0, 3]),
+    (-1, -1640531535, 449394798, [0, 0, 1]),
+    (1234567890123456789, 1393855905, 1765659610, [0, 1, 4]),
+    (-(2**63), -1640531533, 3898119412, [1, 2, 10]),
+    (2**70, 512, 3905132903, [1, 2, 10]),
+    (0.5, 268435456, 437167935, [0, 0, 1]),
+    (-1.5e300, -857863180, 546073997, [0, 0, 1]),
+    (math.inf, 314159, 428916234, [0, 0, 1]),
+    (math.nan, 32760, 3313955602, [1, 2, 9]),
+    (Decimal("0.10"), 1391905216, 2902115566, [1, 2, 8]),
+    ("", 0, 1257683291, [0, 0, 3]),
+    ("nathan", -1052620332, 2814620992, [1, 1, 7]),
+    ("é😀", 1996812, 2733022178, [1, 1, 7]),
+    (b"\xff\x00", 930, 4221221358, [1, 2, 11]),
+    (("a", 1), -1463487563, 4123030318, [1, 2, 11]),
+    ([None, [2.5]], 447461344, 2674824871, [1, 1, 7]),
+    (date(2024, 2, 29), -1656402217, 2535305669, [1, 1, 7]),
+    (datetime(2024, 1, 2, 3, 4, tzinfo=UTC), -1544712961, 366328464, [0, 0, 1]),
 ]
 
 
-@pytest.mark.parametrize(("value", "hashed", "indexes"), STORM)
-def test_values_go_where_storm_sends_them(value, hashed, indexes):
-    assert list_hash([value]) == hashed
+@pytest.mark.parametrize(("value", "hashed", "position", "tasks"), KEPT)
+def test_a_key_stays_where_it_is_in_all_versions(value, hashed, position, tasks):
+    assert equal_hash(value) == hashed
     for rows in (1, 100):
-        column = list_hash_columns([column_hash([value] * rows)])
-        in_arrow = list_hash_columns([column_hash(pa.array([value] * rows))])
-        for n, index in zip([2, 3, 4, 6, 12], indexes, strict=False):
-            assert task_index(column, n).tolist() == [index] * rows
-            assert task_index(in_arrow, n).tolist() == [index] * rows
+        places = positions([column_hash([value] * rows)])
+        assert places.tolist() == [position] * rows
+        assert [task_index(places, n).tolist() for n in (2, 3, 12)] == [[t] * rows for t in tasks]
 
 
-# ---- compared with Java --------------------------------------------------------------------------
-
-JAVA = """
-import java.math.BigInteger;
-import java.util.*;
-
-public class Hashes {
-    static Object read(Scanner in) {
-        String kind = in.next();
-        switch (kind) {
-            case "null": return null;
-            case "bool": return Boolean.valueOf(in.next());
-            case "long": return Long.valueOf(in.next());
-            case "big": return new BigInteger(in.next());
-            case "double": return Double.longBitsToDouble(Long.parseUnsignedLong(in.next(), 16));
-            case "string": {
-                char[] units = new char[in.nextInt()];
-                for (int i = 0; i < units.length; i++) units[i] = (char) in.nextInt();
-                return new String(units);
-            }
-            case "bytes": {
-                byte[] bytes = new byte[in.nextInt()];
-                for (int i = 0; i < bytes.length; i++) bytes[i] = (byte) in.nextInt();
-                return bytes;
-            }
-            default: {  // a List, as in a tuple; an array where it has bytes in it
-                Object[] values = new Object[in.nextInt()];
-                for (int i = 0; i < values.length; i++) values[i] = read(in);
-                return kind.equals("list") ? Arrays.asList(values) : values;
-            }
-        }
-    }
-
-    public static void main(String[] args) {
-        Scanner in = new Scanner(System.in);
-        while (in.hasNext()) System.out.println(Arrays.deepHashCode(new Object[] {read(in)}));
-    }
+# Keys that look alike in their bits, or in their sums.
+ALIKE = {
+    "steps": [[k * 1_000] for k in range(20_000)],
+    "whole floats": [[float(k)] for k in range(20_000)],
+    "fractions": [[k / 4096] for k in range(20_000)],
+    "packed": [[a << 32 | b] for a in range(150) for b in range(150)],
+    "days": [[date(2020, 1, 1) + timedelta(d), k] for d in range(200) for k in range(100)],
+    "days in a tuple": [
+        [(date(2020, 1, 1) + timedelta(d), k)] for d in range(200) for k in range(100)
+    ],
+    "users": [[f"user-{k}"] for k in range(20_000)],
 }
-"""
 
 
-def written(value):
-    """A value in the words that the Java program reads."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return f"bool {str(value).lower()}"
-    if isinstance(value, int):
-        return f"{'long' if -(2**63) <= value < 2**63 else 'big'} {value}"
-    if isinstance(value, float):
-        return f"double {struct.pack('>d', value).hex()}"
-    if isinstance(value, str):
-        units = value.encode("utf-16-le", "surrogatepass")
-        numbers = [units[i] + 256 * units[i + 1] for i in range(0, len(units), 2)]
-        return " ".join(map(str, ["string", len(numbers), *numbers]))
-    if isinstance(value, bytes):
-        return " ".join(map(str, ["bytes", len(value), *value]))
-    kind = "array" if has_bytes(value) else "list"
-    return " ".join([kind, str(len(value)), *map(written, value)])
+@pytest.mark.parametrize("alike", ALIKE)
+def test_keys_that_are_alike_are_spread_evenly(alike):
+    keys = ALIKE[alike]
+    places = positions([column_hash(list(column)) for column in zip(*keys, strict=True)])
+    assert len(set(places.tolist())) > 0.999 * len(keys)
+    for n in (2, 4, 8, 100):
+        counts = np.bincount(task_index(places, n), minlength=n)
+        assert counts.max() < len(keys) / n + 5 * (len(keys) / n) ** 0.5
 
 
-def has_bytes(value):
-    return isinstance(value, bytes) or (isinstance(value, list) and any(map(has_bytes, value)))
-
-
-def made_up(rng):
-    """Values of every kind, with what is special in each."""
-    alphabets = ["ab", "äöüß€", "日本語", "😀🎉𝄞x", "\ud800\udc00\udfff", "\0a"]
-    for alphabet in alphabets:
-        yield from ("".join(rng.choices(alphabet, k=k)) for k in [0, 1, 2, 5, 63, 64, 65, 129, 999])
-    yield from (rng.randint(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in range(1, 65))
-    for bits in range(64, 300, 7):
-        yield from (1 << bits, -(1 << bits), rng.getrandbits(bits) | 1 << bits, 1 - (1 << bits))
-    yield from (2**63, -(2**63) - 1, 2**64, -(2**64), 2**64 - 1, 2**96, -(2**96))
-    yield from (struct.unpack(">d", rng.randbytes(8))[0] for _ in range(200))
-    yield from (0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, -math.nan, 5e-324, 1.7e308)
-    yield from (True, False, None, [], [[]], [None], b"", b"\x80\xff\x00\x7f", rng.randbytes(5000))
-    yield from ([1, 1.0, True, "1", None], [[1, ["é", [2**70]]], -1], [b"\xff", [b"a"]])
-
-
-def test_every_kind_of_value_hashes_as_in_java(tmp_path):
-    values = list(made_up(random.Random(7)))
-    lines = run_java(tmp_path, "Hashes", JAVA, "\n".join(map(written, values)))
-    assert [list_hash([value]) for value in values] == [int(line) for line in lines]
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1), st.integers(1, 1000))
+def test_twice_as_many_tasks_have_the_halves(places, n):
+    given_places = np.array(places, np.uint32)
+    index = task_index(given_places, n)
+    assert index.tolist() == [place * n >> 32 for place in places]
+    assert (task_index(given_places, 2 * n) // 2 == index).all()
 
 
 # ---- columns against single values ---------------------------------------------------------------
@@ -167,7 +113,7 @@ def test_a_column_hashes_as_its_values(kind, data, times):
     values = data.draw(st.lists(COLUMNS[kind], max_size=10)) * times  # a long one takes other paths
     hashes = column_hash(values)
     assert hashes.dtype == np.int32
-    assert hashes.tolist() == [java_hash(value) for value in values]
+    assert hashes.tolist() == [value_hash(value) for value in values]
 
 
 ARROW = {
@@ -195,7 +141,7 @@ def test_an_arrow_column_hashes_as_its_python_values(kind, data, times):
     values = data.draw(st.lists(elements | st.none(), max_size=10)) * times
     array = pa.array(values, arrow_type)
     begin = data.draw(st.integers(0, len(values)))
-    expected = [java_hash(value) for value in array.to_pylist()]
+    expected = [value_hash(value) for value in array.to_pylist()]
     assert column_hash(array).tolist() == expected
     assert column_hash(array[begin:]).tolist() == expected[begin:]
     if kind not in ("null", "list", "date"):
@@ -218,9 +164,9 @@ def test_columns_of_many_and_of_long_strings(alphabet):
     ]  # many blocks of powers
     apart = [*many[:100], "a\0b", "\ud800"]  # can't be one text
     for values in (apart, [*many[:100], 1]):
-        assert column_hash(values).tolist() == [java_hash(value) for value in values]
+        assert column_hash(values).tolist() == [value_hash(value) for value in values]
     for values in (many, long):
-        expected = [java_hash(value) for value in values]
+        expected = [value_hash(value) for value in values]
         assert column_hash(values).tolist() == expected
         assert column_hash(pa.array(values)).tolist() == expected
         assert column_hash(pa.array(values)[5:-3]).tolist() == expected[5:-3]
@@ -228,11 +174,11 @@ def test_columns_of_many_and_of_long_strings(alphabet):
 
 def test_a_column_with_more_text_than_fits_into_one_computation():
     values = ["x" * (MAX_UNITS // 70) + str(i) for i in range(72)]
-    expected = [java_hash(value) for value in values]
+    expected = [value_hash(value) for value in values]
     assert column_hash(values).tolist() == expected
     assert column_hash(pa.array(values)).tolist() == expected
     assert column_hash(pa.array(values).cast(pa.binary())).tolist() == [
-        java_hash(value.encode()) for value in values
+        value_hash(value.encode()) for value in values
     ]
 
 
@@ -262,23 +208,15 @@ def test_powers(exponents):
     assert power(np.array(exponents, np.int64), max(exponents, default=0)).tolist() == expected
 
 
-@given(st.lists(st.tuples(TEXT, INT64, st.floats()), min_size=1, max_size=5), st.integers(1, 100))
-def test_rows_of_several_fields(rows, n):
+@given(st.lists(st.tuples(TEXT, INT64, st.floats()), min_size=1, max_size=5))
+def test_rows_of_several_fields(rows):
     columns = [column_hash(list(column)) for column in zip(*rows, strict=True)]
-    hashes = list_hash_columns(columns)
-    assert hashes.tolist() == [list_hash(row) for row in rows]
-    for times in (1, 50):
-        expected = [list_hash(row) % n for row in rows] * times
-        assert task_index(np.tile(hashes, times), n).tolist() == expected
+    before = [column.tolist() for column in columns]
+    assert positions(columns).tolist() == [list_hash(row) % 2**32 for row in rows]
+    assert [column.tolist() for column in columns] == before
 
 
-def test_the_hashes_of_the_columns_are_left_as_they_are():
-    columns = [column_hash([1, 2]), column_hash(["a", "b"])]
-    list_hash_columns(columns)
-    assert [column.tolist() for column in columns] == [[1, 2], [97, 98]]
-
-
-# ---- types that Java does not have ---------------------------------------------------------------
+# ---- other types --------------------------------------------------------------
 
 
 class Color(enum.Enum):
@@ -322,12 +260,11 @@ Pair = namedtuple("Pair", "a b")
         pytest.param(Pair(1, "b"), [1, "b"], id="named tuple"),
         pytest.param(bytearray(b"\xff"), b"\xff", id="bytearray"),
         pytest.param(Color.RED, "<Color.RED: 1>", id="Enum"),
-        pytest.param(Decimal("1.0"), "Decimal('1.0')", id="Decimal"),
         pytest.param(Point(2), "Point(x=2)", id="dataclass"),
-        pytest.param(datetime.date(2024, 2, 29), "datetime.date(2024, 2, 29)", id="date"),
-        pytest.param(datetime.time(1), "datetime.time(1, 0)", id="time"),
+        pytest.param(date(2024, 2, 29), "datetime.date(2024, 2, 29)", id="date"),
+        pytest.param(time(1), "datetime.time(1, 0)", id="time"),
         pytest.param(
-            datetime.datetime(2024, 1, 2, 3, 4, tzinfo=datetime.UTC),
+            datetime(2024, 1, 2, 3, 4, tzinfo=UTC),
             "datetime.datetime(2024, 1, 2, 3, 4, tzinfo=datetime.timezone.utc)",
             id="datetime",
         ),
@@ -335,15 +272,56 @@ Pair = namedtuple("Pair", "a b")
     ],
 )
 def test_what_another_value_hashes_like(value, like):
-    assert java_hash(value) == java_hash(like)
+    assert value_hash(value) == value_hash(like)
     assert list_hash([[value]]) == list_hash([[like]])
     for rows in (1, 100):
-        assert column_hash([value] * rows).tolist() == [java_hash(like)] * rows
-        assert column_hash(["x"] + [value] * rows).tolist()[1:] == [java_hash(like)] * rows
+        assert column_hash([value] * rows).tolist() == [equal_hash(value)] * rows
+        assert column_hash(["x"] + [value] * rows).tolist()[1:] == [equal_hash(value)] * rows
 
 
-def test_1_and_its_equals_are_three_keys():
-    assert [java_hash(value) for value in (1, 1.0, True)] == [1, 1072693248, 1231]
+INTEGERS = st.integers() | INT64 | st.integers(-3, 3) | st.integers(2**61 - 3, 2**61 + 3)
+NUMBERS = INTEGERS | st.floats(allow_nan=False) | st.fractions() | st.decimals(allow_nan=False)
+
+
+def equal_numbers(number):
+    """The number in every type that has it."""
+    yield number
+    for kind in (int, float, Fraction, Decimal, complex, np.int64, np.float64, np.float32, np.int8):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                other = kind(number)
+                # float32(0.1) == 0.1, says NumPy, but their hashes differ.
+                equal = other == number and hash(other) == hash(number)
+        except (ValueError, OverflowError, TypeError, ArithmeticError):
+            continue
+        if equal:
+            yield other
+
+
+@given(NUMBERS)
+@example(1)
+@example(-1)
+@example(0.1)
+@example(2**64)
+@example(3.4028235677973366e38)  # float32 has no room for it
+def test_equal_numbers_are_one_key(number):
+    equal = list(equal_numbers(number))
+    event(f"{len(equal)} types")
+    assert len({equal_hash(one) for one in equal}) == 1
+    for one in equal:
+        assert column_hash([one]).tolist() == [equal_hash(number)]
+        assert equal_hash([one]) == equal_hash((number,))
+
+
+def test_a_number_that_is_too_long_to_be_written_out_has_a_hash():
+    assert equal_hash(Decimal("1E+999999")) == equal_hash(Decimal("10E+999998"))
+
+
+def test_true_is_1_and_there_is_one_nan_and_one_zero():
+    nans = [math.nan, -math.nan, Decimal("nan"), Decimal("sNaN"), np.float32("nan"), complex("nan")]
+    for alike in ([True, 1], [False, 0, 0.0, -0.0, Decimal("-0.00")], nans):
+        assert len({equal_hash(value) for value in alike}) == 1
 
 
 class Opaque:
@@ -379,7 +357,7 @@ def test_what_has_no_stable_hash_is_refused(value, kind, why):
         f"every process, because {why}"
     )
     with pytest.raises(GroupingError) as raised:
-        java_hash([value])
+        value_hash([value])
     assert str(raised.value) == text
     for values in (["a", "b", value, "c"], ["a", "b", value] + 100 * ["c"]):
         with pytest.raises(GroupingError) as raised:
@@ -405,7 +383,7 @@ def test_the_cache_is_bounded_in_entries_and_in_length(monkeypatch):
     monkeypatch.setattr(_Strings, "ENTRIES", 3)
     cache = _Strings()
     values = ["a", "b", "c", "a", "d", "", "x" * 64, "y" * 65]
-    assert [cache[value] for value in values] == [java_hash(value) for value in values]
+    assert [cache[value] for value in values] == [value_hash(value) for value in values]
     assert list(cache) == ["d", "", "x" * 64]
 
 

@@ -1,38 +1,36 @@
-"""The hash values of Java, so that tuples go to the same tasks as in Storm. Here: of one value.
+"""A hash of one value: 32 bits, the same in each process, on each machine and in each version.
 
-What Java has a type for is hashed as Java does:
+Equal values have equal hashes, see also `equal_values`. Which task a key goes to, and so which
+task has its state, hangs on them: what is here may never change.
 
-| Python | Java | hash |
-|---|---|---|
-| None | null | 0 |
-| bool | Boolean | 1231 or 1237 |
-| int | Long; beyond 64 bits BigInteger | of its words |
-| float | Double | of its bits: 0.0 and -0.0 differ, every NaN is the same |
-| str | String | of its UTF-16 code units |
-| bytes, bytearray | byte[] | of its signed bytes |
-| list, tuple | List | of its elements, in order |
-| TransactionAttempt | TransactionAttempt | of its txid, as in Storm: all attempts go the same way |
+| Python | hash |
+|---|---|
+| None | 0 |
+| bool, int, float, complex, Decimal, Fraction | Python's own; every NaN has the same |
+| str | of its UTF-16 code units, as in Java |
+| bytes, bytearray | of its signed bytes, as in Java |
+| list, tuple | of its elements, in order |
+| TransactionAttempt | of its txid: all attempts go the same way |
 
 A subclass counts as what it is derived from, a numpy scalar as the Python value it stands for. (So
 does a member of an Enum that is mixed with such a type: it is the same key as its value.)
-Everything else (datetime, Decimal, UUID, dataclasses, plain Enums) has the hash of the string
+Everything else (datetime, UUID, dataclasses, plain Enums) has the hash of the string
 `repr(value)`, which must be the same in every process. What is equal and looks different is made
 alike before, see `equal_values`.
 Refused is what has no such text: objects with Python's own repr (an address), dict, set and
 frozenset (their order is no part of their value), numpy arrays (theirs is abridged).
-As in Java, 1, 1.0 and True are three keys.
 
-Never `hash()`: it differs between processes.
+Never `hash()` of anything but a number: it differs between processes.
 """
 
 from __future__ import annotations
 
-import math
 import re
-import struct
 import sys
 from collections import ChainMap, UserDict
 from collections.abc import Callable, ItemsView, Iterable, KeysView, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from operator import mul
 from types import MappingProxyType, NoneType
 from typing import Any
@@ -40,18 +38,22 @@ from typing import Any
 import numpy as np
 
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.engine.grouping.polynomials import Units, polynomial
+from fulmen.engine.keyed.hashing.polynomials import Units, polynomial
 from fulmen.errors import PASSED_ON, GroupingError, error_text
 
 _MASK = 0xFFFF_FFFF
+HIGH_FACTOR = 0x9E37_79B1
+"""What the upper half of 64 bits is multiplied with: 2**32 by the golden ratio."""
+NAN = 0x7FF8
+"""The hash of what is no number."""
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _ADDRESS_REPR: Any = object.__repr__
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]{6,16}\b")
 """An address in memory, as Python writes it."""
 
 
-def java_hash(value: Any) -> int:
-    """The 32-bit hash of one value, as in the table above.
+def value_hash(value: Any) -> int:
+    """The hash of one value, as in the table above.
 
     Raises:
         GroupingError: The value has no hash that is the same in every process.
@@ -65,11 +67,21 @@ def java_hash(value: Any) -> int:
 
 
 def list_hash(values: Iterable[Any]) -> int:
-    """The hash of a list of values: what fields grouping takes modulo the number of tasks."""
+    """The hash of a list of values: see `positions`, which does the same for columns."""
     total = 1
     for value in values:
-        total = 31 * total + java_hash(value) & _MASK
+        total = mixed(31 * total + mixed(value_hash(value) & _MASK) & _MASK)
     return _int32(total)
+
+
+def mixed(word: int) -> int:
+    """Spread a word of 32 bits: each of its bits changes half of the result's.
+
+    The finalizer of MurmurHash3 (Austin Appleby, public domain). Different words stay different.
+    """
+    word = (word ^ word >> 16) * 0x85EB_CA6B & _MASK
+    word = (word ^ word >> 13) * 0xC2B2_AE35 & _MASK
+    return word ^ word >> 16
 
 
 def bytes_hash(value: bytes | bytearray) -> int:
@@ -81,19 +93,18 @@ def _int32(value: int) -> int:
     return ((value & _MASK) ^ 0x8000_0000) - 0x8000_0000
 
 
-def _int_hash(value: int) -> int:
-    if -(1 << 63) <= value < 1 << 63:
-        return _int32(value >> 32 ^ value)
-    magnitude = abs(value)
-    total = 0
-    for shift in range((magnitude.bit_length() - 1) // 32 * 32, -1, -32):
-        total = 31 * total + (magnitude >> shift & _MASK) & _MASK
-    return _int32(total if value > 0 else -total)
+def _number_hash(value: float | complex | Fraction) -> int:
+    """By Python's rules for hashes of numeric types; that of NaN would be its address."""
+    return NAN if value != value else words_hash(hash(value))
 
 
-def _float_hash(value: float) -> int:
-    bits = 0x7FF8 << 48 if math.isnan(value) else int.from_bytes(struct.pack(">d", value))
-    return _int32(bits >> 32 ^ bits)
+def _decimal_hash(value: Decimal) -> int:
+    return NAN if value.is_nan() else words_hash(hash(value))
+
+
+def words_hash(value: int) -> int:
+    """The hash of 64 bits: numbers of 32 bits stay apart, and two numbers packed into one, too."""
+    return _int32(value ^ (value >> 32 & _MASK) * HIGH_FACTOR)
 
 
 class _Strings(dict[str, int]):
@@ -140,9 +151,12 @@ def code_units(text: str) -> Units:
 
 _EXACT: dict[type, Callable[[Any], int]] = {
     NoneType: lambda _: 0,
-    bool: lambda value: 1231 if value else 1237,
-    int: _int_hash,
-    float: _float_hash,
+    bool: _number_hash,
+    int: _number_hash,
+    float: _number_hash,
+    complex: _number_hash,
+    Decimal: _decimal_hash,
+    Fraction: _number_hash,
     str: string_hashes.__getitem__,
     bytes: bytes_hash,
     bytearray: bytes_hash,
@@ -156,6 +170,9 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
     (int, int.__index__),
     (float, float.__float__),
+    (complex, complex.__complex__),
+    (Decimal, Decimal),
+    (Fraction, lambda value: Fraction(value.numerator, value.denominator)),
     (bytes, lambda value: bytes.__getitem__(value, _ALL)),
     (bytearray, lambda value: bytearray.__getitem__(value, _ALL)),
     (list, lambda value: list.__getitem__(value, _ALL)),
@@ -183,10 +200,10 @@ def _other_hash(value: Any) -> int:
     if isinstance(value, np.generic):
         plain = value.item()
         if not isinstance(plain, np.generic):  # a longdouble stays one
-            return java_hash(plain)
+            return value_hash(plain)
     for base, to_plain in _PLAIN:
         if isinstance(value, base):
-            return java_hash(to_plain(value))
+            return value_hash(to_plain(value))
     return string_hashes[_stable_text(value)]
 
 

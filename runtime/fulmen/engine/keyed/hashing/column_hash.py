@@ -1,8 +1,9 @@
-"""Java's hash values of whole columns; value_hash.py says what they are."""
+"""The hashes of whole columns; value_hash.py says what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
 from operator import countOf
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomials, power
-from fulmen.engine.grouping.value_hash import code_units, java_hash, string_hashes
+from fulmen.engine.keyed.hashing.equal_values import equal_hash
+from fulmen.engine.keyed.hashing.polynomials import MAX_UNITS, polynomials, power
+from fulmen.engine.keyed.hashing.value_hash import HIGH_FACTOR, NAN, code_units, string_hashes
 from fulmen.engine.tuples.columns import Column, encoded
 from fulmen.engine.tuples.python_values import python_values
 from fulmen.engine.tuples.string_column import StringColumn
@@ -25,14 +27,13 @@ _ROWS = 4096
 """Strings that are computed together: what they need stays in the CPU's cache."""
 
 
-def column_hash(column: Column, hash_of: Callable[[Any], int] = java_hash) -> Hashes:
+def column_hash(column: Column) -> Hashes:
     """The hash of each value: in Arrow, the same as of the Python value that it stands for.
 
     Fast for strings, bytes, numbers and booleans, and for dictionaries of anything.
 
     Args:
         column: The values.
-        hash_of: What gives the hash of one that is of another type.
 
     Raises:
         GroupingError: A value has none; `emission` says which.
@@ -40,20 +41,20 @@ def column_hash(column: Column, hash_of: Callable[[Any], int] = java_hash) -> Ha
     if isinstance(column, list):
         if column and type(column[0]) is str:
             hashes = _strings(column)
-            return _one_by_one(column, hash_of) if hashes is None else hashes
+            return _one_by_one(column) if hashes is None else hashes
         column = encoded(column)
     if isinstance(column, list):
-        return _one_by_one(column, hash_of)
-    return _texts(column) if isinstance(column, StringColumn) else _arrow(column, hash_of)
+        return _one_by_one(column)
+    return _texts(column) if isinstance(column, StringColumn) else _arrow(column)
 
 
-def _one_by_one(values: list[Any], hash_of: Callable[[Any], int] = java_hash) -> Hashes:
+def _one_by_one(values: list[Any]) -> Hashes:
     try:
-        return np.fromiter(map(hash_of, values), np.int32, len(values))
+        return np.fromiter(map(equal_hash, values), np.int32, len(values))
     except GroupingError:
         for k, value in enumerate(values):
             try:
-                hash_of(value)
+                equal_hash(value)
             except GroupingError as error:
                 raise GroupingError(error.reason, emission=k) from error.__cause__
         raise
@@ -103,22 +104,39 @@ def _texts(column: StringColumn) -> Hashes:
     return np.concatenate(pieces).view(np.int32)
 
 
-def _long_hash(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> Hashes:
-    """The hash of each 64-bit integer: its two halves, XORed."""
-    bits = values.view(np.uint64)
-    return (bits ^ bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
+_MODULUS = sys.hash_info.modulus  # 2**61 - 1, as in all of Python's builds of 64 bits
+_BITS = _MODULUS.bit_length()
+_Words = npt.NDArray[np.uint64]
+
+
+def _words_hash(magnitudes: _Words, is_negative: npt.NDArray[np.bool_]) -> Hashes:
+    """The `words_hash` of Python's hashes, of which these are the magnitudes."""
+    signed = magnitudes.view(np.int64)
+    signed = np.where(is_negative, np.where(signed == 1, -2, -signed), signed)
+    words = signed.view(np.uint64)
+    high = (words >> np.uint64(32)).astype(np.uint32) * np.uint32(HIGH_FACTOR)
+    return (words.astype(np.uint32) ^ high).view(np.int32)
+
+
+def _long_hash(values: npt.NDArray[np.int64]) -> Hashes:
+    magnitudes = np.abs(values).view(np.uint64)  # that of -2**63, too
+    return _words_hash(magnitudes % np.uint64(_MODULUS), values < 0)
 
 
 def _double_hash(values: npt.NDArray[np.float64]) -> Hashes:
-    bits = np.where(np.isnan(values), np.uint64(0x7FF8 << 48), values.view(np.uint64))
-    return _long_hash(bits)
+    """Python's is the value modulo a Mersenne prime: a power of 2 only turns the bits round."""
+    is_finite = np.isfinite(values)
+    fractions, exponents = np.frexp(np.where(is_finite, np.abs(values), 0.0))
+    whole = np.ldexp(fractions, 53).astype(np.uint64)
+    turn = ((exponents - 53) % _BITS).astype(np.uint64)
+    turned = whole << turn & np.uint64(_MODULUS) | whole >> np.uint64(_BITS) - turn
+    turned = np.where(is_finite, turned, np.uint64(sys.hash_info.inf))
+    hashes = _words_hash(turned, values < 0)
+    hashes[np.isnan(values)] = NAN
+    return hashes
 
 
-def _boolean_hash(values: npt.NDArray[np.bool_]) -> Hashes:
-    return np.where(values, np.int32(1231), np.int32(1237))
-
-
-def _arrow(array: Any, hash_of: Callable[[Any], int]) -> Hashes:
+def _arrow(array: Any) -> Hashes:
     kind = array.type
     if pa.types.is_dictionary(kind) and kind.value_type in _ARROW:
         known = np.append(column_hash(array.dictionary), np.int32(0))
@@ -126,25 +144,25 @@ def _arrow(array: Any, hash_of: Callable[[Any], int]) -> Hashes:
         hashes: Hashes = known[indices.to_numpy()]
         return hashes
     if kind not in _ARROW or not len(array):
-        return _hash_of_values(array, hash_of)
+        return _hash_of_values(array)
     of_array, absent = _ARROW[kind]
     try:
         hashes = of_array(array.fill_null(absent) if array.null_count else array)
     except UnicodeDecodeError:
-        return _hash_of_values(array, hash_of)  # which names the text that is no UTF-8
+        return _hash_of_values(array)  # which names the text that is no UTF-8
     if not array.null_count:
         return hashes
     hashes[array.is_null().to_numpy(zero_copy_only=False)] = 0
     return hashes
 
 
-def _hash_of_values(array: Any, hash_of: Callable[[Any], int]) -> Hashes:
+def _hash_of_values(array: Any) -> Hashes:
     values, wrong = python_values(array)
     for i, reason in wrong.items():
         raise GroupingError(
             f"no task can be chosen by a value: {reason}. Cast the column to another type", i
         )
-    return column_hash(values, hash_of)
+    return column_hash(values)
 
 
 def _arrow_longs(array: Any) -> Hashes:
@@ -156,7 +174,8 @@ def _arrow_doubles(array: Any) -> Hashes:
 
 
 def _arrow_booleans(array: Any) -> Hashes:
-    return _boolean_hash(array.to_numpy(zero_copy_only=False))
+    booleans: npt.NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
+    return booleans.astype(np.int32)
 
 
 def _arrow_strings(array: Any) -> Hashes:
@@ -215,26 +234,9 @@ _ARROW: dict[Any, tuple[Callable[[Any], Hashes], Any]] = {
     pa.int64(): (_arrow_longs, 0),
     pa.uint8(): (_arrow_longs, 0),
     pa.uint16(): (_arrow_longs, 0),
-    pa.uint32(): (_arrow_longs, 0),  # uint64 may be a BigInteger
+    pa.uint32(): (_arrow_longs, 0),  # uint64 may have more bits than int64
     pa.string(): (_arrow_strings, ""),
     pa.large_string(): (_arrow_strings, ""),
     pa.binary(): (_arrow_bytes, b""),
     pa.large_binary(): (_arrow_bytes, b""),
 }
-
-
-def list_hash_columns(columns: Sequence[Hashes]) -> Hashes:
-    """The list hash of each row, from the hashes of its values: one column for each field."""
-    total = columns[0] + np.int32(31)
-    for column in columns[1:]:
-        total *= np.int32(31)
-        total += column
-    return total
-
-
-def task_index(hashes: Hashes, n: int) -> Hashes:
-    """The floorMod(hash, n) of each."""
-    if len(hashes) <= _FEW:
-        return hashes % np.int32(n)
-    # numpy has fast code for dividing by a constant, but not for the remainder
-    return hashes - hashes // np.int32(n) * np.int32(n)

@@ -1,0 +1,127 @@
+"""Watches of which keys a bolt's task writes, and so what its state is by: see `evidence`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.components import AnyBolt, Component, overrides
+from fulmen.api.tuples import TIMER_STREAM
+from fulmen.engine.keyed.evidence import Evidence
+from fulmen.engine.keyed.homes import KeyFields, is_of_ttl, part_of
+from fulmen.engine.state.entries.disk_journals import TaskState
+from fulmen.engine.tasks.task import Task
+from fulmen.engine.tasks.task_part import TaskPart
+from fulmen.engine.time.timers import TaskTimers
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.columns import listed
+
+HOMES = "homes"
+"""The name in the engine's own state of a task."""
+
+
+class HomeEvidence(TaskPart):
+    """What shows where entries of a task belong.
+
+    Attributes:
+        state: Of its `self.state`.
+        timers: Of its timers, but those of `state_ttl`.
+    """
+
+    def __init__(self, task: Task, state: TaskState, timers: TaskTimers, known: Any) -> None:
+        """`known` is what `engine_state` has given."""
+        self._task, self._state, self._timers = task, state, timers
+        self._keys = _grouped_by(task)
+        self._fields = _fields_of(task.instance, task.context.options, self._keys)
+        self.state, self.timers = Evidence(), Evidence()
+        if known is not None and (state or timers):
+            self.state, self.timers = map(Evidence.of_plain, known[1:3])
+        self._declared: tuple[str | None, str | None] = None, None
+        if isinstance(task.instance, AnyBolt):
+            self._declared = task.instance.state_part, task.instance.timer_part
+        self._is_on = self._fields is not None and not any(self._declared)
+        self._width = 0 if self._fields is None else self._fields.width
+        self._seen: set[Any] = set()
+        if self._is_on:
+            state.watched_by(self._look_at_state)
+
+    @override
+    def engine_state(self) -> Mapping[str, Any]:
+        is_declared = any(self._declared) and (self._state or self._timers)
+        if not (self.state.since or self.timers.since or is_declared):
+            return {}
+        plain = self.state.to_plain(), self.timers.to_plain()
+        return {HOMES: (self._fields, *plain, self._declared)}
+
+    def saw(self, chunk: Chunk) -> None:
+        """Remember of which keys the tuples of a chunk are. It was executed."""
+        if not (self._is_on and (self._state or self._timers)):
+            return
+        if not (self.state.parts or self.timers.parts):
+            return
+        if chunk.stream == TIMER_STREAM:
+            self._saw_timers([row[0] for row in chunk.rows])
+            return
+        names = self._keys.get((chunk.component, chunk.stream))
+        if names is None or not len(chunk) or not {*names} <= {*chunk.fields}:
+            return
+        columns = [listed(chunk.rows.column(chunk.fields.index(name))) for name in names]
+        values = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        with suppress(TypeError):  # such a value is no key either
+            self._seen.update(values)
+
+    def _saw_timers(self, keys: Collection[Any]) -> None:
+        for part in self.timers.parts:
+            for key in keys:
+                try:
+                    self._seen.add(part_of(part, key, self._width))
+                except (LookupError, TypeError):
+                    continue
+
+    def _look_at_state(self, changed: Collection[Any]) -> None:
+        state = self._state
+        self.state.look([k for k in changed if k in state], self._seen, *self._now)
+
+    @property
+    def _now(self) -> tuple[int, int]:
+        return self._width, self._task.context.batch.number
+
+    @override
+    def record(self, number: int) -> Mapping[str, Any]:
+        """Look at the timers, and forget the batch: it is asked behind what the author has."""
+        if self._is_on:
+            timers = self._timers
+            keys = [k for k in timers.noted if timers.get(k) is not None and not is_of_ttl(k)]
+            self.timers.look(keys, self._seen, *self._now)
+            self._seen = set()
+        return {}
+
+
+def _fields_of(
+    instance: Component, options: Any, inputs: Mapping[tuple[str, str], Sequence[str]]
+) -> KeyFields | None:
+    """What keys have of the values that inputs are grouped by; None: it is not always the same.
+
+    A class may have keys of more fields than its input is grouped by, or in another order.
+    """
+    found = set[KeyFields | None]()
+    for source, grouped_by in inputs.items():
+        key: Sequence[str] = grouped_by
+        if overrides(instance, "grouping_key"):
+            key = list(instance.grouping_key(options, source))
+        is_in_key = bool(key) and {*grouped_by} <= {*key}
+        at = tuple(key.index(name) for name in grouped_by) if is_in_key else ()
+        found.add(KeyFields(len(key), at) if is_in_key else None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _grouped_by(task: Task) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """The fields that each input of a bolt is grouped by, of those that are grouped by fields."""
+    return {
+        (s.source, s.stream): s.grouping.fields
+        for s in task.placed.subscriptions
+        if s.target == task.component and s.grouping.type == "fields" and s.grouping.fields
+    }
