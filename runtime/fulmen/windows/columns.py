@@ -5,16 +5,12 @@ Results are as if each row was looked at by itself. None: that can't be guarante
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fulmen.api.arrow_times import ColumnTimes, Mask, Numbers, column_times
 from fulmen.api.components import FailedException
@@ -23,15 +19,6 @@ from fulmen.windows.inputs import LastMoments, are_plain, spans_of, time_or_none
 from fulmen.windows.spans import Span, Spans
 
 Positions = npt.NDArray[np.int64]
-_ALIKE: Mapping[type, pa.DataType] = {
-    str: pa.string(),
-    bytes: pa.binary(),
-    int: pa.int64(),
-    bool: pa.bool_(),
-    date: pa.date32(),
-}
-"""Types whose equal values are the same, also in Arrow."""
-_TYPES: Mapping[type, pa.DataType] = {**_ALIKE, float: pa.float64()}
 MOST_PLACES = 64
 """With times in more places, each with windows of its own, single rows are faster."""
 
@@ -55,6 +42,24 @@ class Keys(NamedTuple):
         return Keys([self.values[i] for i in found.dictionary.to_pylist()], _indices(found))
 
 
+class ArrowValues:
+    """Rows that came as Arrow, as `ChunkValues`. Python has a value for each of theirs."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        return zip(*map(self.values, range(self._batch.num_columns)), strict=True)
+
+    def values(self, i: int) -> Sequence[Any]:
+        """The values of field number `i`."""
+        found: Sequence[Any] = self._batch.column(i).to_pylist()
+        return found
+
+
 def keys_of(columns: Sequence[pa.Array], n: int) -> Keys | None:
     """The keys of `n` rows, which these columns are; None: Python must look at each."""
     fields = [found for column in columns if (found := _of_column(column)) is not None]
@@ -69,31 +74,6 @@ def keys_of(columns: Sequence[pa.Array], n: int) -> Keys | None:
     firsts[codes[::-1]] = np.arange(n)[::-1]  # of several the last one stays
     some = [[field.values[i] for i in field.codes[firsts].tolist()] for field in fields]
     return Keys(list(zip(*some, strict=True)) if some else [()], codes)
-
-
-def keys_in(columns: Sequence[Sequence[Any]], n: int) -> Keys | None:
-    """The keys of `n` rows of Python's values; None: equal ones may differ, as 1 and True do."""
-    for column in columns:
-        kinds = set(map(type, column)) - {type(None)}
-        if len(kinds) > 1 or not kinds <= _ALIKE.keys():
-            return None
-    keys: Sequence[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-    numbers: dict[Any, int] = defaultdict(count().__next__)
-    codes = np.fromiter(map(numbers.__getitem__, keys or [()] * n), np.int64, n)
-    return Keys(list(numbers), codes)
-
-
-def array_of(values: Sequence[Any]) -> pa.Array | None:
-    """Values of Python as Arrow; None: they have several types, or would not stay the same."""
-    kinds = set(map(type, values)) - {type(None)}
-    if len(kinds) > 1 or not kinds <= _TYPES.keys():
-        return None
-    try:
-        found = pa.array(values, _TYPES[kinds.pop()] if kinds else pa.null())
-    except (ValueError, OverflowError):  # a surrogate, a large integer
-        return None
-    has_nan = pa.types.is_floating(found.type) and pc.any(pc.is_nan(found)).as_py()
-    return None if has_nan else found  # a NaN is in a set once for each object
 
 
 def _of_column(column: pa.Array) -> Keys | None:
@@ -156,7 +136,7 @@ class InWindows(NamedTuple):
     left: Sequence[int]
 
 
-def in_windows(
+def by_windows(
     times: ColumnTimes, keys: Keys, spans: Spans, is_past: Callable[[int], bool], lateness: int
 ) -> InWindows | None:
     """Find the windows of rows. None: their times are too far apart.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +16,21 @@ from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
+from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.tuples import Tuple
 from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import Keys, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
     NoEdgesError,
+    are_plain,
+    are_within_dates,
     check_kept,
     key_of,
     late_counter,
     missing_fields,
     time_of,
+    times_of,
 )
 from fulmen.windows.options import DeduplicateOptions
 from fulmen.windows.spans import datetime_of
@@ -42,7 +46,7 @@ Row = tuple[int, list[Any]]
 """The event time of a tuple, and the values that are passed on."""
 
 
-class Deduplicate(ChunkBolt):
+class Deduplicate(ChunkBolt, ManyBolt):
     """Passes on the first, or the last, tuple of each id within a horizon: `DeduplicateOptions`.
 
     With `keep: first`, a tuple is a duplicate if one with its id was passed on whose event time is
@@ -57,6 +61,8 @@ class Deduplicate(ChunkBolt):
     kept_for: Mapping[str, str] = MappingProxyType({})
     """The options for which the ids in the state were kept."""
     took_late: tuple[int, int | None] | None = None
+    state_part = "first"
+    timer_part = "first"
 
     @override
     def outputs_for(self, options: DeduplicateOptions) -> Outputs:
@@ -130,6 +136,36 @@ class Deduplicate(ChunkBolt):
             self._duplicates.inc(count)
         return np.flatnonzero(~is_one).tolist()
 
+    @override
+    def execute_many(self, tuples: Tuples, collector: ManyCollector) -> Sequence[int] | None:
+        """Pass on the first ones of ids that are plain. `execute` tells of the others."""
+        options = self._options
+        is_own = type(self).execute is not Deduplicate.execute
+        if options.time is None or options.keep == "last" or is_own:
+            return range(len(tuples))
+        ids = [tuples.column(name) for name in options.id]
+        times = times_of(tuples.column(options.time), self._reader)
+        if not all(map(are_plain, ids)) or not are_within_dates(times):
+            return range(len(tuples))
+        at, late = list[int](), list[int]()
+        for place, (one, time) in enumerate(zip(zip(*ids, strict=True), times, strict=True)):
+            passes = self._passes(one, time)
+            if passes is None:
+                late.append(place)
+            elif passes:
+                at.append(place)
+        columns = [tuples.column(name) for name in options.fields] if at else []
+        rows = [[column[place] for column in columns] for place in at]
+        done = 0
+        for place in late:  # each between those that came before and after it
+            end = bisect_left(at, place, done)
+            collector.emit_many(rows[done:end], parents=at[done:end])
+            row = self._late_row(tuples.tuple(place), times[place])
+            collector.emit_many([row], LATE, [place])
+            done = end
+        collector.emit_many(rows[done:], parents=at[done:])
+        return None
+
     def _id(self, value: Any) -> Id:
         """An id of what `keys_of` has found."""
         return (value,) if len(self._options.id) == 1 else value
@@ -160,17 +196,25 @@ class Deduplicate(ChunkBolt):
         if options.time is None:
             self._by_clock(one, row, collector)
             return
-        add = self._first if options.keep == "first" else self._last
-        at: datetime | None = None
+        time: int | None = None
         try:
             time = time_of(tup, options.time, self._reader)
-            if add(one, time, row, collector):
-                return
-            at = datetime_of(time)
+            if options.keep == "last":
+                is_late = not self._last(one, time, row)
+            else:
+                passed = self._passes(one, time)
+                is_late = passed is None
+                if passed:
+                    collector.emit(row)
         except NoEdgesError:
-            pass
+            is_late = True
+        if is_late:
+            collector.emit(self._late_row(tup, time), LATE)
+
+    def _late_row(self, tup: Tuple, time: int | None) -> list[Any]:
+        """What is emitted of a late tuple. None: no datetime can be its time."""
         self._late.inc()
-        collector.emit([tup.as_dict(), at], LATE)
+        return [tup.as_dict(), None if time is None else datetime_of(time)]
 
     def _by_clock(self, one: Id, row: list[Any], collector: BasicOutputCollector) -> None:
         if self._is_remembered(one):
@@ -189,16 +233,16 @@ class Deduplicate(ChunkBolt):
         """The seconds for which an id that was passed on then is still remembered."""
         return since + self._horizon / 1000 - (self._context.timers.clock or 0.0)
 
-    def _first(self, one: Id, time: int, row: list[Any], collector: BasicOutputCollector) -> bool:
-        """Pass it on if it is no duplicate. False: that can't be known any more."""
+    def _passes(self, one: Id, time: int) -> bool | None:
+        """Whether it is passed on, as it is no duplicate. None: that can't be known any more."""
         known: tuple[int, ...] = self.state.get(one, ())
-        if any(abs(time - other) < self._horizon for other in known):
-            self._duplicates.inc()
-            return True
+        for other in known:
+            if abs(time - other) < self._horizon:
+                self._duplicates.inc()
+                return False
         if time < self._clock.least():
-            return False
+            return None
         self._remember(one, (*known, time))
-        collector.emit(row)
         return True
 
     def _remember(self, one: Id, times: tuple[int, ...]) -> None:
@@ -206,7 +250,7 @@ class Deduplicate(ChunkBolt):
         self.state[one] = times
         self._context.timers.set(one, min(times) + self._horizon + self._lateness)
 
-    def _last(self, one: Id, time: int, row: list[Any], collector: BasicOutputCollector) -> bool:  # noqa: ARG002 (as `_first`)
+    def _last(self, one: Id, time: int, row: list[Any]) -> bool:
         """Keep it. False: it may belong to what was passed on already."""
         rows: list[Row] = self.state.get(one, [])
         watermark = self._context.batch.watermark

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import (
+    BOUNDS,
     MUST_BE,
     NO_TIMES,
     TOO_LATE,
@@ -31,6 +32,8 @@ LATE = TOO_LATE
 WINDOW_END, WINDOW_LAST = FIXED[1], "window_last"
 """The field with the end of a window; and what says that its last millisecond is wanted."""
 PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
+ALIKE = {str, int, bool, bytes, date}
+"""Types whose equal values are the same."""
 MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
 TIMES = {"time", "left.time", "right.time", "timestampField"}
@@ -181,6 +184,16 @@ def are_plain(column: Sequence[Any]) -> bool:
     return types.isdisjoint(WITH_NAN) or all(value == value for value in column)
 
 
+def are_alike(column: Sequence[Any]) -> bool:
+    """Whether all values can be sent, and equal ones are the same, which 1 and True are not."""
+    kinds = set(map(type, column)) - {type(None)}
+    if kinds == {float}:
+        return 0.0 not in column and are_plain(column)
+    if kinds == {datetime}:
+        return all(value is None or value.tzinfo is UTC for value in column)
+    return len(kinds) <= 1 and kinds <= ALIKE
+
+
 def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:
     """The event time of a tuple.
 
@@ -238,6 +251,14 @@ def times_of(values: Sequence[Any], reader: TimeReader) -> Sequence[int | None]:
     if reader.are_times(values):
         return values
     return [time_or_none(value, reader) for value in values]
+
+
+def are_within_dates(times: Sequence[int | None]) -> TypeGuard[Sequence[int]]:
+    """Whether all of these are times that a datetime can be."""
+    if not times or None in times:
+        return not times
+    some = cast("Sequence[int]", times)
+    return BOUNDS[0] <= min(some) and max(some) < BOUNDS[1]
 
 
 def time_or_none(value: Any, reader: TimeReader) -> int | None:

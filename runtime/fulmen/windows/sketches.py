@@ -11,6 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from fulmen.errors import install
+from fulmen.topology.resource.base import is_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,7 +107,8 @@ class Hll:
 def _plain(value: Any) -> int | str:
     """A stand-in for a value: the same for equal values, such as 1, 1.0 and True."""
     if isinstance(value, str):
-        return value
+        # The library takes no halves of surrogate pairs, which JSON may have.
+        return value if value.isascii() or is_text(value) else ascii(value)
     if isinstance(value, datetime) and value.utcoffset() is not None:
         value = value.astimezone(UTC)
     if isinstance(value, Decimal) and value.is_finite():

@@ -273,3 +273,10 @@ def test_a_sketch_says_what_it_has_seen():
         different.add(n % 10)
     assert repr(quantiles) == "<quantiles of 1,000 numbers>"
     assert repr(different) == "<about 10 different values>"
+
+
+def test_a_text_with_half_a_surrogate_pair_is_a_value_of_its_own():
+    made = Hll()
+    for value in ("\ud800", "\ud800", "\udc00", "a", "ä"):
+        made.add(value)
+    assert made.estimate() == 4

@@ -1,6 +1,5 @@
 """Tuples that are dealt with by columns have the same results as those that are one by one."""
 
-from dataclasses import is_dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -13,9 +12,10 @@ from fulmen import ArrowSpout, TopologyBuilder
 from fulmen.api.tuples import Held, Tuple
 from fulmen.testing import BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Deduplicate
-from fulmen.windows.columns import array_of, keys_in
+from fulmen.windows.aggregate import column_windows
 from support.windows.aggregates import TUMBLING
 from support.windows.aggregates import plain as plain_time
+from support.windows.outcomes import outcome as outcome_of
 
 FIELDS = ("user", "place", "amount", "at")
 SOURCE = Held("source", "default", FIELDS, 1)
@@ -96,64 +96,30 @@ def lives(draw):
     return found
 
 
-def plain(value):
-    """What equal results have in common: a set has no order, and 1, 1.0 and True differ."""
-    if is_dataclass(value):
-        value = vars(value)
-    if isinstance(value, dict):
-        return str(sorted(plain(k) + plain(v) for k, v in value.items()))
-    if isinstance(value, set | frozenset):
-        return str(sorted(map(plain, value)))
-    if isinstance(value, list | tuple):
-        return f"{type(value).__name__} {[*map(plain, value)]}"
-    return f"{type(value).__name__} {value!r}"
-
-
 def rows_of(batch):
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def outcome(cls, conf, life, by_columns=""):
-    """All that is to be seen of a bolt; and how many rows it has dealt with by columns."""
-    bolt = BoltHarness(cls, fields=FIELDS, conf=conf)
-    taken, failed = 0, []
-    for batch, is_arrow, watermark in life:
-        rows = rows_of(batch)
-        left = None
-        if is_arrow and by_columns == "arrow":
-            left = bolt.bolt.execute_batch(Tuple((), SOURCE, 0), batch)
-        if is_arrow and by_columns == "chunks":
-            left = bolt.bolt.execute_chunk(Tuple((), SOURCE, 0), list(zip(*rows, strict=True)))
-        for i in range(len(rows)) if left is None else left:
-            try:
-                bolt.execute(list(rows[i]))
-            except (TypeError, ArithmeticError) as error:
-                failed.append(str(error))
-        taken += 0 if left is None else len(rows) - len(left)
-        bolt.advance(watermark=watermark, seconds=0.4)
-        bolt.end_batch()
-        bolt.restart()
-    state = plain(bolt.state)
-    bolt.advance(watermark=2 * 10**14)
-    emitted = sorted(plain([one.stream, *map(unordered, one.values)]) for one in bolt.emitted)
-    failed += sorted(reason for _, reason in bolt.failed)
-    counted = {name: value for name, value in bolt.metrics.items() if name != "open_windows"}
-    return (emitted, failed, state, counted, bolt.errors), taken
+def outcome(cls, conf, life, by_columns=False, restarts=True):
+    """Every batch is a chunk, which is given as Arrow if it came as such."""
+    found = [([Rows(batch, is_arrow)], watermark) for batch, is_arrow, watermark in life]
+
+    def take(bolt, rows):
+        if by_columns and rows.is_arrow:
+            return bolt.execute_batch(Tuple((), SOURCE, 0), rows.batch)
+        return None
+
+    return outcome_of(cls, FIELDS, conf, found, take, restarts)
 
 
-def unordered(value):
-    """Values of a set come in any order; those of a list by their times."""
-    return sorted(value, key=plain) if isinstance(value, list) else value
+class Rows(list):
+    """The rows of a batch."""
+
+    def __init__(self, batch, is_arrow):
+        super().__init__(rows_of(batch))
+        self.batch, self.is_arrow = batch, is_arrow
 
 
-@pytest.fixture(scope="module")
-def small_chunks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fulmen.windows.aggregate.bolt.FEW", 0)
-        yield
-
-
-@pytest.mark.usefixtures("small_chunks")
 @given(life=lives(), draw=st.data())
 @settings(max_examples=EXAMPLES)
 def test_windows_of_columns_are_those_of_rows(life, draw):
@@ -174,7 +140,44 @@ def test_windows_of_columns_are_those_of_rows(life, draw):
         ]
         conf |= draw.draw(st.sampled_from(more))
     by_rows, _ = outcome(Aggregate, conf, life)
-    by_columns, _ = outcome(Aggregate, conf, life, draw.draw(st.sampled_from(["arrow", "chunks"])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_windows, "MANY_ROWS", draw.draw(st.sampled_from([1, 64])))
+        by_columns, _ = outcome(Aggregate, conf, life, True, draw.draw(st.booleans()))
+    assert by_columns == by_rows
+
+
+def numbers_of(users, kind, amounts, times):
+    """A batch of a window that may be kept by columns."""
+    columns = pa.array(users), pa.array(["p"] * len(users)), pa.array(amounts, kind), times
+    return pa.RecordBatch.from_arrays([*columns[:3], pa.array(times)], list(FIELDS))
+
+
+INT, FLOAT = pa.int64(), pa.float64()
+MIXED = {
+    "columns-alone": [],
+    "rows": [(numbers_of(["a", "c"], INT, [5, None], [3, 4]), False)],
+    "rows-of-other-windows": [(numbers_of(["a", "c"], INT, [5, None], [3, 22]), False)],
+    "another-type": [(numbers_of(["a", "c"], FLOAT, [0.5, None], [3, 4]), True)],
+    "other-keys": [(numbers_of([1, 2], INT, [7, 8], [3, 4]), True)],
+    "far-times": [(numbers_of(["a"] * 70, INT, [1] * 70, [*range(3, 703, 10)]), True)],
+    "too-large": [(numbers_of(["a", "a"], INT, [2**62, 2**62 - 1], [3, 4]), True)],
+}
+
+
+@pytest.mark.parametrize("more", MIXED.values(), ids=MIXED)
+@pytest.mark.parametrize("kind", [INT, FLOAT], ids=str)
+@pytest.mark.parametrize("size", ["20ms", "7ms"])
+def test_a_window_that_was_columns_goes_on_with_whatever_comes(monkeypatch, more, kind, size):
+    monkeypatch.setattr(column_windows, "MANY_ROWS", 1)
+    conf = {"time": "at", "unit": "ms", "key": ["user"], "allowedLateness": "0s"}
+    conf["aggregates"] = {name: f"{name}(amount)" for name in ("count", "sum", "min", "max")}
+    conf["window"] = {"type": "sliding", "size": size, "every": "7ms"}
+    first = numbers_of(["a", "b", "a", "d"], kind, [2**53, -4, 3, None], [1, 2, 3, 9])
+    again = numbers_of(["b", "e", "a"], kind, [6, 0, 9], [5, 6, 11])
+    life = [(first, True, -9), (again, True, -9)]
+    life += [(batch, is_arrow, -9) for batch, is_arrow in more] + [(again, True, 30)]
+    by_rows, _ = outcome(Aggregate, conf, life)
+    by_columns, _ = outcome(Aggregate, conf, life, True, restarts=False)
     assert by_columns == by_rows
 
 
@@ -210,28 +213,7 @@ def test_each_nan_of_a_column_is_a_value_of_its_own_as_it_is_of_rows(text):
     conf = {"time": "at", "unit": "ms", "key": ["user"], "aggregates": {"found": text}}
     conf["window"] = {"type": "tumbling", "size": "1h"}
     by_rows, _ = outcome(Aggregate, conf, life)
-    assert outcome(Aggregate, conf, life, "arrow") == (by_rows, 4)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [[1, True], [1, 1.0], [0.5, float("nan")], [1, 2**63], ["\ud800"], [Decimal(1)], [[1]]],
-)
-def test_values_that_arrow_would_change_stay_as_they_are(values):
-    assert array_of(values) is None
-
-
-@pytest.mark.parametrize("values", [[1, True], [0.0, -0.0], [Decimal("1"), Decimal("1.0")]])
-def test_equal_keys_that_differ_are_dealt_with_one_by_one(values):
-    assert keys_in([values], 2) is None
-    assert keys_in([["a", "b"], values], 2) is None
-
-
-def test_keys_are_numbered_in_their_order():
-    values, codes = keys_in([["b", None, "b"], [1, 1, 1]], 3)
-    assert (values, codes.tolist()) == ([("b", 1), (None, 1)], [0, 1, 0])
-    values, codes = keys_in([], 2)
-    assert (values, codes.tolist()) == ([()], [0, 0])
+    assert outcome(Aggregate, conf, life, True) == (by_rows, 4)
 
 
 @given(life=lives(), draw=st.data())
@@ -250,7 +232,7 @@ def test_of_duplicates_that_come_as_arrow_those_are_left_that_are_left_of_rows(l
         )
     )
     by_rows, _ = outcome(Deduplicate, conf, life)
-    by_columns, _ = outcome(Deduplicate, conf, life, "arrow")
+    by_columns, _ = outcome(Deduplicate, conf, life, True)
     assert by_columns == by_rows
 
 
@@ -318,7 +300,7 @@ def test_only_rows_that_matter_become_values_of_python(monkeypatch):
     """A bolt that looked at each row would have the same results, a tenth as fast."""
     rows = [of("a", n, n % 10) for n in range(50)]
     seen = []
-    monkeypatch.setattr(Aggregate, "_add", lambda *_: seen.append(1))
+    monkeypatch.setattr(Aggregate, "execute", lambda *_: seen.append(1))
     builder = TopologyBuilder()
     builder.set_spout("source", Clicks([rows])).set_event_time("at", lag="1s")
     windows = builder.set_bolt("windows", Aggregate).fields_grouping("source", ["user"])

@@ -160,7 +160,8 @@ def test_windows_and_joins_behind_each_other_are_the_same_however_events_are_cut
     for part in bolts:
         event(f"{part.cls.__name__} behind {' and '.join(sorted(map(kind_of, part.froms)))}")
     store, valid = new_store(), {part.name: Counter() for part in bolts}
-    chaos = Chaos(extra.draw(st.integers(0, 10**6)), extra.draw(st.sampled_from((0, 0, 4))), 0.03)
+    chaos = Chaos(extra.draw(st.integers(0, 10**6)), extra.draw(st.sampled_from((0, 0, 3))), 0.03)
+    # By a fourth one a tuple might be blamed.
     is_calm = not chaos.left
     GIVEN.clear()
     TABLES.clear()

@@ -1,5 +1,7 @@
 """Deduplication: what is passed on, what is forgotten when, and that SQL finds the same."""
 
+from math import nan
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate
+from support.suite import seeds
 from support.windows.aggregates import within
 from support.windows.sql_events import by_sql
 
@@ -254,3 +257,49 @@ def test_what_is_late_is_counted_in_several_classes_of_a_topology():
     assert result.errors == []
     assert result.metrics["first"]["late"] == result.metrics["windows"]["late"] == 1
     assert result.metrics["windows"]["open_windows"] == 2
+
+
+class Singly(Deduplicate):
+    """Looks at each tuple alone, as any class may that derives from it."""
+
+    def execute(self, tup, collector):
+        super().execute(tup, collector)
+
+
+def test_many_tuples_at_once_are_as_each_alone():
+    """What is passed on, what is late, what fails, and in which order it comes."""
+    lates = 0
+    for seed in seeds.several(settings.default.max_examples):
+        with seeds.generator(seed) as rng:
+            events, keep = any_events(rng), rng.choice(("first", "first", "last"))
+            (at_once, late), (singly, _) = (outcome(c, keep, events) for c in (Deduplicate, Singly))
+        lates += late
+        assert at_once == singly
+    assert lates > 0
+
+
+def any_events(rng):
+    """With odd ids and times in some of them, and pauses between batches."""
+    odd = rng.random() < 0.3
+    ids = ["a", "a", "b", *[1, True, None, nan, ["no hash"]] * odd]
+    events = []
+    for n in range(rng.randint(0, 24)):
+        at = rng.choice((None, 10**18, 7.5)) if odd and rng.random() < 0.2 else rng.randint(-20, 60)
+        events.append((rng.choice(ids), n, at, rng.randint(-5, 60)))
+        events += [PAUSE] * (rng.random() < 0.1)
+    return events
+
+
+def outcome(cls, keep, events):
+    """All that was emitted and failed, and how much was late."""
+    builder = TopologyBuilder(max_replays=0)
+    spout = builder.set_spout("source", ListSpout(events, fields=[*FIELDS, "now"]))
+    spout.set_event_time("now", unit="ms", lag="1ms")
+    once = builder.set_bolt("once", cls).set_config({**FIRST, "keep": keep})
+    once.global_grouping("source")
+    sink = builder.set_bolt("sink", CollectBolt)
+    for stream in ("default", "late"):
+        sink.shuffle_grouping("once", stream)
+    result = run(builder, emits=True)
+    emitted, failed = result.collected("sink"), sorted(result.failed("source"), key=str)
+    return str((emitted, failed)), len(result.emitted("once", "late"))

@@ -13,7 +13,13 @@ from fulmen.windows.columns import Positions, WindowRows
 
 
 class Adder:
-    """Adds to one aggregate. This one needs each value by itself."""
+    """Adds to one aggregate. This one needs each value by itself.
+
+    Attributes:
+        column: The type of NumPy's numbers, if `add_to` can add to a column of them.
+    """
+
+    column: Any = None
 
     def __init__(self, aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> None:
         """`column`: the values of all rows; None: none are needed. `times`: their event times."""
@@ -40,6 +46,21 @@ class Adder:
             if value is not None:
                 found[key] = add(found[key], value, time)
         return found
+
+    def has_room(self, values: Any) -> bool:  # noqa: ARG002 (for those below)
+        """Whether a column can hold what these values make of it."""
+        return True
+
+    def add_to(self, values: Any, there: Any, places: Any, part: WindowRows) -> None:
+        """Add the rows of a part to a column, in place, if `column` says that this can.
+
+        Args:
+            values: The column.
+            there: Which rows of it have a value.
+            places: The row of each of the part's keys.
+            part: The rows, and the key of each.
+        """
+        raise NotImplementedError  # `column` says so
 
     def _values(self, rows: Positions | None) -> Sequence[Any]:
         """The values of some rows, as Python has them."""

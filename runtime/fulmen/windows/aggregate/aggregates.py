@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fulmen.api.arrow_times import ColumnTimes, Numbers
 from fulmen.api.components import FailedException
 from fulmen.windows.aggregate.adder import Adder
-from fulmen.windows.aggregate.by_columns import adder_for, pairs_for
-from fulmen.windows.aggregate_functions import Aggregation
+from fulmen.windows.aggregate.at_once import AT_ONCE, adder_for
+from fulmen.windows.aggregate.by_lists import HASHABLE
+from fulmen.windows.aggregate.chunk_rows import ChunkRows, FieldValues, Groups, Places
+from fulmen.windows.aggregate_functions import Aggregation, Count
 from fulmen.windows.columns import Keys
 from fulmen.windows.wanted_aggregates import WantedAggregate
 
@@ -19,21 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Places(NamedTuple):
-    """The places of the values for each aggregate in the tuples of a stream.
-
-    Attributes:
-        fields: One for each aggregate; -1: it needs none.
-        bys: (number of an aggregate, place of its second field), for those that have one.
-    """
-
-    fields: Sequence[int]
-    bys: Sequence[tuple[int, int]]
-
-    @property
-    def all(self) -> set[int]:
-        """All places that are needed."""
-        return {*self.fields, *(at for _, at in self.bys)} - {-1}
+Additions = Sequence[tuple[int, Sequence[Any]]]
+"""The number of an aggregate, and what to keep of each key."""
 
 
 class Aggregates:
@@ -46,9 +35,18 @@ class Aggregates:
         self._checks = [one.check for one in self._all]
         order = sorted(range(len(wanted)), key=lambda i: self._all[i].in_place)
         self._order = [(i, self._all[i].add) for i in order]  # what may raise comes first
+        ways = [AT_ONCE.get(type(one)) for one in self._all]
+        self.takes_groups = None not in ways
+        """Whether rows can be added by `added`: not if an aggregation is an author's own."""
+        self._usual = [way and way.usual for way in ways]
+        self._adds = [
+            (i, self._all[i], way.lists) for i in order if self.takes_groups and (way := ways[i])
+        ]
         self._absorbs = [(i, self._all[i].absorb) for i in order]
         self.only_counts = all(field is None for field in self._fields)
         """Whether each of them only counts tuples, and keeps a number."""
+        self.only_count = all(type(one) is Count for one in self._all)
+        """Whether each of them counts tuples or values: in whichever order, and parts of them."""
         self._inits = [one.init for one in self._all]
         self._results = [one.result for one in self._all]
         self.results: Callable[[Sequence[Any]], Sequence[Any]] = self._each_result
@@ -64,10 +62,7 @@ class Aggregates:
         bys = dict(places.bys)
         for i, (one, place) in enumerate(zip(self._all, places.fields, strict=True)):
             column = None if place < 0 else columns[place]
-            if i in bys:
-                adder = pairs_for(one, column, columns[bys[i]], times)
-            else:
-                adder = adder_for(one, column, times)
+            adder = adder_for(one, column, times, *([columns[bys[i]]] if i in bys else []))
             if adder is None:
                 return None
             found.append(adder)
@@ -82,11 +77,11 @@ class Aggregates:
         places = [-1 if field is None else fields.index(field) for field in self._fields]
         return Places(places, [(i, fields.index(by)) for i, by in self._bys])
 
-    def values(self, row: Sequence[Any], places: Places) -> list[Any]:
+    def values(self, row: Sequence[Any] | Mapping[int, Any], places: Places) -> list[Any]:
         """The value of a tuple for each aggregate; all of them can be added.
 
         Args:
-            row: The tuple's values.
+            row: The tuple's values, by place.
             places: The result of `places` for its stream.
 
         Raises:
@@ -102,13 +97,55 @@ class Aggregates:
             found[i] = None if row[at] is None else (found[i], row[at])
         return found
 
-    def add_row(self, kept: list[Any], row: Sequence[Any], places: Places, time: int) -> None:
-        """Add a tuple to what is kept of one window. As `values` and `add` do."""
-        if self.only_counts:
-            for i in range(len(self._all)):
-                kept[i] += 1
-        else:
-            self.add([kept], self.values(row, places), time)
+    def chunk_rows(
+        self,
+        keys: Sequence[Any],
+        times: Sequence[int | None],
+        columns: Mapping[int, Sequence[Any]],
+        places: Places,
+    ) -> ChunkRows:
+        """The rows of a chunk, with what can be said of their values before they are added.
+
+        Args:
+            keys: Their keys, which can be compared and hashed.
+            times: Their event times; None: one has none.
+            columns: The values for aggregates, by place.
+            places: The result of `places` for its stream.
+        """
+        found = {place: FieldValues(values) for place, values in columns.items()}
+        refused: set[int] = set()
+        unusual: set[int] = set()
+        for place, one, usual in zip(places.fields, self._all, self._usual, strict=True):
+            if place >= 0 and usual is not None and not usual.is_column(found[place]):
+                for i in _others(columns[place], usual.kinds):
+                    (unusual if one.check(columns[place][i]) is None else refused).add(i)
+        for _, at in places.bys:
+            if not HASHABLE.is_column(found[at]):
+                unusual.update(_others(columns[at], HASHABLE.kinds))
+        return ChunkRows(keys, times, found, places, refused, unusual - refused)
+
+    def added(self, kept: Sequence[list[Any]], groups: Groups) -> Additions:
+        """Add the rows of some keys to what is kept of each in one window.
+
+        Only what is changed in place, which can't fail, is left to `put`. If this raises, nothing
+        has changed.
+        """
+        places, bys = groups.rows.values_at.fields, dict(groups.rows.values_at.bys)
+        return [
+            (i, add(one, [values[i] for values in kept], groups, places[i], bys.get(i, -1)))
+            for i, one, add in self._adds
+            if not one.in_place
+        ]
+
+    def put(self, kept: Sequence[list[Any]], groups: Groups, additions: Additions) -> None:
+        """Finish what `added` has begun."""
+        for i, column in additions:
+            for values, value in zip(kept, column, strict=True):
+                values[i] = value
+        places = groups.rows.values_at.fields
+        for i, one, add in self._adds:
+            if one.in_place:
+                add(one, [values[i] for values in kept], groups, places[i], -1)
 
     def add(self, windows: Sequence[list[Any]], values: Sequence[Any], time: int) -> None:
         """Add the values of a tuple to what is kept. If this raises, nothing has changed.
@@ -162,3 +199,8 @@ class ColumnRows(NamedTuple):
     keys: Keys
     times: ColumnTimes
     values_at: Places
+
+
+def _others(values: Sequence[Any], kinds: Set[type]) -> Iterator[int]:
+    """The positions of values of other types."""
+    return (i for i, value in enumerate(values) if type(value) not in kinds)

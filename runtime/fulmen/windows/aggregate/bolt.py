@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.chunks import ChunkBolt
+from fulmen.api.chunks import ChunkBolt, ChunkValues
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.combiner import COMBINED, Combiner
 from fulmen.api.components import Outputs
@@ -18,7 +17,8 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
-from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows, Places
+from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
+from fulmen.windows.aggregate.chunk_rows import Places
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.panes import EARLY, Panes
@@ -27,13 +27,13 @@ from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregate.windower import Windower
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.clock import EventClock
-from fulmen.windows.columns import array_of, keys_in, keys_of, times_in
+from fulmen.windows.columns import ArrowValues, keys_of, times_in
 from fulmen.windows.inputs import (
     LATE,
     NO_WINDOW_ENDS,
     NoEdgesError,
     aggregated_fields,
-    are_plain,
+    are_alike,
     key_of,
     needless_ttl,
     open_windows_gauge,
@@ -47,8 +47,6 @@ from fulmen.windows.wanted_aggregates import result_types, wanted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 32
-"""Up to so many tuples, adding them one by one is faster."""
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -61,14 +59,12 @@ class StreamFields:
         values_at: The values for each aggregate.
         time_at: The event time; None: there is none.
         reader: Reads event times.
-        key_in: Takes the key from a tuple, if its time is a number that needs no reading.
     """
 
     key_at: Sequence[int]
     values_at: Places
     time_at: int | None
     reader: TimeReader
-    key_in: Callable[[Sequence[Any]], Any] | None
 
 
 class Aggregate(ChunkBolt):
@@ -115,6 +111,12 @@ class Aggregate(ChunkBolt):
         return None if isinstance(options.window, CountWindow) else options.lateness
 
     @override
+    def needs_memory(self, options: AggregateOptions) -> str | None:
+        if isinstance(options.window, Session | CountWindow):
+            return None
+        return "fixed windows are read as a whole when they end"
+
+    @override
     def needs_event_time(self, options: AggregateOptions) -> str | None:
         is_by_count = isinstance(options.window, CountWindow)
         return None if is_by_count or options.time is None else NO_WINDOW_ENDS
@@ -155,9 +157,14 @@ class Aggregate(ChunkBolt):
         self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
         self._note_what_is_kept()
         self._windows = self._windower(options.window)
-        self._takes_columns = self._windows.takes_columns and self._looks_at_none()
+        self.state_part, self.timer_part = self._windows.state_part, self._windows.timer_part
+        looks_at_none = self._looks_at_none()
+        self._takes_columns = looks_at_none and self._windows.takes_columns
+        self._takes_chunks = (
+            looks_at_none and self._windows.takes_chunks and self._aggregates.takes_groups
+        )
         self._open_windows = open_windows_gauge(context)
-        self._open_windows.set(len(self.state))
+        self._open_windows.set(self._windows.count)
         self._forget_origin()
 
     def _note_what_is_kept(self) -> None:
@@ -187,23 +194,27 @@ class Aggregate(ChunkBolt):
     def _windower(self, window: Any) -> Windower:
         options, context = self._options, self._context
         has_times = options.time is not None or all(
-            context.streams[component][stream].time for component, stream in context.sources
+            context.input(component, stream).time for component, stream in context.sources
         )
         clock = EventClock(self, context, options.allowed_lateness)
         panes = Panes(options, context, self._aggregates, has_times)
         rest = self.state, context.timers, clock, self._aggregates, panes
+        has_plain_keys = len(options.key) == 1
         if isinstance(window, Session):
-            return Sessions(milliseconds(window.gap), *rest)
+            return Sessions(milliseconds(window.gap), has_plain_keys, *rest)
         if isinstance(window, CountWindow):
             return CountedWindows(window.size, *rest)
-        return FixedWindows(window.spans(), len(options.key) == 1, *rest)
+        return FixedWindows(window.spans(), has_plain_keys, *rest)
 
     transient = (
+        "state_part",
+        "timer_part",
         "_options",
         "_context",
         "_aggregates",
         "_windows",
         "_takes_columns",
+        "_takes_chunks",
         "_open_windows",
         "_sources",
         "_source",
@@ -238,46 +249,42 @@ class Aggregate(ChunkBolt):
         fields = tup.fields
         time, reader = self._time_of(tup.component, tup.stream)
         key_at = [fields.index(name) for name in self._options.key]
-        is_plain = key_at and time is not None and reader.unit == "ms"
         return StreamFields(
             key_at,
             self._aggregates.places(fields),
             None if time is None else fields.index(time),
             reader,
-            itemgetter(*key_at) if is_plain else None,
         )
 
     def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
         """The field with the event time of an input, and what reads it."""
-        options, of = self._options, self._context.streams[component][stream]
+        options, of = self._options, self._context.input(component, stream)
         return time_field(options.time, options.reader(), of)
 
     # Tuples
 
     @override
-    def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
-        source = self._source_at(tup) if self._takes_columns else None
+    def execute_chunk(self, tup: Tuple, rows: ChunkValues) -> Sequence[int] | None:
+        source = self._source_at(tup) if self._takes_chunks else None
         if source is None or source.time_at is None:
             return None
-        times = columns[source.time_at]
-        some = [columns[i] for i in source.key_at]
-        if self._aggregates.only_counts and all(map(are_plain, some)):
-            plain = (
-                some[0] if len(some) == 1 else list(zip(*some, strict=True)) or [()] * len(times)
-            )
-            if self._windows.count(plain, times_of(times, source.reader)):
-                return ()
-        keys = keys_in(some, len(times)) if len(times) > FEW else None
-        if keys is None or (at := array_of(times)) is None:
+        some = [rows.values(i) for i in source.key_at]
+        if not all(map(are_alike, some)):
             return None
-        values = {place: array_of(columns[place]) for place in source.values_at.all}
-        if any(column is None for column in values.values()):
-            return None
-        found = times_in(at, source.reader)
-        return self._windows.add_columns(ColumnRows(values, keys, found, source.values_at))
+        times = times_of(rows.values(source.time_at), source.reader)
+        keys = some[0] if len(some) == 1 else list(zip(*some, strict=True)) or [()] * len(times)
+        columns = {place: rows.values(place) for place in source.values_at.all}
+        return self._windows.add_chunk(
+            self._aggregates.chunk_rows(keys, times, columns, source.values_at)
+        )
 
     @override
     def execute_batch(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
+        left = self._add_columns(tup, batch)
+        return self.execute_chunk(tup, ArrowValues(batch)) if left is None else left
+
+    def _add_columns(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
+        """Add the rows of a batch without a value of Python for each; None: that can't be."""
         source = self._source_at(tup) if self._takes_columns else None
         if source is None or source.time_at is None:
             return None
@@ -291,34 +298,17 @@ class Aggregate(ChunkBolt):
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         source = self._source if tup._origin is self._origin else self._source_at(tup)
-        if source is not None and source.key_in is not None:
-            row, windows = tup.values, self._windows
-            time = row[source.time_at]  # type: ignore[index]
-            if time.__class__ is int and windows.since <= time < windows.until:
-                try:
-                    key = source.key_in(row)
-                    kept = windows.at_hand.get(key) or windows.touched(key)
-                except TypeError:  # not hashable
-                    kept = None
-                if kept is not None:  # most tuples are for what is at hand already
-                    self._aggregates.add_row(kept, row, source.values_at, time)
-                    return
-        self._add(tup, collector)
-
-    def _add(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        """Add a tuple to its windows, wherever these are."""
-        source = self._source
         if source is None:  # a tick, or tuples that were aggregated already
             if self._is_partial:
                 place, row = len(self._options.key), tup.values
                 self._windows.merge(tuple(row[:place]), row[place], row[place + 1 :])
             return
-        whole_key = key_of(tup, source.key_at)
+        key = key_of(tup, source.key_at)
         values = self._aggregates.values(tup.values, source.values_at)
         at, time = source.time_at, None
         try:
             time = 0 if at is None else time_of(tup, at, source.reader)
-            self._windows.add(whole_key, time, values, tup, collector)
+            self._windows.add(key, time, values, tup, collector)
         except NoEdgesError:
             self._windows.too_late(tup, time, collector)
 
@@ -326,7 +316,7 @@ class Aggregate(ChunkBolt):
     def end_batch(self, collector: BasicOutputCollector) -> None:
         self._forget_origin()
         self._windows.end_batch()
-        self._open_windows.set(len(self.state))
+        self._open_windows.set(self._windows.count)
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:

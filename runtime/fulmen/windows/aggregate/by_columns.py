@@ -8,7 +8,7 @@ so their last digits are the same as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
 from operator import add, itemgetter
@@ -22,24 +22,7 @@ from typing_extensions import override
 from fulmen.api.arrow_times import Mask, Numbers
 from fulmen.windows.aggregate.adder import Adder, OfNumbers
 from fulmen.windows.aggregate.by_values import DifferentValues, Frequencies, Quantiles
-from fulmen.windows.aggregate_functions import (
-    Aggregation,
-    ApproximateDistinct,
-    Count,
-    Distinct,
-    First,
-    Last,
-    Listed,
-    Max,
-    MaxBy,
-    Mean,
-    Min,
-    MinBy,
-    Quantile,
-    Sum,
-    Top,
-    Values,
-)
+from fulmen.windows.aggregate_functions import Aggregation, ApproximateDistinct, Last, Max, Mean
 from fulmen.windows.columns import Positions, WindowRows
 
 _LARGEST = np.iinfo(np.int64).max
@@ -106,12 +89,22 @@ class Pairs(OfOneType):
 class Counts(Adder):
     """Counts rows, or those that have a value."""
 
+    column = np.int64
+
     @override
     def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
+        return list(map(add, kept, self._counts(part, len(kept)).tolist()))
+
+    @override
+    def add_to(self, values: Any, there: Any, places: Any, part: WindowRows) -> None:
+        values[places] += self._counts(part, len(places))
+        there[places] = True
+
+    def _counts(self, part: WindowRows, n: int) -> Any:
         codes = part.keys.codes
         if self._column is not None and self._column.null_count:
             codes = codes[self._some(part.rows).is_valid().to_numpy(zero_copy_only=False)]
-        return list(map(add, kept, np.bincount(codes, minlength=len(kept)).tolist()))
+        return np.bincount(codes, minlength=n)
 
 
 class Ends(Adder):
@@ -149,14 +142,35 @@ class Extremes(OfNumbers):
     def fits(self, kept: Sequence[Any]) -> bool:
         return set(map(type, kept)) <= {type(None), int, float, bool}
 
+    @property
+    def column(self) -> Any:
+        """See `Adder`."""
+        return self._all_numbers.dtype.type
+
+    @override
+    def add_to(self, values: Any, there: Any, places: Any, part: WindowRows) -> None:
+        codes, numbers = self._numbers(part)
+        best = np.where(there[places], values[places], self._worst)
+        self._better.at(best, codes, numbers)
+        values[places] = best
+        there[places[codes]] = True
+
+    @property
+    def _better(self) -> np.ufunc:
+        return np.maximum if isinstance(self._aggregation, Max) else np.minimum
+
+    @property
+    def _worst(self) -> Any:
+        """The number that all others are better than."""
+        ends = _INFINITE if self._all_numbers.dtype == np.float64 else _WHOLE
+        return self._all_numbers.dtype.type(ends[not isinstance(self._aggregation, Max)])
+
     @override
     def add(self, kept: Sequence[Any], part: WindowRows) -> Sequence[Any]:
         codes, numbers = self._numbers(part)
         is_max = isinstance(self._aggregation, Max)
-        ends = _INFINITE if numbers.dtype == np.float64 else _WHOLE
-        worst = ends[0] if is_max else ends[1]  # where there is no number, it is not asked for
-        best = np.full(len(kept), worst, numbers.dtype)
-        (np.maximum if is_max else np.minimum).at(best, codes, numbers)
+        best = np.full(len(kept), self._worst, numbers.dtype)  # it is not asked for without one
+        self._better.at(best, codes, numbers)
         has_some = np.bincount(codes, minlength=len(kept)).tolist()
         rows = zip(kept, best.tolist(), has_some, strict=True)
         if is_max:  # as `merge` has it, without two calls for each; no new one is NaN
@@ -169,6 +183,23 @@ class Extremes(OfNumbers):
 
 class ColumnTotals(OfNumbers):
     """Sums and means of whole numbers whose sum fits NumPy's integers."""
+
+    @property
+    def column(self) -> Any:
+        """See `Adder`."""
+        return None if isinstance(self._aggregation, Mean) else np.int64
+
+    @override
+    def has_room(self, values: Any) -> bool:
+        numbers = self._all_numbers
+        most = len(numbers) * max(map(abs, _ends(numbers)), default=0)
+        return most + max(map(abs, _ends(values)), default=0) <= _LARGEST
+
+    @override
+    def add_to(self, values: Any, there: Any, places: Any, part: WindowRows) -> None:
+        codes, numbers = self._numbers(part)
+        np.add.at(values, places[codes], numbers)
+        there[places[codes]] = True
 
     @override
     def fits(self, kept: Sequence[Any]) -> bool:
@@ -187,8 +218,26 @@ class ColumnTotals(OfNumbers):
         return [(old or 0) + total if count else old for old, count, total in rows]
 
 
+def _ends(numbers: Any) -> Sequence[int]:
+    """The least and the greatest of whole numbers, as Python has them."""
+    return (int(numbers.min()), int(numbers.max())) if len(numbers) else ()
+
+
 class FloatTotals(OfNumbers):
     """Sums and means of floats, added in the order of the rows."""
+
+    @property
+    def column(self) -> Any:
+        """See `Adder`."""
+        return None if isinstance(self._aggregation, Mean) else np.float64
+
+    @override
+    def add_to(self, values: Any, there: Any, places: Any, part: WindowRows) -> None:
+        codes, numbers = self._numbers(part)
+        values[places] = np.where(there[places], values[places], -0.0)  # as in `add`
+        with np.errstate(all="ignore"):
+            np.add.at(values, places[codes], numbers)
+        there[places[codes]] = True
 
     @override
     def fits(self, kept: Sequence[Any]) -> bool:
@@ -217,28 +266,15 @@ class FloatTotals(OfNumbers):
         return found
 
 
-def adder_for(aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> Adder | None:
-    """The adder for a column's values; None: rows must be added one by one."""
-    make = _ADDERS.get(type(aggregation))
-    if make is None:  # an author's own, which may refuse any value
-        return None
-    if column is not None and pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if column is not None and pa.types.is_null(column.type) and make is not Counts:
-        return Adder(aggregation, column, times)
-    return make(aggregation, column, times)
-
-
-Maker = Callable[[Aggregation, Any, Numbers], Adder | None]
-
-
-def _frequencies(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+def frequencies(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    """The adder for values whose frequencies count."""
     if pa.types.is_nested(column.type):  # has no hash
         return None
     return Frequencies.of(aggregation, column, times) or Adder(aggregation, column, times)
 
 
-def _different(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+def different(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    """The adder for values that count once each."""
     if pa.types.is_nested(column.type) and not isinstance(aggregation, ApproximateDistinct):
         return None
     return DifferentValues.of(aggregation, column, times) or Adder(aggregation, column, times)
@@ -249,7 +285,8 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(is_float or pa.types.is_integer(kind) or pa.types.is_decimal128(kind))
 
 
-def _quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+def quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    """The adder for numbers of a sketch."""
     if not _is_number(column.type):
         return None
     if (in_numpy := _in_numpy(column)) is None:
@@ -257,7 +294,8 @@ def _quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Ad
     return Quantiles(aggregation, column, times, *in_numpy)
 
 
-def _sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+def sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    """The adder for sums and means."""
     if not _is_number(column.type):
         return None
     if (in_numpy := _in_numpy(column)) is None:
@@ -286,7 +324,8 @@ _TYPES: Sequence[tuple[Callable[[pa.DataType], bool], type]] = (
 """Values that can always be compared with each other, and what Python makes of them."""
 
 
-def _extremes(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+def extremes(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    """The adder for the least or the greatest value."""
     in_numpy = _in_numpy(column)
     if in_numpy is not None and not _has_special(in_numpy[0]):
         return Extremes(aggregation, column, times, *in_numpy)
@@ -294,14 +333,12 @@ def _extremes(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Add
     return None if kind is None else OfOneType(aggregation, column, times, kind)
 
 
-def pairs_for(
-    aggregation: Aggregation, column: pa.Array, bys: pa.Array, times: Numbers
+def pairs(
+    aggregation: Aggregation, column: pa.Array, times: Numbers, bys: pa.Array
 ) -> Adder | None:
     """The adder for an aggregation with a second field; None: rows must be added one by one."""
     kind = _kind_of(bys)
-    if kind is None or type(aggregation) not in (MaxBy, MinBy):
-        return None
-    return Pairs(aggregation, column, times, bys, kind)
+    return None if kind is None else Pairs(aggregation, column, times, bys, kind)
 
 
 def _kind_of(column: pa.Array) -> type | None:
@@ -329,20 +366,3 @@ def _in_numpy(column: pa.Array) -> tuple[Any, Mask | None] | None:
         column = pc.fill_null(column, 0)
     as_kind = pa.float64() if is_float else pa.int64()
     return column.cast(as_kind).to_numpy(zero_copy_only=False), valid
-
-
-_ADDERS: Mapping[type[Aggregation], Maker] = {
-    Count: Counts,
-    Sum: _sums,
-    Mean: _sums,
-    Min: _extremes,
-    Max: _extremes,
-    First: Ends,
-    Last: Ends,
-    Listed: Adder,
-    Distinct: _different,
-    Values: _different,
-    Top: _frequencies,
-    ApproximateDistinct: _different,
-    Quantile: _quantiles,
-}

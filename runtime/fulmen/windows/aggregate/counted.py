@@ -15,6 +15,8 @@ from fulmen.windows.aggregate.windower import Windower
 class CountedWindows(Windower):
     """Windows by count of one task. A key has one window at a time."""
 
+    state_part = "first"
+
     def __init__(self, size: int, *rest: Any) -> None:
         """`size`: how many tuples."""
         super().__init__(*rest)

@@ -7,9 +7,7 @@ each key and window that something has come for, and a window has one timer for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import compress
-from operator import not_
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -20,6 +18,14 @@ from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, FulmenError
 from fulmen.windows.aggregate.adder import Adder
 from fulmen.windows.aggregate.aggregates import ColumnRows
+from fulmen.windows.aggregate.chunk_rows import (
+    ChunkRows,
+    Groups,
+    SameWindows,
+    WindowGroups,
+    in_windows,
+)
+from fulmen.windows.aggregate.column_windows import ColumnWindows
 from fulmen.windows.aggregate.panes import (
     EARLY,
     EARLY_PANE,
@@ -32,7 +38,7 @@ from fulmen.windows.aggregate.panes import (
 )
 from fulmen.windows.aggregate.rows import StateRows
 from fulmen.windows.aggregate.windower import Windower
-from fulmen.windows.columns import WindowRows, in_windows
+from fulmen.windows.columns import WindowRows, by_windows
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
 
@@ -40,16 +46,13 @@ _NONE: dict[Any, Any] = {}
 
 
 class FixedWindows(Windower):
-    """Tumbling, sliding and calendar windows of one task.
-
-    At hand are the keys that were changed in this batch already, if times are in one window that
-    has not ended.
-    """
+    """Tumbling, sliding and calendar windows of one task."""
 
     # State: (start, key) -> what is kept: a number alone, if that is all. Memory: `Kept`, by window
     # and key. A key of one field is known by its value, not as a tuple: they are many.
 
-    takes_columns = True
+    state_part = "second"
+    takes_chunks = takes_columns = True
 
     def __init__(self, spans: Spans, has_plain_keys: bool, *rest: Any) -> None:
         """`has_plain_keys`: whether a key is of one field."""
@@ -57,6 +60,7 @@ class FixedWindows(Windower):
         self._spans, self._has_plain_keys = spans, has_plain_keys
         self._open: dict[Span, dict[Any, Kept]] = {}
         self._rows = StateRows(self._state)
+        self._columns = ColumnWindows(self._state, has_plain_keys and not self._panes.are_several)
         width = len(self._aggregates.new()) + 1
         for key, written in self._state.items():
             kept = [*written] if type(written) is tuple else [written, None]
@@ -69,33 +73,23 @@ class FixedWindows(Windower):
             self._open.setdefault(span, {})[key[1]] = kept
             self._rows.add(span, key)
         self._changed: dict[Span, dict[Any, Kept]] = {}
-        self._counted: dict[Span, Counter[Any]] = {}
+        self._counted: dict[Span, tuple[Sequence[Span], Counter[Any]]] = {}
         self._forget_place()
 
+    @property
+    @override
+    def count(self) -> int:
+        return len(self._state) + self._columns.count
+
     def _forget_place(self) -> None:
-        self.since = self.until = 0
+        self._since = self._until = 0
         self._here: Sequence[Span] = ()
-        self.at_hand = {}
 
     def _go_to(self, time: int) -> None:
         """Find the windows of a time. They are kept at hand, as the next one is near."""
-        if self.since <= time < self.until:
-            return
-        self._here = spans_of(self._spans, time)
-        self.since, self.until = self._spans.same(self._here)
-        self.at_hand = {}
-        if len(self._here) == 1 and not self._clock.is_past(self._here[0][1]):
-            self.at_hand = self._changed.setdefault(self._here[0], {})
-
-    @override
-    def touched(self, plain: Any) -> Kept | None:
-        if self._panes.are_several or len(self._here) != 1:
-            return None
-        kept: Kept | None = self._open.get(self._here[0], _NONE).get(plain)
-        if kept is not None and not self._clock.is_past(self._here[0][1]):
-            self._changed[self._here[0]][plain] = kept
-            return kept
-        return None
+        if not self._since <= time < self._until:
+            self._here = spans_of(self._spans, time)
+            self._since, self._until = self._spans.same(self._here)
 
     @override
     def add(
@@ -108,6 +102,7 @@ class FixedWindows(Windower):
         if not live:
             self._panes.too_late(tup, time, self._here[0], collector)
             return
+        self._turn_into_rows(live)
         windows = [self._copy(span, plain) for span in live]
         self._aggregates.add(windows, values, time)
         for span, kept in zip(live, windows, strict=True):
@@ -123,10 +118,18 @@ class FixedWindows(Windower):
         self._go_to(time)
         if self._clock.is_past(self._here[0][1]):
             raise FailedException("its window has ended meanwhile")
+        self._turn_into_rows(self._here)
         windows = [self._copy(span, plain) for span in self._here]
         self._aggregates.absorb(windows, other)
         for span, kept in zip(self._here, windows, strict=True):
             self._change(span, plain, kept)
+
+    def _turn_into_rows(self, spans: Iterable[Span]) -> None:
+        """Have these windows be rows, if they are columns."""
+        for span in spans if self._columns else ():
+            if span in self._columns:
+                rows = self._columns.taken_as_rows(span)
+                self._open[span], self._changed[span] = rows, rows.copy()
 
     def _copy(self, span: Span, plain: Any) -> Kept:
         """A copy of what is kept of a key in a window."""
@@ -148,43 +151,129 @@ class FixedWindows(Windower):
         self._changed.setdefault(span, {})[plain] = kept
 
     @override
-    def count(self, keys: Sequence[Any], times: Sequence[int | None]) -> bool:
-        if set(map(type, times)) != {int}:
-            return False
-        first, last = min(times), max(times)  # type: ignore[type-var]
+    def add_chunk(self, rows: ChunkRows) -> Sequence[int]:
+        places, left = self._places_of(rows)
+        for place in places:
+            self._turn_into_rows(place.spans)
+        if self._aggregates.only_counts:
+            for place in places:
+                self._count_in(place, rows.keys)
+            return left
+        parts = in_windows(rows, places)
+        some = [
+            [kept or [*self._aggregates.new(), None] for kept in map(windows.get, keys)]
+            for windows, keys in ((self._open.get(span, _NONE), keys) for span, keys, _ in parts)
+        ]
         try:
-            self._go_to(first)  # type: ignore[arg-type]
-            spans, until = self._here, self.until
-            self._go_to(last)  # type: ignore[arg-type]
-        except FailedException:
-            return False
-        if self._clock.is_past(spans[0][1]) or until not in (self.until, self.since):
-            return False
-        if until == self.until:
-            self._count_in(spans, keys)
-        else:
-            is_before = [time < until for time in times]  # type: ignore[operator]
-            self._count_in(spans, list(compress(keys, is_before)))
-            self._count_in(self._here, list(compress(keys, map(not_, is_before))))
-        return True
+            additions = [
+                self._aggregates.added(kept, part.groups)
+                for kept, part in zip(some, parts, strict=True)
+            ]
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (values that can't be compared: their rows tell)
+            return self.add_chunk(rows.apart(self._unusual(parts)))
+        for kept, part, added in zip(some, parts, additions, strict=True):
+            self._aggregates.put(kept, part.groups, added)
+            self._expect(part.span)
+            self._put_all(part.span, part.keys, kept)
+        return left
 
-    def _count_in(self, spans: Sequence[Span], keys: Sequence[Any]) -> None:
-        """Count tuples that are in all of some windows. A batch's are added up at its end."""
-        for span in spans:
-            if span not in self._counted:
-                self._counted[span] = Counter()
+    def _unusual(self, parts: Sequence[WindowGroups]) -> Iterator[int]:
+        """The rows of keys that some of their rows can't be added to."""
+        for span, keys, groups in parts:
+            for key, at in zip(keys, groups.ats, strict=True):
+                kept = self._open.get(span, _NONE).get(key) or self._aggregates.new()
+                try:
+                    self._aggregates.added([kept], Groups(groups.rows, [at]))
+                except PASSED_ON:
+                    raise
+                except BaseException:  # noqa: BLE001
+                    yield from at
+
+    def _places_of(self, rows: ChunkRows) -> tuple[Sequence[SameWindows], Sequence[int]]:
+        """The rows by their windows, if these are all open; and the positions of the others.
+
+        The others are rows without a time, rows that are late or unusual, and all others of the key
+        of a row that is unusual, or late for some of its windows: their order must be kept.
+        """
+        if not (rows.refused or rows.unusual) and self._are_here(rows.times):
+            return [SameWindows(self._here, None)], ()
+        found, left, odd = self._by_place(rows)
+        if odd:
+            keys = {rows.keys[i] for i in odd}
+            left.update(i for i, key in enumerate(rows.keys) if key in keys)
+            found = [(spans, [i for i in at if i not in left]) for spans, at in found]
+        return [SameWindows(spans, at) for spans, at in found if at], sorted(left)
+
+    def _are_here(self, times: Sequence[Any]) -> bool:
+        """Whether all times are in the same windows, and these are open."""
+        try:
+            first, last = min(times), max(times)
+            self._go_to(first)
+        except (TypeError, FailedException):  # there is a None
+            return False
+        return last < self._until and not self._clock.is_past(self._here[0][1])
+
+    def _by_place(
+        self, rows: ChunkRows
+    ) -> tuple[list[tuple[Sequence[Span], list[int]]], set[int], set[int]]:
+        """The rows by their windows; the positions of others; and of rows that are unusual."""
+        found: dict[int, list[int]] = {}
+        spans: dict[int, Sequence[Span]] = {}
+        left, odd = {*rows.refused, *rows.unusual}, {*rows.unusual}
+        since = until = 0
+        other = 0, 0
+        at: list[int] = []
+        for i, time in enumerate(rows.times):
+            if time is None or (left and i in left):
+                left.add(i)
+                continue
+            if not since <= time < until:
+                (since, until), other = other, (since, until)  # times go to and fro
+                if not since <= time < until:
+                    try:
+                        self._go_to(time)
+                    except FailedException:  # its row tells
+                        left.add(i)
+                        since = until = 0
+                        continue
+                    since, until = self._since, self._until
+                    spans[since] = self._here
+                at = found.setdefault(since, [])
+            at.append(i)
+        places = []
+        for start, some in found.items():
+            here = spans[start]
+            if not self._clock.is_past(here[0][1]):
+                places.append((here, some))
+                continue
+            left.update(some)
+            if not self._clock.is_past(here[-1][1] + self._clock.lateness):
+                odd.update(some)
+        return places, left, odd
+
+    def _count_in(self, place: SameWindows, keys: Sequence[Any]) -> None:
+        """Count rows that are in all of some windows. A batch's are added up at its end."""
+        spans, at = place
+        since = spans[-1][0], spans[0][1]
+        if since not in self._counted:
+            self._counted[since] = spans, Counter()
+            for span in spans:
                 self._expect(span)
-            self._counted[span].update(keys)
+        _, counted = self._counted[since]
+        counted.update(keys if at is None else map(keys.__getitem__, at))
 
     def _add_up(self) -> None:
         """Add what was counted to what is kept."""
         new = [*self._aggregates.new(), None]
-        for span, counted in self._counted.items():
-            some = [kept or new.copy() for kept in map(self._open[span].get, counted)]
-            for i in range(len(new) - 1):
-                for kept, number in zip(some, counted.values(), strict=True):
-                    kept[i] += number
-            self._put_all(span, counted, some)
+        for spans, counted in self._counted.values():
+            for span in spans:
+                some = [kept or new.copy() for kept in map(self._open[span].get, counted)]
+                for i in range(len(new) - 1):
+                    for kept, number in zip(some, counted.values(), strict=True):
+                        kept[i] += number
+                self._put_all(span, counted, some)
         self._counted = {}
 
     def _expect(self, span: Span) -> None:
@@ -206,22 +295,42 @@ class FixedWindows(Windower):
         adders = self._aggregates.adders(rows.columns, rows.values_at, rows.times.times)
         if adders is None:
             return None
-        found = in_windows(
+        found = by_windows(
             rows.times, rows.keys, self._spans, self._clock.is_past, self._clock.lateness
         )
         if found is None:
             return None
-        known = [
-            list(map(self._open.get(span, _NONE).get, keys.values)) for span, _, keys in found.parts
-        ]
+        columns, parts = self._by_form(found.parts, adders)
+        known = [list(map(self._open.get(span, _NONE).get, keys.values)) for span, _, keys in parts]
         for i, adder in enumerate(adders):
             if type(adder).fits is not Adder.fits:
                 there = [kept[i] for of_part in known for kept in of_part if kept]
                 if not adder.fits(there):
                     return None
-        for part, of_part in zip(found.parts, known, strict=True):
+        for part, of_part in zip(parts, known, strict=True):
             self._add_part(part, adders, of_part)
+        for part in columns:
+            if part.span not in self._columns:
+                self._timers.set(part.span, part.span[1] + self._panes.wait)
+                self._columns.begin(part, adders)
+            self._columns.add(part, adders)
         return found.left
+
+    def _by_form(
+        self, parts: Sequence[WindowRows], adders: Sequence[Adder]
+    ) -> tuple[list[WindowRows], list[WindowRows]]:
+        """The rows of windows that are columns, or may be, and those of the others."""
+        may_begin = bool(parts) and self._columns.may_begin(parts, adders)
+        columns: list[WindowRows] = []
+        others: list[WindowRows] = []
+        for part in parts:
+            is_known = part.span in self._columns
+            if is_known and not self._columns.takes(part, adders):
+                self._turn_into_rows([part.span])
+                is_known = False
+            is_new = may_begin and part.span not in self._open
+            (columns if is_known or is_new else others).append(part)
+        return columns, others
 
     def _add_part(
         self, part: WindowRows, adders: Sequence[Adder], known: Sequence[Kept | None]
@@ -263,6 +372,7 @@ class FixedWindows(Windower):
             if at >= over:
                 self._open.pop(span, None)
                 self._rows.delete(span)
+                self._columns.drop(span)
 
     @override
     def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
@@ -279,6 +389,10 @@ class FixedWindows(Windower):
         windows, are_several = self._open.get(span, _NONE), self._panes.are_several
         keys = zip(windows, strict=True) if self._has_plain_keys else windows
         emit, when, results = collector.emit, self._panes.when(span), self._aggregates.results
+        if span in self._columns:
+            for row in self._columns.results(span, when):
+                emit(row)
+            return
         for (plain, kept), key in zip(windows.items(), keys, strict=True):
             try:
                 if are_several:

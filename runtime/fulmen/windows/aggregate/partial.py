@@ -21,6 +21,7 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.aggregates import Aggregates
+from fulmen.windows.aggregate.chunk_rows import ChunkRows, Groups
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.inputs import are_plain, spans_of, time_field, times_of
 from fulmen.windows.options import AggregateOptions
@@ -111,17 +112,17 @@ class PartialWindows(Combiner):
         if not (self._always or _are_few(keys)):
             return None
         times = times_of(columns[self._time_at], self._reader)
-        rows = None if self._aggregates.only_counts else list(zip(*columns, strict=True))
+        at_hand = {place: columns[place] for place in self._values_at.all}
+        rows = self._aggregates.chunk_rows(keys, times, at_hand, self._values_at)
         if self._are_here(times):
-            return self._combined(range(len(keys)), keys, times, rows)
+            return self._combined(range(len(keys)), rows)
         places = self._by_place(times)
         if places is None:
             return None
         found = [ANY_TIME] * len(keys)
         for since, positions in places.items():
             self._go_to(since)
-            numbers = self._combined(positions, [keys[i] for i in positions], times, rows)
-            for i, number in zip(positions, numbers, strict=True):
+            for i, number in zip(positions, self._combined(positions, rows), strict=True):
                 found[i] = number
         return found
 
@@ -177,41 +178,74 @@ class PartialWindows(Combiner):
 
     # What is kept
 
-    def _combined(
-        self,
-        positions: Sequence[int],
-        keys: Sequence[Any],
-        times: Sequence[Any],
-        rows: Sequence[Sequence[Any]] | None,
-    ) -> list[int]:
+    def _combined(self, at: Sequence[int], rows: ChunkRows) -> Sequence[int]:
         """Add tuples that are in the place at hand. Gives the numbers of their rows."""
         numbers = self._numbers.setdefault(self._since, defaultdict(self._new_number))
-        if rows is None:
-            found = list(map(numbers.__getitem__, keys))
+        if self._aggregates.only_counts:
+            found = list(map(numbers.__getitem__, map(rows.keys.__getitem__, at)))
             self._counts.update(found)
             return found
-        return [
-            self._added(numbers, key, rows[i], times[i])
-            for i, key in zip(positions, keys, strict=True)
-        ]
+        are_whole = not any(values.has_none for values in rows.columns.values())
+        if self._aggregates.takes_groups and are_whole and not (rows.refused or rows.unusual):
+            by_number = self._added_at_once(numbers, at, rows)
+            if by_number is not None:
+                return [by_number[i] for i in at]
+        return [self._added(numbers, i, rows) for i in at]
 
-    def _added(self, numbers: dict[Any, int], key: Any, row: Sequence[Any], time: int) -> int:
-        """Add a tuple. Gives the number of its row."""
+    def _added_at_once(
+        self, numbers: dict[Any, int], at: Sequence[int], rows: ChunkRows
+    ) -> Mapping[int, int] | None:
+        """Add tuples whose fields all have values: the number of the row of each, by position.
+
+        None: each must be added by itself. Nothing has changed.
+        """
+        ats = rows.by_key(None if len(at) == len(rows.keys) else at)
+        known = [numbers.get(key) for key in ats]
+        kept = [
+            self._aggregates.new()
+            if number is None or self._rows[number].nones
+            else self._rows[number].kept
+            for number in known
+        ]
+        groups = Groups(rows, [*ats.values()])
+        try:
+            additions = self._aggregates.added(kept, groups)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (values that can't be compared)
+            return None
+        self._aggregates.put(kept, groups, additions)
+        found: dict[int, int] = {}
+        for (key, some), values, number in zip(ats.items(), kept, known, strict=True):
+            if number is None or self._rows[number].nones:
+                number = self._new_row(numbers, key, (), values)
+            found.update(dict.fromkeys(some, number))
+        return found
+
+    def _added(self, numbers: dict[Any, int], i: int, rows: ChunkRows) -> int:
+        """Add the tuple at a position. Gives the number of its row."""
+        key = rows.keys[i]
         number = numbers.get(key)
         try:
-            values = self._aggregates.values(row, self._values_at)
+            values = self._aggregates.values(rows.row(i), self._values_at)
             nones = _nones(values)
             if number is not None and self._rows[number].nones != nones:
                 number = None
             kept = self._aggregates.new() if number is None else self._rows[number].kept
-            self._aggregates.add([kept], values, time)
+            self._aggregates.add([kept], values, rows.times[i])  # type: ignore[arg-type]
         except PASSED_ON:
             raise
         except BaseException:  # noqa: BLE001 (an author's aggregation may raise anything)
             return IN_ORDER
         if number is None:
-            number = numbers[key] = self._new_number()
-            self._rows.append(_Row(key, self._since, nones, kept))
+            number = self._new_row(numbers, key, nones, kept)
+        return number
+
+    def _new_row(
+        self, numbers: dict[Any, int], key: Any, nones: Sequence[int], kept: list[Any]
+    ) -> int:
+        number = numbers[key] = self._new_number()
+        self._rows.append(_Row(key, self._since, nones, kept))
         return number
 
     @override

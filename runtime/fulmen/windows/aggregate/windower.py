@@ -7,15 +7,16 @@ of panes, which emit it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import MutableMapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.timers import Timers
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
-from fulmen.windows.aggregate.panes import Kept, Key, Panes
+from fulmen.windows.aggregate.chunk_rows import ChunkRows
+from fulmen.windows.aggregate.panes import Key, Panes
 from fulmen.windows.clock import EventClock
 
 
@@ -23,15 +24,16 @@ class Windower(ABC):
     """The windows of one task.
 
     Attributes:
-        since: From this time on,
-        until: and before this one, times are in the same windows as the last one was.
-        at_hand: What is kept of these windows by key, of those keys for which a tuple can simply be
-            added to it.
+        takes_chunks: Whether it has `add_chunk`.
+        takes_columns: Whether it has `add_columns`.
+        state_part: What of the keys of its state is the aggregation's: see `AnyBolt.state_part`.
+        timer_part: The same of the keys of its timers.
     """
 
+    state_part: ClassVar[Literal["first", "second", "inner"]]
+    timer_part: ClassVar[Literal["inner", "every"]] = "every"
+    takes_chunks: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = False
-    since = until = 0
-    at_hand: Mapping[Any, Kept] = {}
 
     def __init__(
         self,
@@ -44,9 +46,10 @@ class Windower(ABC):
         self._state, self._timers, self._clock = state, timers, clock
         self._aggregates, self._panes = aggregates, panes
 
-    def touched(self, plain: Any) -> Kept | None:  # noqa: ARG002 (for those below)
-        """What is kept of a key in the current window, marked as changed. None: call `add`."""
-        return None
+    @property
+    def count(self) -> int:
+        """The number of open windows, of all keys."""
+        return len(self._state)
 
     @abstractmethod
     def add(
@@ -71,13 +74,13 @@ class Windower(ABC):
         """
         raise FailedException("its windows are of another type by now")
 
-    def count(self, keys: Sequence[Any], times: Sequence[int | None]) -> bool:  # noqa: ARG002 (for those below)
-        """Count tuples by keys that are hashable, if none is late and their windows are near.
+    def add_chunk(self, rows: ChunkRows) -> Sequence[int]:
+        """Add the rows of a chunk, if it `takes_chunks`.
 
         Returns:
-            False: they are not. Nothing has changed.
+            The positions of those that `add` must be called for, ascending.
         """
-        return False
+        return range(len(rows.times))
 
     def add_columns(self, rows: ColumnRows) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
         """Add rows by their columns, if it `takes_columns`.

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
-from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
+from fulmen.windows.joins.join import LEFT, Join
 from fulmen.windows.joins.options import (
     IntervalJoinOptions,
     JoinOptions,
     signed_milliseconds,
 )
 from fulmen.windows.joins.row_log import RowGroup, RowLog
+from fulmen.windows.joins.side_rows import JoinedRows, Key, SideRows
 
 ROWS, MATCHED = "rows", "matched"
 """Begin the keys of the state."""
@@ -28,25 +31,15 @@ PARTS = 16
 `LEAST_GRID` milliseconds: so rows can be forgotten together."""
 
 
-@dataclass(eq=False, slots=True)
-class Waiting:
-    """A row that may still be matched.
-
-    Attributes:
-        key: The key.
-        time: The event time.
-        number: A number of its own.
-        row: The values to emit.
-        has_ended: Whether it has had a match, or was emitted without one.
-        due: The watermark at which it is forgotten.
-    """
-
-    key: Key
-    time: int
-    number: int
-    row: Row
-    has_ended: bool
-    due: int
+Waiting = list[Any]
+"""A row that may still be matched, as the state has it."""
+NUMBER, KEY, TIME, ROW, HAS_ENDED, DUE = range(6)
+"""Places in it: a number of its own, its key, its event time, the values to emit, whether it has
+had a match or was emitted without one, and the watermark at which it is forgotten."""
+FEW = 16
+"""So many rows of a key that have come are put in order one by one."""
+_time = itemgetter(TIME)
+_NONE: Sequence[Waiting] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -55,15 +48,42 @@ class RowBucket(RowGroup):
 
     Attributes:
         rows: All of them.
-        ended: The numbers of those of earlier batches that have ended in this one.
+        count: How many of them the state has.
+        ended: The numbers and keys of those of earlier batches that have ended in this one.
     """
 
     rows: list[Waiting] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
+    count: int = 0
+    ended: list[tuple[int, Key]] = field(default_factory=list)
 
 
-OfKey = tuple[list[tuple[int, int, Waiting]], list[tuple[int, int, Waiting]]]
-"""Time, number and row, by their times, of the left and of the right side."""
+@dataclass(eq=False, slots=True)
+class OfKey:
+    """The rows of a side and key.
+
+    Attributes:
+        rows: The rows, by their times, of equal times in order of arrival; those that have come
+            since they were looked at last follow as they have come.
+        ordered: How many are in order.
+    """
+
+    rows: list[Waiting] = field(default_factory=list)
+    ordered: int = 0
+
+    def between(self, first: int, last: int) -> Sequence[Waiting]:
+        """The rows with times from the first to the last."""
+        rows = self.rows
+        new = len(rows) - self.ordered
+        if new > FEW:
+            rows.sort(key=_time)
+        elif new:  # where both sides come in turn, sorting would look at all rows each time
+            some = rows[self.ordered :]
+            del rows[self.ordered :]
+            for one in some:
+                rows.insert(bisect_right(rows, one[TIME], key=_time), one)
+        self.ordered = len(rows)
+        end = bisect_right(rows, last, key=_time)
+        return rows[bisect_left(rows, first, 0, end, key=_time) : end]
 
 
 class IntervalJoin(Join):
@@ -75,7 +95,7 @@ class IntervalJoin(Join):
     """
 
     # State: (ROWS, side, due, n) -> what a batch has brought of a side that is forgotten at the
-    # time `due`; (MATCHED, side, due, n) -> numbers of such rows that have had a match since then.
+    # time `due`; (MATCHED, side, due, n) -> number and key of those that have had a match since.
     # Memory: the same by key. Timers: (FORGET, side, due); (ALONE, side, time), when rows that
     # have had no match by then are emitted.
 
@@ -110,7 +130,7 @@ class IntervalJoin(Join):
         self._within = (lower, upper), (-upper, -lower)
         self._grids = [max(LEAST_GRID, last // PARTS) for _, last in self._within]
         self._log = RowLog(self.state)
-        self._by_key: dict[Key, OfKey] = {}
+        self._by_key: dict[Key, tuple[OfKey, OfKey]] = {}
         self._buckets: dict[tuple[int, int], RowBucket] = {}
         self._alone: dict[tuple[int, int], list[Waiting]] = {}
         self._next = 0  # number of a row
@@ -119,30 +139,31 @@ class IntervalJoin(Join):
 
     def _restore(self) -> None:
         ended = {
-            number
-            for place, numbers in self.state.items()
-            if place[0] == MATCHED
-            for number in numbers
+            one for place, matched in self.state.items() if place[0] == MATCHED for one in matched
         }
         for place, (what, side, due), value in self._log.restored(ROWS, MATCHED):
             bucket = self._buckets.setdefault((side, due), RowBucket((ROWS, side, due)))
             bucket.written.append(place)
-            for number, key, time, row, has_ended in value if what == ROWS else ():
-                one = Waiting(key, time, number, row, has_ended or number in ended, due)
+            for number, key, time, row, has_ended, *_ in value if what == ROWS else ():
+                one = [number, key, time, row, has_ended or (number, key) in ended, due]
                 bucket.rows.append(one)
-                self._keep(side, one)
+                self._of(key)[side].rows.append(one)
                 self._emit_alone_later(side, one)
+                self._next = max(self._next, number + 1)
+            bucket.count = len(bucket.rows)
 
-    def _keep(self, side: int, one: Waiting) -> None:
-        """Have a row in memory."""
-        insort(self._by_key.setdefault(one.key, ([], []))[side], (one.time, one.number, one))
-        self._next = max(self._next, one.number + 1)
+    def _of(self, key: Key) -> tuple[OfKey, OfKey]:
+        """The rows of a key, of the left and of the right side."""
+        both = self._by_key.get(key)
+        if both is None:
+            both = self._by_key[key] = OfKey(), OfKey()
+        return both
 
     def _emit_alone_later(self, side: int, one: Waiting) -> None:
         """Have a row emitted that will have had no match, if that is wanted."""
-        if not self._outer[side] or one.has_ended:
+        if not self._outer[side] or one[HAS_ENDED]:
             return
-        at = self._over(side, one.time)
+        at = self._over(side, one[TIME])
         some = self._alone.setdefault((side, at), [])
         if not some:
             self._context.timers.set((ALONE, side, at), at)
@@ -153,49 +174,96 @@ class IntervalJoin(Join):
         return time + self._within[side][1] + 1 + self._clock.lateness
 
     @override
-    def add(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
-        if self.is_late(time):
-            return False
-        first, last = (time + shift for shift in self._within[side])
-        others = self._by_key[key][1 - side] if key in self._by_key else []
-        matches = others[bisect_left(others, (first,)) : bisect_left(others, (last + 1,))]
-        for _, _, other in matches:
-            self.matched(side, row, other.row, collector)
-            if not other.has_ended and self._outer[1 - side]:
-                self._end(1 - side, other)
-        if self.is_late(last):  # no match of it can come
-            if not matches:
-                self.unmatched(side, key, row, collector)
-            return True
+    def add_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> None:
+        has_match = self._match_all(side, arrivals, joined)
+        self._keep_all(side, arrivals, has_match)
+
+    # A row costs about as much as what is done for it in these two loops: so what is the same for
+    # all is looked up before them, and lists are made in place of objects.
+
+    def _match_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> dict[int, bool]:
+        """Emit the matches of arrivals.
+
+        Returns:
+            The places of those that are to be kept, and whether they have had a match.
+        """
+        (lower, upper), outer = self._within[side], self._outer[1 - side]
+        least, by_key, is_left = self._clock.least(), self._by_key, side == LEFT
+        rows, places, kept = joined.rows, joined.places, dict[int, bool]()
+        for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
+            if place in arrivals.alone:
+                self._emit_at_once(side, place, arrivals, joined)
+                continue
+            if time < least:
+                joined.late.append(place)
+                continue
+            both, others = by_key.get(key), _NONE
+            if both is not None and (theirs := both[1 - side]).rows:
+                others = theirs.between(time + lower, time + upper)
+                for other in others:
+                    rows.append(row + other[ROW] if is_left else other[ROW] + row)
+                    places.append(place)
+                if outer:
+                    self._end_all(1 - side, others)
+            if time + upper >= least:
+                kept[place] = bool(others)
+            elif not others:  # no match of it can come
+                self._emit_at_once(side, place, arrivals, joined)
+        return kept
+
+    def _emit_at_once(self, side: int, place: int, arrivals: SideRows, joined: JoinedRows) -> None:
+        """Emit an arrival without a match, if that is wanted."""
+        joined.place = place
+        self.unmatched(side, arrivals.keys[place], arrivals.rows[place], joined)
+
+    def _keep_all(self, side: int, arrivals: SideRows, kept: dict[int, bool]) -> None:
+        """Keep arrivals, by their places, which may be matched later."""
+        keys, times, rows = arrivals[:3]
+        since = until = due = 0  # times after the first, and up to the last, are of the bucket
+        in_bucket: list[Waiting] = []
+        by_key, number, outer = self._by_key, self._next, self._outer[side]
+        for place, has_match in kept.items():
+            key, time = keys[place], times[place]
+            if not since < time <= until:
+                bucket = self._bucket(side, time)
+                due, in_bucket = bucket.of[2], bucket.rows
+                until = due - self._over(side, 0)
+                since = until - self._grids[side]
+            one = [number, key, time, rows[place], has_match, due]
+            number += 1
+            in_bucket.append(one)
+            (by_key.get(key) or self._of(key))[side].rows.append(one)
+            if outer:
+                self._emit_alone_later(side, one)
+        self._next = number
+
+    def _bucket(self, side: int, time: int) -> RowBucket:
+        """The bucket of the rows of a side with this time."""
         over = self._over(side, time)
         due = over + -over % self._grids[side]
-        one = Waiting(key, time, self._next, row, bool(matches), due)
-        self._keep(side, one)
-        self._emit_alone_later(side, one)
         bucket = self._buckets.get((side, due))
         if bucket is None:
             bucket = self._buckets[side, due] = RowBucket((ROWS, side, due))
             self._context.timers.set((FORGET, side, due), due)
-        bucket.rows.append(one)
-        self._log.add(bucket, one)
-        return True
+        return bucket
 
-    def _end(self, side: int, one: Waiting) -> None:
-        """A row need not be emitted without a match any more."""
-        one.has_ended = True
-        if one.number < self._first:
-            self._buckets[side, one.due].ended.append(one.number)
+    def _end_all(self, side: int, rows: Sequence[Waiting]) -> None:
+        """These rows need not be emitted without a match any more."""
+        for one in rows:
+            if not one[HAS_ENDED]:
+                one[HAS_ENDED] = True
+                if one[NUMBER] < self._first:
+                    self._buckets[side, one[DUE]].ended.append((one[NUMBER], one[KEY]))
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         for (side, due), bucket in self._buckets.items():
-            bucket.brought = [(o.number, o.key, o.time, o.row, o.has_ended) for o in bucket.brought]
+            if brought := bucket.rows[bucket.count :]:
+                self._log.write(bucket, bucket.of, brought)
+                bucket.count = len(bucket.rows)
             if bucket.ended:
                 self._log.write(bucket, (MATCHED, side, due), bucket.ended)
                 bucket.ended = []
-        self._log.end_batch()
         self._first = self._next
 
     @override
@@ -205,7 +273,10 @@ class IntervalJoin(Join):
             rows = self._alone.pop((side, time), [])
             self._emit_alone(side, rows, collector)
             return
-        over = max(self._over(side, one.time) for one in self._buckets[side, time].rows)
+        bucket = self._buckets.get((side, time))
+        if bucket is None:  # another task has rows of it
+            return
+        over = self._over(side, max(map(_time, bucket.rows)))
         if over > at:  # `allowedLateness` was shorter when the timer was set
             self._context.timers.set(key, over)
         else:
@@ -213,20 +284,21 @@ class IntervalJoin(Join):
 
     def _emit_alone(self, side: int, rows: list[Waiting], collector: BasicOutputCollector) -> None:
         for one in rows:
-            if not one.has_ended:
-                self.unmatched(side, one.key, one.row, collector)
-                self._end(side, one)
+            if not one[HAS_ENDED]:
+                self.unmatched(side, one[KEY], one[ROW], collector)
+        self._end_all(side, rows)
 
     def _forget(self, side: int, due: int, collector: BasicOutputCollector) -> None:
         bucket = self._buckets[side, due]
-        self._emit_alone(side, bucket.rows, collector)
+        if self._outer[side]:
+            self._emit_alone(side, bucket.rows, collector)
         self._log.forget(self._buckets.pop((side, due)))
-        self._take_out(side, {one.key for one in bucket.rows}, set(map(id, bucket.rows)))
-
-    def _take_out(self, side: int, keys: set[Key], rows: set[int]) -> None:
-        """Forget rows of a side in memory: those with these identities, which have these keys."""
-        for key in keys:
+        for key in set(map(itemgetter(KEY), bucket.rows)):
             both = self._by_key[key]
-            both[side][:] = [entry for entry in both[side] if id(entry[2]) not in rows]
-            if not both[LEFT] and not both[RIGHT]:
+            mine = both[side]
+            left = [one for one in mine.rows if one[DUE] != due]
+            if left or both[1 - side].rows:
+                ordered = sum(one[DUE] != due for one in mine.rows[: mine.ordered])
+                mine.rows, mine.ordered = left, ordered
+            else:
                 del self._by_key[key]

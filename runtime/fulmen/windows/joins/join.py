@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
-from fulmen.api.components import BasicBolt, Outputs
+from fulmen.api.components import FailedException, KeyPart, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.keys import has_nan
+from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.tuples import Tuple
 from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import (
     LATE,
     NoEdgesError,
+    are_within_dates,
     check_kept,
     hashable_key,
     late_counter,
     missing_fields,
     needless_ttl,
+    plain_types,
     time_field,
     time_of,
+    times_of,
 )
 from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
+from fulmen.windows.joins.side_rows import MAY_EQUAL_NONE, Emits, JoinedRows, Key, Row, SideRows
 from fulmen.windows.spans import datetime_of
 
 LEFT, RIGHT = 0, 1
@@ -36,12 +41,9 @@ NAMES = ("left", "right")
 LATE_OF = tuple(f"{LATE}_{name}" for name in NAMES)
 """The streams of what comes too late, with the fields of the stream `default`."""
 LATE_FIELDS = ("side", "values", "time")
-Key = tuple[Any, ...]
-Row = list[Any]
-"""The values of a tuple to emit."""
 
 
-class Join(BasicBolt):
+class Join(ManyBolt):
     """Joins two streams, in tasks that receive equal keys of both.
 
     A key with None equals no other one, as in SQL. What is late is on the stream `late`; and, as it
@@ -49,6 +51,8 @@ class Join(BasicBolt):
     """
 
     emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
+    state_part: KeyPart | None = "rows"
+    timer_part: KeyPart | Literal["every"] | None = "rows"
     needs_times: ClassVar[bool] = True
     kept_for: Mapping[str, str] = MappingProxyType({})
     """The options for which the rows in the state were kept."""
@@ -88,6 +92,10 @@ class Join(BasicBolt):
         if not isinstance(options, LateOptions):
             return None
         return milliseconds(options.allowed_lateness) + options.delay
+
+    @override
+    def needs_memory(self, options: JoinOptions) -> str | None:
+        return "it goes through all rows when it starts"
 
     @override
     def needs_event_time(self, options: JoinOptions) -> str | Warning | None:
@@ -174,41 +182,107 @@ class Join(BasicBolt):
         )
 
     @override
+    def execute_many(self, tuples: Tuples, collector: ManyCollector) -> Sequence[int] | None:
+        """Join tuples whose keys and times are plain. `execute` tells of the others."""
+        side = self._sides.get((tuples.component, tuples.stream))
+        if side is None or type(self).execute is not Join.execute:  # ticks; a derived class's own
+            return range(len(tuples))
+        arrivals = self._side_rows(side, tuples)
+        if arrivals is None:
+            return range(len(tuples))
+        joined = JoinedRows()
+        self.add_all(side, arrivals, joined)
+        done = 0
+        for place in joined.late:
+            end = bisect_left(joined.places, place, done)
+            collector.emit_many(joined.rows[done:end], parents=joined.places[done:end])
+            done = end
+            of = arrivals.keys[place], arrivals.times[place], arrivals.rows[place]
+            for late, stream in self._late_rows(side, *of, tuples.tuple(place)):
+                collector.emit_many([late], stream, [place])
+        collector.emit_many(joined.rows[done:], parents=joined.places[done:])
+        for place, error in joined.failed:
+            collector.fail(place, error)
+        return None
+
+    def _side_rows(self, side: int, tuples: Tuples) -> SideRows | None:
+        """Read many tuples of a side. None: one has no time, or its key may not be hashable."""
+        columns, alone = [tuples.column(name) for name in self._keys[side]], set[int]()
+        for column in columns:
+            types = plain_types(column)
+            if types is None:
+                return None
+            if not types.isdisjoint(MAY_EQUAL_NONE):
+                alone |= {i for i, v in enumerate(column) if v is None or has_nan(v)}
+        name, reader = self._times[side]
+        times: Sequence[int] = [0] * len(tuples)
+        if name is not None:
+            found = times_of(tuples.column(name), reader)
+            if not are_within_dates(found):
+                return None
+            times = found
+        fields = [tuples.column(name) for name in self._fields[side]]
+        rows = list(map(list, zip(*fields, strict=True))) if fields else [[] for _ in times]
+        return SideRows(list(zip(*columns, strict=True)), times, rows, alone)
+
+    @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         if tup.is_tick():
             return
         side = self._sides[tup.component, tup.stream]
         key = hashable_key(tup, self._keys[side])
-        field, reader = self._times[side]
+        name, reader = self._times[side]
         time: int | None = None
         row = [tup[name] for name in self._fields[side]]
         has_key = not any(value is None or has_nan(value) for value in key)
-        add = self.add if has_key else self.add_without_key
+        joined = JoinedRows()
         try:
-            time = 0 if field is None else time_of(tup, field, reader)
-            is_taken = add(side, key, time, row, collector)
+            time = 0 if name is None else time_of(tup, name, reader)
+            self.add_all(side, SideRows([key], [time], [row], set() if has_key else {0}), joined)
         except NoEdgesError:
-            is_taken = False
-        if not is_taken:
-            self._late.inc()
-            at = None if time is None else datetime_of(time)
-            collector.emit([NAMES[side], tup.as_dict(), at], LATE)
-            if self.needs_times:
-                alone = self._unmatched_row(side, key, row)
-                collector.emit([*alone, *self.more_of(time)], LATE_OF[side])
+            joined.late.append(0)
+        for _, error in joined.failed:
+            raise error
+        for one in joined.rows:
+            collector.emit(one)
+        if joined.late:
+            for late, stream in self._late_rows(side, key, time, row, tup):
+                collector.emit(late, stream)
+
+    def _late_rows(
+        self, side: int, key: Key, time: int | None, row: Row, tup: Tuple
+    ) -> Iterator[tuple[Row, str]]:
+        """What is emitted of a late tuple, each with its stream."""
+        self._late.inc()
+        at = None if time is None else datetime_of(time)
+        yield [NAMES[side], tup.as_dict(), at], LATE
+        if self.needs_times:
+            alone = self._unmatched_row(side, key, row)
+            yield [*alone, *self.more_of(time)], LATE_OF[side]
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""
         if side.time is None and not self.needs_times:
             return None, options.reader()
-        stream = self._context.streams[side.from_][side.stream]
+        stream = self._context.input(side.from_, side.stream)
         return time_field(side.time, options.reader(), stream)
 
-    @abstractmethod
-    def add(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
-        """A tuple has come. False: it is late."""
+    def add_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> None:
+        """Tuples have come."""
+        for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
+            joined.place = place
+            add = self.add_without_key if place in arrivals.alone else self.add
+            try:
+                if not add(side, key, time, row, joined):
+                    joined.late.append(place)
+            except NoEdgesError:
+                joined.late.append(place)
+            except FailedException as error:
+                joined.failed.append((place, error))
+
+    def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
+        """A tuple has come. False: it is late. Needed where `add_all` is not overridden."""
+        raise NotImplementedError
 
     def add_without_key(
         self,
@@ -216,10 +290,10 @@ class Join(BasicBolt):
         key: Key,
         time: int,  # noqa: ARG002 (as `add`)
         row: Row,
-        collector: BasicOutputCollector,
+        joined: Emits,
     ) -> bool:
         """Take a tuple whose key has None. False: it is late."""
-        self.unmatched(side, key, row, collector)
+        self.unmatched(side, key, row, joined)
         return True
 
     def is_late(self, time: int) -> bool:
@@ -235,7 +309,7 @@ class Join(BasicBolt):
         side: int,
         row: Row,
         other: Row,
-        collector: BasicOutputCollector,
+        collector: Emits,
         more: Row = [],  # noqa: B006 (never changed)
     ) -> None:
         """Emit a row of a side with one of the other."""
@@ -247,7 +321,7 @@ class Join(BasicBolt):
         side: int,
         key: Key,
         row: Row,
-        collector: BasicOutputCollector,
+        collector: Emits,
         more: Row = [],  # noqa: B006 (never changed)
     ) -> None:
         """Emit a row of a side that has no match, if that is wanted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from typing_extensions import override
@@ -11,8 +12,9 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.windows.joins.join import LEFT, Join, Key, Row
+from fulmen.windows.joins.join import LEFT, Join
 from fulmen.windows.joins.options import JoinOptions, LookupJoinOptions
+from fulmen.windows.joins.side_rows import Emits, JoinedRows, Key, Row, SideRows
 from fulmen.windows.spans import datetime_of
 
 RELEASE = "release"
@@ -30,12 +32,13 @@ class LookupJoin(Join):
     emitted when it has.
     """
 
-    # State: key -> time and row; number -> key and row of a left tuple that is held.
+    # State: key -> time and row; (*key, number) -> row of a left tuple that is held.
 
     config_model = LookupJoinOptions
     emits_results = False  # a left tuple that comes again is looked up again
     needs_times = False
-    transient = (*Join.transient, "_until", "_most", "_held")
+    state_part, timer_part = "first", "every"
+    transient = (*Join.transient, "_until", "_most", "_held", "_next")
 
     @override
     def _mistakes(
@@ -60,56 +63,73 @@ class LookupJoin(Join):
         super().prepare(conf, context)
         options: LookupJoinOptions = context.options
         self._until, self._most = options.waits_until, options.hold_at_most
-        self._held = len(self._numbers())
+        places = self._places()
+        self._held, self._next = len(places), places[-1][-1] + 1 if places else 0
         if self._held:  # `waitFor` may be another one now
             context.timers.set(RELEASE, 0 if self._until is None else self._until)
 
     @override
     def needs_same(self, option: str) -> bool:
-        return not option.startswith("left") or bool(self._numbers())
+        return not option.startswith("left") or bool(self._places())
 
     def waits_for_time(self, options: LookupJoinOptions | None) -> bool:
         """Whether timers are used."""
         return options is not None and options.wait_for is not None
 
-    def _numbers(self) -> list[int]:
-        """The numbers of left tuples that are held, as they have come."""
-        return sorted(place for place in self.state if type(place) is int)
+    def _places(self) -> list[Key]:
+        """The keys in the state of left tuples that are held, as they have come."""
+        width = len(self._keys[LEFT])
+        places = (place for place in self.state if len(place) > width)
+        return sorted(places, key=itemgetter(-1))
 
     @override
-    def add(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
+    def add_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> None:
         if side != LEFT:
-            known: tuple[int, Row] | None = self.state.get(key)
-            if known is None or known[0] <= time:
-                self.state[key] = (time, row)
+            self._note(arrivals)
         elif self._until is not None and not self._clock.is_past(self._until):
-            self._hold(self._until, key, row)
+            super().add_all(side, arrivals, joined)
         else:
-            self._look_up(key, row, collector)
-        return True
+            self._look_up_all(arrivals, joined)
 
-    def _look_up(self, key: Key, row: Row, collector: BasicOutputCollector) -> None:
-        known: tuple[int, Row] | None = self.state.get(key)
-        if known is None:
-            self.unmatched(LEFT, key, row, collector)
-        else:
-            self.matched(LEFT, row, known[1], collector)
+    def _note(self, arrivals: SideRows) -> None:
+        """Take the newest row of each key into the table."""
+        for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
+            known: tuple[int, Row] | None = self.state.get(key)
+            if (known is None or known[0] <= time) and place not in arrivals.alone:
+                self.state[key] = (time, row)
 
-    def _hold(self, until: int, key: Key, row: Row) -> None:
+    def _look_up_all(self, arrivals: SideRows, joined: JoinedRows) -> None:
+        look_up, rows, places = self.state.get, joined.rows, joined.places
+        for place, (key, row) in enumerate(zip(arrivals.keys, arrivals.rows, strict=True)):
+            known: tuple[int, Row] | None = look_up(key)  # one with None is not in the table
+            if known is not None:
+                rows.append(row + known[1])
+                places.append(place)
+            elif self._outer[LEFT]:
+                rows.append(self._unmatched_row(LEFT, key, row))
+                places.append(place)
+
+    @override
+    def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
+        """Hold a left tuple."""
         if self._held >= self._most:
             raise FailedException(
                 f"{self._held:,} tuples are held already, as the watermark has not come to"
-                f" waitFor, {datetime_of(until)}: see why, or raise holdAtMost"
+                f" waitFor, {datetime_of(self._until or 0)}: see why, or raise holdAtMost"
             )
-        self.state[self._held] = (key, row)
+        self.state[*key, self._next] = row
         self._held += 1
-        self._context.timers.set(RELEASE, until)
+        self._next += 1
+        self._context.timers.set(RELEASE, self._until or 0)
+        return True
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        for number in self._numbers():
-            of_key, row = self.state.pop(number)
-            self._look_up(of_key, row, collector)
+        for place in self._places():
+            key_of_row, row = place[:-1], self.state.pop(place)
+            known: tuple[int, Row] | None = self.state.get(key_of_row)
+            if known is None:
+                self.unmatched(LEFT, key_of_row, row, collector)
+            else:
+                self.matched(LEFT, row, known[1], collector)
         self._held = 0

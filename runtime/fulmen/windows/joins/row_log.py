@@ -28,7 +28,9 @@ class RowGroup:
 class RowLog:
     """Rows that a task keeps: (*of, n) -> all rows that a batch has brought to a group.
 
-    An entry for each row would cost more than all other work with it.
+    An entry for each row would cost more than all other work with it. So that an entry can be
+    divided among other tasks, the second element of each row is its key, or `of` has the key of all
+    as its second element: see `AnyBolt.state_part`, "rows".
     """
 
     def __init__(self, state: MutableMapping[Any, Any]) -> None:

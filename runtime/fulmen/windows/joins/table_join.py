@@ -7,11 +7,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.windows.inputs import check_key
-from fulmen.windows.joins.join import Join, Key, Row
+from fulmen.windows.joins.join import Join
 from fulmen.windows.joins.options import TableJoinOptions
+from fulmen.windows.joins.side_rows import Emits, Key, Row
 
 Id = tuple[Any, ...]
 Newest = tuple[int, Row]
@@ -36,6 +36,12 @@ class TableJoin(Join):
     transient = (*Join.transient, "_id_at", "_ids")
 
     @override
+    def needs_memory(self, options: TableJoinOptions) -> str | None:  # type: ignore[override]
+        if options.left.id or options.right.id:
+            return "the ids of each key are in memory"
+        return None
+
+    @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
         options: TableJoinOptions = context.options
@@ -44,17 +50,16 @@ class TableJoin(Join):
             for side in (options.left, options.right)
         ]
         self._ids: dict[tuple[int, Key], dict[Id, None]] = {}
-        for side, key, one in self.state:
-            self._know(side, key, one)
+        if any(self._id_at):
+            for side, key, one in self.state:
+                self._know(side, key, one)
 
     def _know(self, side: int, key: Key, one: Id) -> None:
         if self._id_at[side]:
             self._ids.setdefault((side, key), {})[one] = None
 
     @override
-    def add(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
+    def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
         one = tuple(row[i] for i in self._id_at[side])
         check_key(one, "id")
         before: Newest | None = self.state.get((side, key, one))
@@ -64,9 +69,9 @@ class TableJoin(Join):
         self._know(side, key, one)
         others = list(self._rows(1 - side, key))
         for other in others:
-            self.matched(side, row, other, collector)
+            self.matched(side, row, other, joined)
         if not others:
-            self.unmatched(side, key, row, collector)
+            self.unmatched(side, key, row, joined)
         return True
 
     def _rows(self, side: int, key: Key) -> Iterator[Row]:

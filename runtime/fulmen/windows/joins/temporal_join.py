@@ -10,9 +10,10 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
-from fulmen.windows.joins.join import LEFT, Join, Key, Row
+from fulmen.windows.joins.join import LEFT, Join
 from fulmen.windows.joins.options import TemporalJoinOptions
 from fulmen.windows.joins.row_log import RowGroup, RowLog
+from fulmen.windows.joins.side_rows import Emits, Key, Row
 
 Version = tuple[int, Row]
 """(time from which on a row is valid, row)."""
@@ -37,10 +38,10 @@ class TemporalJoin(Join):
     it.
     """
 
-    # State: (ROWS, due, n) -> key, time and row of the left tuples of a batch that are forgotten at
-    # `due`; (key, VERSIONS) -> the right rows by their times. Timers: (EMIT, at), which tells as
-    # well that those of that time were not emitted yet; (FORGET, due); (key, VERSIONS); by the
-    # clock (key, SILENT), when a key has had no right row for so long.
+    # State: (ROWS, due, n) -> time, key and row of the left tuples of a batch that are forgotten at
+    # `due`; (VERSIONS, key) -> the right rows by their times. Timers: (EMIT, at), which tells as
+    # well that those of that time were not emitted yet; (FORGET, due); (VERSIONS, key); by the
+    # clock (SILENT, key), when a key has had no right row for so long.
 
     config_model = TemporalJoinOptions
     transient = (
@@ -74,7 +75,7 @@ class TemporalJoin(Join):
         self._begin_to_forget()
         for place, of, rows in self._log.restored(ROWS):
             self._groups.setdefault(of[1], RowGroup(of)).written.append(place)
-            for key, time, row in rows:
+            for time, key, row in rows:
                 if context.timers.get((EMIT, time + 1)) is not None:
                     self._waiting.setdefault(time + 1, []).append((key, row))
 
@@ -82,16 +83,14 @@ class TemporalJoin(Join):
         """Have keys forgotten, too, whose rows came before `forgetAfter` was set."""
         timers = self._context.timers
         self._untimed: set[Key] = set()
-        for key in [place[0] for place in self.state if place[1] == VERSIONS]:
-            if self._silence is not None and timers.get((key, SILENT)) is None:
+        for key in [place[1] for place in self.state if place[0] == VERSIONS]:
+            if self._silence is not None and timers.get((SILENT, key)) is None:
                 self._untimed.add(key)
-            if self._valid is not None and timers.get((key, VERSIONS)) is None:
-                timers.set((key, VERSIONS), self._over(self.state[key, VERSIONS]))
+            if self._valid is not None and timers.get((VERSIONS, key)) is None:
+                timers.set((VERSIONS, key), self._over(self.state[VERSIONS, key]))
 
     @override
-    def add(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
+    def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
         if side != LEFT:
             if self._clock.is_past(time + 1):
                 self._late.inc()
@@ -110,13 +109,13 @@ class TemporalJoin(Join):
         if group is None:
             group = self._groups[due] = RowGroup((ROWS, due))
             timers.set((FORGET, due), due)
-        self._log.add(group, (key, time, row))
+        self._log.add(group, (time, key, row))
         return True
 
     def _add_version(self, key: Key, time: int, row: Row) -> None:
-        versions: list[Version] | None = self.state.get((key, VERSIONS))
+        versions: list[Version] | None = self.state.get((VERSIONS, key))
         if versions is None:
-            versions = self.state[key, VERSIONS] = []
+            versions = self.state[VERSIONS, key] = []
         at = bisect_left(versions, time, key=_time)
         is_there = at < len(versions) and versions[at][0] == time
         versions[at : at + is_there] = [(time, row)]
@@ -125,9 +124,9 @@ class TemporalJoin(Join):
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         for key in self._changed | self._untimed:
-            self._keep(key, self.state[key, VERSIONS], self._clock.least())
+            self._keep(key, self.state[VERSIONS, key], self._clock.least())
             if self._silence is not None:
-                self._context.timers.set_after((key, SILENT), self._silence)
+                self._context.timers.set_after((SILENT, key), self._silence)
         self._changed = self._untimed = set()
         self._log.end_batch()
 
@@ -142,14 +141,14 @@ class TemporalJoin(Join):
             self._forgotten.inc()
             versions = []
         if not versions:
-            self.state.pop((key, VERSIONS), None)
-            self._context.timers.cancel((key, VERSIONS))
+            self.state.pop((VERSIONS, key), None)
+            self._context.timers.cancel((VERSIONS, key))
             return
-        self.state[key, VERSIONS] = versions
+        self.state[VERSIONS, key] = versions
         if len(versions) > 1 or self._valid is not None:
-            self._context.timers.set((key, VERSIONS), self._over(versions))
+            self._context.timers.set((VERSIONS, key), self._over(versions))
         else:
-            self._context.timers.cancel((key, VERSIONS))
+            self._context.timers.cancel((VERSIONS, key))
 
     def _over(self, versions: list[Version]) -> int:
         """The watermark at which some versions can be forgotten."""
@@ -160,11 +159,11 @@ class TemporalJoin(Join):
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         what, of = key
-        if of == VERSIONS:
-            self._keep(what, self.state.get((what, VERSIONS), []), at - self._clock.lateness)
-        elif of == SILENT:
+        if what == VERSIONS:
+            self._keep(of, self.state.get((VERSIONS, of), []), at - self._clock.lateness)
+        elif what == SILENT:
             if self._silence is not None:
-                self._keep(what, [], at)
+                self._keep(of, [], at)
                 self._forgotten.inc()
         elif what == EMIT:
             for of_key, row in self._waiting.pop(of, ()):
@@ -174,7 +173,7 @@ class TemporalJoin(Join):
 
     def _emit(self, key: Key, time: int, row: Row, collector: BasicOutputCollector) -> None:
         """Emit a left row with the right one of its time."""
-        versions: list[Version] = self.state.get((key, VERSIONS), [])
+        versions: list[Version] = self.state.get((VERSIONS, key), [])
         found = bisect_right(versions, time, key=_time)
         if found and (self._valid is None or time - versions[found - 1][0] <= self._valid):
             self.matched(LEFT, row, versions[found - 1][1], collector)

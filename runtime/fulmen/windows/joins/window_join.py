@@ -10,8 +10,9 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.windows.inputs import NoEdgesError
-from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
+from fulmen.windows.joins.join import LEFT, RIGHT, Join
 from fulmen.windows.joins.options import WindowJoinOptions
+from fulmen.windows.joins.side_rows import Emits, Key, Row
 from fulmen.windows.joins.windows import JoinedFixedWindows, JoinedSessions, JoinedWindows
 from fulmen.windows.options import Session
 from fulmen.windows.spans import Span, datetime_of
@@ -43,23 +44,19 @@ class WindowJoin(Join):
             self._windows = JoinedFixedWindows(window.spans(), *rest)
 
     @override
-    def add(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
+    def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
         ended = self._windows.add(side, key, time, row)
         if ended:
             for span, others in ended:
                 for other in others:
-                    self.matched(side, row, other, collector, _edges(span))
+                    self.matched(side, row, other, joined, _edges(span))
         return ended is not None
 
     @override
-    def add_without_key(
-        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
-    ) -> bool:
+    def add_without_key(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
         live = self._windows.live(time)
         for span in live:
-            self.unmatched(side, key, row, collector, _edges(span))
+            self.unmatched(side, key, row, joined, _edges(span))
         return bool(live)
 
     @override

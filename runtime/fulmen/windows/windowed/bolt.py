@@ -50,6 +50,7 @@ class WindowedBolt(Bolt):
 
     config_model = WindowedOptions
     emits_results = True
+    state_part, timer_part = "inner", "first"
     kept_for: Mapping[str, str] = MappingProxyType({})
     """The options of the windows in the state."""
     took_late: tuple[int, int | None] | None = None
@@ -156,6 +157,10 @@ class WindowedBolt(Bolt):
             return self._options(options).key
         except ValueError:  # check_inputs tells
             return ()
+
+    @override
+    def needs_memory(self, options: WindowedOptions) -> str | None:
+        return "its windows are read when it starts"
 
     @override
     def needs_event_time(self, options: WindowedOptions) -> str | None:

@@ -109,12 +109,14 @@ class TupleQueue:
     entries: list[QueuedTuple] = field(default_factory=list)
     marks: Marks = field(default_factory=Marks)
 
-    def add(self, entry: QueuedTuple) -> None:
-        """A tuple has come, which is not late."""
-        if self.entries and entry.time < self.entries[-1].time:
-            insort(self.entries, entry, key=_time)
-        else:
+    def add(self, entry: QueuedTuple) -> bool:
+        """A tuple has come, which is not late. Returns whether it is the last one by time."""
+        is_last = not self.entries or entry.time >= self.entries[-1].time
+        if is_last:
             self.entries.append(entry)
+        else:
+            insort(self.entries, entry, key=_time)
+        return is_last
 
     def due(self) -> float:
         """The end of the next window; NEVER: more tuples must come first."""

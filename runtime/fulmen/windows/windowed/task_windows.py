@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -53,7 +54,7 @@ class TupleWindow:
 class TaskWindows:
     """The windows of one task."""
 
-    # State: (key, number) -> a tuple; (key, None) -> marks. Timers: a key, for its next window.
+    # State: (number, key) -> a tuple; (None, key) -> marks. Timers: a key, for its next window.
 
     def __init__(
         self,
@@ -73,13 +74,14 @@ class TaskWindows:
         self._open_windows = open_windows_gauge(context)
         self._origins: dict[Any, Held] = {}
         self._due: dict[Key, float] = {}  # of which the timer is set
+        self._read: tuple[object, float] = object(), -NEVER
         self._next = 0
 
     @cached_property
     def _queues(self) -> dict[Key, TupleQueue]:
         """The queues in the state, by key."""
         queues: dict[Key, TupleQueue] = {}
-        for (key, number), value in self._bolt.state.items():
+        for (number, key), value in self._bolt.state.items():
             queue = queues.setdefault(key, TupleQueue(self._rule))
             if number is None:
                 queue.marks = Marks(*value)
@@ -102,13 +104,10 @@ class TaskWindows:
         if tup.is_tick():
             return
         queues, field = self._queues, self._options.timestamp_field
-        key = key_of(tup, self._options.key)
+        key = key_of(tup, self._options.key) if self._options.key else ()
         time = (self._timers.clock or 0.0) * 1000
         if field is not None:
-            try:
-                time = time_of(tup, field, self._reader)
-            except NoEdgesError:
-                time = -NEVER
+            time = self._time_of(tup, field)
             if time < self._clock.least() or time == -NEVER:
                 self._too_late(tup)
                 return
@@ -118,15 +117,29 @@ class TaskWindows:
         origin = (tup.component, tup.stream, tup.fields, tup.task)
         entry = QueuedTuple(time, self._next, self._tuple(origin, tup.values))
         self._next += 1
-        queue.add(entry)
-        self._bolt.state[key, entry.number] = (time, origin, tup.values)
+        is_last = queue.add(entry)
+        self._bolt.state[entry.number, key] = (time, origin, tup.values)
         self._collector.ack(tup)
         if field is not None:
-            self._wait(key, queue)
+            if not (is_last and key in self._due):  # else it comes after the next window
+                self._wait(key, queue)
         elif (firing := queue.by_arrival(time)) is not None:
             self._call(key, queue, [firing])
         elif self._rule.slide.is_duration and self._timers.get(key) is None:
             self._timers.set_after(key, self._rule.slide.amount / 1000)
+
+    def _time_of(self, tup: Tuple, field: str) -> float:
+        """The event time of a tuple; -NEVER: no window has it."""
+        value = tup[field]
+        if value is self._read[0]:
+            return self._read[1]
+        try:
+            time = time_of(tup, field, self._reader)
+        except NoEdgesError:
+            return -NEVER
+        if type(value) is datetime:  # the end of a window is the same object for all its keys
+            self._read = value, time
+        return time
 
     def _too_late(self, tup: Tuple) -> None:
         self._late.inc()
@@ -178,12 +191,12 @@ class TaskWindows:
         state, calls = self._bolt.state, self._timers.window_calls
         for firing in firings:
             for entry in firing.expired:
-                del state[key, entry.number]
+                del state[entry.number, key]
             if queue.entries:
-                state[key, None] = astuple(queue.marks)
+                state[None, key] = astuple(queue.marks)
             else:
                 self._queues.pop(key, None)
-                state.pop((key, None), None)
+                state.pop((None, key), None)
             if firing.tuples and calls.begin(key, firing.end):
                 try:
                     self._bolt.execute(self._window(key, firing))

@@ -155,14 +155,14 @@ def test_a_table_forgets_rows_that_nothing_can_ask_for():
     items = [("b", "x", n, n) for n in range(50)]
     items += [PAUSE, ("a", "x", 1, 60), PAUSE, ("a", "y", 2, 60)]
     result = run(topology(TemporalJoin, items, CONFIG))
-    assert result.state("join") == {(("x",), "versions"): [(49, [49])]}
+    assert result.state("join") == {("versions", ("x",)): [(49, [49])]}
 
 
 def test_a_table_forgets_thousands_of_rows_at_once():
     items = [("a", "x", 1, 1500), *(("b", "x", n, n) for n in range(3000))]
     result = run(topology(TemporalJoin, items, CONFIG))
     assert [tuple(row) for row in result.collected("sink")] == [("x", 1, 1500)]
-    assert result.state("join") == {(("x",), "versions"): [(2999, [2999])]}
+    assert result.state("join") == {("versions", ("x",)): [(2999, [2999])]}
 
 
 def test_a_lookup_join_finds_what_is_there_whatever_crashes():
@@ -450,6 +450,29 @@ def test_mistakes_are_all_found_before_anything_runs(cls, config, said):
         assert text in str(raised.value)
 
 
+@given(
+    events=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9_000)), min_size=2),
+    lateness=st.sampled_from(["0", "700ms"]),
+)
+@settings(max_examples=settings.default.max_examples // 4)
+def test_rows_of_an_interval_join_are_kept_with_those_that_are_over_at_about_the_same_time(
+    events, lateness
+):
+    """However times jump in a chunk: for as long as they can be matched, and hardly longer."""
+    items = [(side, "x", n, at) for n, (side, at) in enumerate(events)]
+    config = {**INTERVAL, "lower": "-1s", "upper": "5s", "allowedLateness": lateness}
+    result = run(topology(IntervalJoin, [*items, PAUSE], config, lag="1h"), batches=2)
+    assert result.errors == []
+    over = [reach + 1 + (0 if lateness == "0" else 700) for reach in (5_000, 1_000)]
+    kept = []
+    for (what, side, due, _), rows in result.state("join").items():
+        assert what == "rows"
+        kept += [(number, side) for number, *_ in rows]
+        for _, _, time, *_ in rows:
+            assert time + over[side] <= due < time + over[side] + 1_000
+    assert sorted(kept) == [(n, "ab".index(side)) for n, (side, _) in enumerate(events)]
+
+
 # ---- DuckDB says the same
 
 EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
@@ -510,14 +533,24 @@ def test_rows_are_those_of_sql(name, events, kind, is_near, extra):
     if cls is TemporalJoin:  # of equal times any row may be the last
         kind = {"right": "inner", "full": "left"}.get(kind, kind)
         events = list(dict.fromkeys(events))
+    times = 1
+    if name == "interval" and extra.draw(st.sampled_from([False, True, True])):
+        times = 200  # several seconds, so that rows are kept in several buckets
+    events = [(side, who, at * times) for side, who, at in events]
     items = []
     for number, (side, who, at) in enumerate(events):
         items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
-    lag, config = "8ms" if is_near else "100ms", {**config, "type": kind}
+    lag, near = f"{100 * times}ms", f"{8 * times}ms"
+    config = {**config, "type": kind}
+    if times > 1:
+        config |= {"lower": f"-{5 * times}ms", "upper": f"{10 * times}ms"}
     if is_near and name in ("sliding", "interval") and extra.draw(st.booleans()):
-        lag, config = "0", {**config, "allowedLateness": "8ms"}
+        lag, config = "0", {**config, "allowedLateness": near}
+    elif is_near:
+        lag = near
     rows, late = joined(cls, items, config, lag=lag, workers=2)
-    wanted = by_sql(SQL[name].replace("KIND", kind), **tables_of(events))
+    sql = SQL[name].replace("a.t - 5 AND a.t + 10", f"a.t - {5 * times} AND a.t + {10 * times}")
+    wanted = by_sql(sql.replace("KIND", kind), **tables_of(events))
     assert late == []
     assert sorted(rows, key=str) == sorted(wanted, key=str)
 

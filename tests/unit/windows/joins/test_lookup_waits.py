@@ -50,7 +50,7 @@ def test_left_tuples_are_held_until_the_watermark_has_come_to_a_time():
 def test_tuples_that_are_held_survive_a_restart():
     first = run(topology([*ITEMS, *LATER]), batches=4)
     assert rows(first) == []
-    assert 0 in first.state("join", 0)
+    assert ("x", 0) in first.state("join")
     second = run(topology([*ITEMS, *LATER]), checkpoint=first)
     assert rows(second) == [("x", 1, 3), ("x", 4, 3), ("x", 6, 5), ("y", 2, None)]
 

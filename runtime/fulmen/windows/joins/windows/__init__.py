@@ -1,6 +1,7 @@
 """The windows of a join: those that are where they are, and sessions.
 
-`joined` is what both are. Uses `joins.join`, `joins.row_log`, `windows.inputs` and `windows.spans`.
+`joined` is what both are. Uses `joins.side_rows`, `joins.row_log`, `windows.inputs` and
+`windows.spans`.
 """
 
 from fulmen.windows.joins.windows.fixed import JoinedFixedWindows

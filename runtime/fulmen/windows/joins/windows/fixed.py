@@ -11,8 +11,8 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import spans_of
-from fulmen.windows.joins.join import Key, Row
 from fulmen.windows.joins.row_log import RowGroup, RowLog
+from fulmen.windows.joins.side_rows import Key, Row
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows, OfKey
 from fulmen.windows.spans import Span, Spans
 
@@ -34,9 +34,9 @@ class JoinedWindow(RowGroup):
 class JoinedFixedWindows(JoinedWindows):
     """The joined windows of one task."""
 
-    # State: (ROWS, span, n) -> what a batch has brought to a window: side, key and row. Memory: the
-    # same by window and key. A window has one timer: first for its end, then for that of what may
-    # be late.
+    # State: (ROWS, start, end, n) -> what a batch has brought to a window: side, key and row.
+    # Memory: the same by window and key. A window has one timer: first for its end, then for that
+    # of what may be late; in all tasks the same, so that any of them may get rows of another.
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class JoinedFixedWindows(JoinedWindows):
         self._log = RowLog(state)
         self._open: dict[Span, JoinedWindow] = {}
         for place, of, rows in self._log.restored(ROWS):
-            window = self._open.setdefault(of[1], JoinedWindow(of))
+            window = self._open.setdefault(of[1:], JoinedWindow(of))
             window.written.append(place)
             for side, key, row in rows:
                 window.by_key.setdefault(key, ([], []))[side].append(row)
@@ -71,8 +71,8 @@ class JoinedFixedWindows(JoinedWindows):
         for span in live:
             window = self._open.get(span)
             if window is None:
-                window = self._open[span] = JoinedWindow((ROWS, span))
-                self._timers.set(span, span[1])
+                window = self._open[span] = JoinedWindow((ROWS, *span))
+                self._timers.set(span, self._over(span) if self._has_ended(span) else span[1])
             rows = window.by_key.get(key)
             if rows is None:
                 rows = window.by_key[key] = [], []
@@ -82,6 +82,12 @@ class JoinedFixedWindows(JoinedWindows):
                 ended.append((span, rows[1 - side]))
         return ended if live else None
 
+    def _has_ended(self, span: Span) -> bool:
+        return bool(self._clock.lateness) and self._clock.is_past(span[1])
+
+    def _over(self, span: Span) -> int:
+        return span[1] + self._clock.lateness
+
     @override
     def end_batch(self) -> None:
         self._log.end_batch()
@@ -89,13 +95,16 @@ class JoinedFixedWindows(JoinedWindows):
     @override
     def due(self, timer: Any, at: int) -> Iterator[Due]:
         span: Span = timer
+        window = self._open.get(span)
+        if window is None:  # another task has rows of it
+            return
         if at == span[1]:
-            for key, rows in self._open[span].by_key.items():
+            for key, rows in window.by_key.items():
                 yield Due(key, span, rows, has_ended=True, is_over=False)
-        if at < (over := span[1] + self._clock.lateness):
+        if at < (over := self._over(span)):
             self._timers.set(span, over)
             return
-        window = self._open.pop(span)
+        del self._open[span]
         self._log.forget(window)
         for key, rows in window.by_key.items():
             yield Due(key, span, rows, has_ended=False, is_over=True)

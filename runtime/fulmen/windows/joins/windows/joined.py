@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fulmen.windows.joins.join import Key, Row
+from fulmen.windows.joins.side_rows import Key, Row
 from fulmen.windows.spans import Span
 
 OfKey = tuple[list[Row], list[Row]]

@@ -11,8 +11,8 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import check_edges
-from fulmen.windows.joins.join import Key, Row
 from fulmen.windows.joins.row_log import RowGroup, RowLog
+from fulmen.windows.joins.side_rows import Key, Row
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows
 from fulmen.windows.spans import Span
 
