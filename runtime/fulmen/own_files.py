@@ -9,6 +9,7 @@ that may have been given to another process, or belong to another container that
 """
 
 import fcntl
+import hashlib
 import os
 import re
 import secrets
@@ -71,6 +72,35 @@ class PrivateFolder:
             self._lock = -1
 
 
+_kept: dict[Path, int] = {}
+"""The locks on folders that this process has until it ends."""
+
+
+def kept_folder(kind: str, owner: str, parent: Path | None = None) -> Path:
+    """A folder for all processes of an owner, in which one finds what others have left.
+
+    It is there while one of them lives. Whoever makes a folder of its own beside it afterwards
+    removes it, unless the next process of the owner comes first.
+
+    Args:
+        kind: As of `PrivateFolder`.
+        owner: Any text.
+        parent: The folder to make it in, which is nobody else's to write to, whatever its rights
+            say: those of a volume of a pod are for everybody. Default: the temporary folder.
+
+    Raises:
+        OSError: It can't be made, or is somebody else's.
+    """
+    is_shared = parent is None
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    path = parent / f"fulmen-{kind}-{hashlib.sha256(owner.encode()).hexdigest()[:16]}"
+    while path not in _kept:
+        os.close(open_own_folder(path, is_shared=is_shared))
+        if (lock := _locked(path)) is not None:
+            _kept[path] = lock
+    return path
+
+
 def _locked(folder: Path) -> int | None:
     """The descriptor of a lock on a new folder. None: another process has just removed it."""
     try:
@@ -108,14 +138,19 @@ def remove_unused(folder: Path) -> None:
         os.close(lock)
 
 
-def open_own_folder(path: Path) -> int:
+def open_own_folder(path: Path, *, is_shared: bool = True) -> int:
     """The descriptor of a folder that is this user's alone, which is made if it is missing.
+
+    Args:
+        path: The folder.
+        is_shared: Whether others may have access to what it is in.
 
     Raises:
         OSError: It can't be made, or somebody else could have put it there, or a link into the way.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    refuse_of_others(path)
+    if is_shared:
+        refuse_of_others(path)
     folder = os.open(path, _AS_FOLDER)
     status = os.fstat(folder)
     if status.st_uid != os.geteuid():

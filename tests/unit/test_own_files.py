@@ -13,6 +13,7 @@ import pytest
 
 from fulmen.own_files import (
     PrivateFolder,
+    kept_folder,
     open_own_folder,
     refuse_of_others,
     remove_leftovers,
@@ -183,6 +184,19 @@ def test_a_folder_where_anybody_may_replace_it_is_refused(shared):
     shared.chmod(0o777)
     with pytest.raises(PermissionError, match="in which anybody may replace it"):
         os.close(open_own_folder(shared / "runs"))
+
+
+@needs_root
+def test_in_a_place_that_is_named_rights_are_not_looked_at_but_whose_a_folder_is(shared):
+    """A volume of a pod is for everybody, and nobody else is there."""
+    shared.chmod(0o777)
+    made = kept_folder("state", "mine", shared)
+    assert made.stat().st_mode & 0o777 == 0o700
+    others = shared / kept_folder("state", "other", shared / "elsewhere").name
+    others.mkdir()
+    os.chown(others, OTHER, -1)
+    with pytest.raises(PermissionError, match=f"belongs to the user with the id {OTHER}"):
+        kept_folder("state", "other", shared)
 
 
 def test_what_root_has_put_on_the_way_is_trusted(shared, as_user):

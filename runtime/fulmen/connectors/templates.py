@@ -57,6 +57,10 @@ def filler(template: str, fields: Sequence[str]) -> Callable[[Sequence[Any]], st
         for text, name in parts_of(template)
     ]
 
+    if all(at is None for _, at in parts):
+        same = "".join(text for text, _ in parts)
+        return lambda _values: same
+
     def fill(values: Sequence[Any]) -> str:
         made = []
         for text, at in parts:

@@ -151,7 +151,7 @@ class StoredMap(TransactionalMap):
         self.name = name
         self.where = f"map {name!r} in {store}"
         self.store = store
-        self.owner = Owner(context.topology, context.component, rule, key, value)
+        self.owner = Owner(context.topology, context.known_as, rule, key, value)
         self.task = context.task_index
         self._context, self._batch, self._made = context, context.batch, context.signals.maps
         self._made.setdefault(name, self.take_nothing)
@@ -265,7 +265,7 @@ class StoredMap(TransactionalMap):
                 "Read it without before and after.",
             )
         if is_after:
-            tasks = len(self._context.tasks(found.owner.component))
+            tasks = len(self._context.tasks(self._context.named(found.owner.component)))
             return found.after(self.where, attempt, tasks)
         return found.before(self.where, attempt)
 

@@ -4,15 +4,17 @@ import gzip
 import json
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 
 from fulmen.api import FailedException, Mark, Rows, TopologyContext
 from fulmen.api.context import Batch
-from fulmen.api.marks import Point
+from fulmen.api.marks import EngineMark, Point
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.connectors.files import FileSink, RollingFileSink
 from fulmen.engine.tasks.author.instance import AuthorInstance
+from fulmen.engine.tuples.tuple_rows import TupleRows
 
 FIELDS = ("n", "text")
 
@@ -54,7 +56,7 @@ def write(sink, rows, of=None, fields=FIELDS):
 def written(folder):
     """All rows in the files of a folder: JSON lines, plain or compressed, or Parquet."""
     rows = []
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("[!.]*")):
         if path.suffix == ".parquet":
             rows += pq.read_table(path).to_pylist()
             continue
@@ -76,6 +78,7 @@ class RollingLives:
         self.journals, self.number, self.attempts = {}, 0, 0
         self.acked = Counter()
         self.errors = []
+        self.mark = EngineMark("0123abcd")
         self.start()
 
     def start(self):
@@ -86,16 +89,15 @@ class RollingLives:
             RollingFileSink, {k: list(v) for k, v in self.journals.items()}
         )
         self.sink = self.author.instance
+        context = sink_context(self.options, self.batch)
+        context.signals.kept_mark = self.kept = replace(self.mark)
         injected = {
             "collector": self,
-            "context": sink_context(self.options, self.batch),
+            "context": context,
             "conf": {},
         }
         self.author.open(injected, lambda call: call(), is_copy=False)
         self.is_told = False
-
-    def ack(self, tup):
-        self.acks.append(tup.values[0])
 
     def attempt(self, rows=(), *, tick=False, drain=False):
         """One batch, without its commit. Returns the reasons of tuples that failed."""
@@ -105,18 +107,23 @@ class RollingLives:
         if self.number and not self.is_told:
             self.reported(lambda: self.sink.committed(self.number))
             self.is_told = True
-        tuples = [Tuple(list(row), Held("source", "default", FIELDS, 1), HELD) for row in rows]
-        if tick:
-            tuples.append(Tuple([1.0], Held(TICK_COMPONENT, TICK_STREAM, ("s",), -1), HELD))
-        for tup in tuples:
+        source = Held("source", "default", FIELDS, 1)
+        some = TupleRows([list(row) for row in rows])
+        left = self.sink.execute_chunk(Tuple((), source, HELD), some) if rows else ()
+        for i, row in enumerate(rows):
             try:
-                self.sink.execute(tup)
+                if left is None or i in left:
+                    self.sink.execute(Tuple(list(row), source, HELD), self)
+                self.acks.append(row[0])
             except FailedException as error:
                 failed.append(str(error))
-        if tuples:
-            self.reported(self.sink.end_batch)
+        if tick:
+            tick_source = Held(TICK_COMPONENT, TICK_STREAM, ("s",), -1)
+            self.sink.execute(Tuple([1.0], tick_source, HELD), self)
+        if rows or tick:
+            self.reported(lambda: self.sink.end_batch(self))
         if drain:
-            self.reported(self.sink.drain)
+            self.reported(lambda: self.sink.drain(self))
         return failed
 
     def reported(self, call):
@@ -127,6 +134,7 @@ class RollingLives:
 
     def commit(self):
         self.number += 1
+        self.mark = replace(self.kept)
         updates = self.author.write_down(self.journals, self.number)
         self.acked.update(self.acks)
         self.is_told = not updates

@@ -87,12 +87,13 @@ class Model:
         self.states = [{}]  # by commit number: task -> journal -> [(commit, payload)]
         self.acknowledged = 0  # the newest commit that a driver knows was made
 
-    def apply(self, changes=(), removed=()):
+    def apply(self, changes=(), removed=(), moves=()):
         """Add the state after one more commit.
 
         Args:
             changes: (task, journal, payload or None, keep_from) each.
             removed: Tasks that go first.
+            moves: As for `links_of`.
         """
         number = len(self.states)
         state = {
@@ -100,19 +101,24 @@ class Model:
             for task, journals in self.states[-1].items()
             if task not in removed
         }
+        for task, journal, to_task, to_journal in moves:
+            moved = self.states[-1].get(task, {}).get(journal, [])
+            state.setdefault(to_task, {}).setdefault(to_journal, []).extend(moved)
         for task, journal, payload, keep_from in changes:
             items = state.get(task, {}).get(journal, [])
-            items = [(at, data) for at, data in items if at >= keep_from]
+            items = [item for item in items if item[0] >= keep_from]
             if payload is not None:
                 items.append((number, payload))
             state.setdefault(task, {})[journal] = items
         self.states.append(state)
 
     def payloads(self, number):
-        """As `load_many` gives them."""
+        """As `stored` gives them."""
         state = {
             task: {
-                journal: [data for _, data in items] for journal, items in journals.items() if items
+                journal: [payload for _, payload in items]
+                for journal, items in journals.items()
+                if items
             }
             for task, journals in self.states[number].items()
         }
@@ -129,6 +135,20 @@ def saved(store, number, tag, changes):
             else save(store, number, tag, task, journal, payload, keep_from)
         )
     return updates
+
+
+def links_of(manifest, moves):
+    """The links that append what a task's journal has to another one.
+
+    Args:
+        manifest: The state before.
+        moves: (task, journal, its new task, its new journal) each.
+    """
+    links = {}
+    for task, journal, to_task, to_journal in moves:
+        if refs := manifest.tasks.get(task, {}).get(journal):
+            links.setdefault(to_task, {}).setdefault(to_journal, []).extend(refs)
+    return links
 
 
 def stored(store, number):

@@ -62,6 +62,10 @@ class TransactionalLife:
         assert attempt == self._attempt
         self._emitted.append((stream, rest))
 
+    def emit_many(self, rows, stream="default"):
+        for values in rows:
+            self.emit(values, stream)
+
     def report_error(self, error):
         self.reports.append(str(error))
 

@@ -65,8 +65,8 @@ class RowsEmitter(PartitionedTransactionalSpout.Emitter):
         return start, end
 
     def emit_partition_batch(self, attempt, collector, partition, metadata):
-        for row in self.spout.partitions[partition][slice(*metadata)]:
-            collector.emit([attempt, row])
+        rows = self.spout.partitions[partition][slice(*metadata)]
+        collector.emit_many([[attempt, row] for row in rows])
 
 
 class Numbers(TransactionalSpout):

@@ -257,7 +257,7 @@ def kafka(**config):
     given = {"bootstrap.servers": "broker:9092", "topic": "t", "format": {"type": "json"}, **config}
     options = KafkaSinkOptions.model_validate(given)
     encoder = kafka_sink._Encoder(options, ["v"], options.format.make(), None)
-    return lambda value: encoder.encode([value])
+    return lambda value: kafka_sink.ProducedRow(*encoder([value]))
 
 
 def rabbit(value):

@@ -109,7 +109,7 @@ def kafka_encoder(part):
     """What makes messages of rows of which a part is a field."""
     options = {"bootstrap.servers": "h:1", "topic": "t", "format": {"type": "json"}}
     options = KafkaSinkOptions.model_validate(options | {f"{part}Field": "x"})
-    encode = kafka_sink._Encoder(options, ("x", "y"), options.format.make(), None).encode
+    encode = kafka_sink._Encoder(options, ("x", "y"), options.format.make(), None)
     return lambda values: encode([*values, "message"])
 
 
@@ -126,7 +126,7 @@ def test_a_value_that_nothing_can_be_made_of_fails_its_own_row_at_most(failed, g
 def test_a_message_of_which_no_field_is_left_is_an_empty_object():
     options = {"bootstrap.servers": "h:1", "topic": "t", "topicField": "x"}
     options = KafkaSinkOptions.model_validate(options | {"format": {"type": "json"}})
-    encode = kafka_sink._Encoder(options, FIELDS, options.format.make(), None).encode
+    encode = kafka_sink._Encoder(options, FIELDS, options.format.make(), None)
     assert encode(["orders"]) == kafka_sink.ProducedRow("orders", b"{}")
 
 

@@ -19,11 +19,12 @@ from fulmen.connectors.formats.plain import TextFormat
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading import messages as kafka_messages
 from fulmen.connectors.kafka.reading.messages import MessageReader, traceparents_of
+from fulmen.connectors.sql.source import SqlSource
 from fulmen.connectors.sqlite import SqliteQuerySpout
 from fulmen.services.pools import close_all
 from support.connectors.file_spouts import SpoutLives
 from support.connectors.sql_sources import Task
-from support.parts.raising_decoders import RAISED, is_marked, marked, raising
+from support.parts.raising_decoders import RAISED, is_marked, marked, put_in, raising
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def texts():
 
 @pytest.fixture
 def decoder(monkeypatch):
-    monkeypatch.setattr(TextFormat, "decode", raising(TextFormat.decode))
+    put_in(monkeypatch, raising(TextFormat.decode))
 
 
 def split(texts):
@@ -68,15 +69,16 @@ class Calm(FileSpout):
 
 def test_a_file_whose_reading_raises_is_read_again_from_where_it_was(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(50)))
-    rng, plain = random.Random(3), line_spout.records
+    rng, plain = random.Random(3), line_spout.blocks
 
-    def records(*given, **more):
-        for record in plain(*given, **more):
-            if rng.random() < 0.1:
-                raise MemoryError
-            yield record
+    def blocks(*given, **more):
+        for block in plain(*given, **more):
+            for i in range(len(block)):
+                if rng.random() < 0.1:
+                    raise MemoryError
+                yield block.part(i, i + 1)
 
-    monkeypatch.setattr(line_spout, "records", records)
+    monkeypatch.setattr(line_spout, "blocks", blocks)
     life = SpoutLives(Calm, path=str(tmp_path / "a.txt"), follow=False)
     while not life.spout.is_exhausted() or life.pending:
         life.batch(rng.randint(1, 9), acks=list(life.pending))
@@ -144,6 +146,7 @@ def test_rows_of_sqlite(tmp_path, monkeypatch, texts):
         db.executemany("INSERT INTO t (word) VALUES (?)", [(text,) for text in texts])
     typed = SqliteQuerySpout.check
     monkeypatch.setattr(SqliteQuerySpout, "check", raising(typed, lambda values: values[0]))
+    monkeypatch.setattr(SqliteQuerySpout, "check_each", SqlSource.check_each)
     how = {"path": str(tmp_path / "a.db"), "table": "t", "column": "id", "fields": ["word"]}
     one = Task(SqliteQuerySpout, **how, follow=False)
     try:

@@ -9,14 +9,19 @@ from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from fulmen.api.collector import OutputCollector
-from fulmen.api.components import Bolt, FailedException
+from fulmen.api.chunks import ChunkBolt, ChunkValues
+from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import ANY_STREAM
+from fulmen.api.marks import Point
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import Tuple
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import Malformed, Rowlike
+from fulmen.errors import PASSED_ON
 
+Encode = Callable[[Sequence[Any]], Any]
+EncodeMany = Callable[[Rowlike], list[Any]]
 _PAUSE_SECONDS = 0.5
 
 
@@ -37,19 +42,26 @@ class Gathered(NamedTuple):
     first: int
     end: int
 
+    @property
+    def point(self) -> Point:
+        """By which the mark of these rows is told from others."""
+        return Point(self.number, self.attempt)
 
-class GatheringSink(Bolt):
+
+class GatheringSink(ChunkBolt):
     """Gathers rows in its state, and writes them when they are many or old enough.
 
     Rows are acked when they are in the checkpoint. They are written after the commit that has the
     last of them, under a name that is part of that commit. So each row is written once, whatever is
-    repeated, if writing the same name twice does no harm. When the topology is drained, all rows
-    are written.
+    repeated, if writing the same name twice does no harm. A mark at the store and one in the
+    checkpoint (`context.signals.kept_mark`) say which commit was written last. When the topology is
+    drained, all rows are written.
 
     While the service is away, rows stay in the checkpoint. The spouts are held, so that these do
     not become more and more, and each batch waits up to `wait_seconds` for it.
     """
 
+    keeps_mark: ClassVar[bool] = True
     durable = ("first", "end", "size", "since", "fields", "full")
     wait_seconds: ClassVar[float] = 5.0
     now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows outlive processes)
@@ -72,6 +84,10 @@ class GatheringSink(Bolt):
         """A function that makes what is written of a row. It raises Malformed for some rows."""
 
     @abstractmethod
+    def encoder_of_many(self, fields: tuple[str, ...]) -> Callable[[Rowlike], list[Any]]:
+        """A function that makes of rows what `encoder` does of each, or raises whatever it may."""
+
+    @abstractmethod
     def chunk(self, rows: list[Any]) -> bytes:
         """Rows as the state keeps them."""
 
@@ -84,39 +100,50 @@ class GatheringSink(Bolt):
         """
 
     @override
-    def prepare(
-        self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
-    ) -> None:
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self.context, self.options = context, context.options
-        self._collector = collector
         self._rows: list[Any] = []
-        self._encoders: dict[tuple[str, ...], Callable[[Sequence[Any]], Any]] = {}
+        self._encoders: dict[tuple[str, ...], tuple[Encode, EncodeMany]] = {}
         self.connect()
         if self.fields:
-            self._encoder_of(self.fields)
+            self._encoders_of(self.fields)
 
     @override
-    def execute(self, tup: Tuple) -> None:
+    def execute_chunk(self, tup: Tuple, rows: ChunkValues) -> Sequence[int] | None:
+        if self.options.any_stream:
+            return None
+        try:
+            _, encode_many = self._encoders_of(tuple(tup.fields))
+            self._rows += encode_many(list(rows))
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (of an author's class: one of them is another case)
+            return None
+        return ()
+
+    @override
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         if tup.is_tick():
             return
+        fields, values = tuple(tup.fields), tup.values
+        if self.options.any_stream:
+            fields, values = ANY_STREAM.fields, [tup.component, tup.stream, tup.as_dict()]
         try:
-            fields, values = tuple(tup.fields), tup.values
-            if self.options.any_stream:
-                fields, values = ANY_STREAM.fields, [tup.component, tup.stream, tup.as_dict()]
-            self._rows.append(self._encoder_of(fields)(values))
+            encode, _ = self._encoders_of(fields)
+            self._rows.append(encode(values))
         except Malformed as error:
             raise FailedException(str(error)) from error
-        self._collector.ack(tup)
 
-    def _encoder_of(self, fields: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
-        encoder = self._encoders.get(fields)
-        if encoder is None:
-            encoder = self._encoders[fields] = self.encoder(fields)
+    def _encoders_of(self, fields: tuple[str, ...]) -> tuple[Encode, EncodeMany]:
+        encoders = self._encoders.get(fields)
+        if encoders is None:
+            encoders = self.encoder(fields), self.encoder_of_many(fields)
+            self._encoders[fields] = encoders
             self.fields = self.fields or fields
-        return encoder
+        return encoders
 
     @override
-    def end_batch(self) -> None:
+    def end_batch(self, collector: BasicOutputCollector) -> None:
         self._gather()
         if self.since is not None:
             is_old = type(self).now() >= self.since + self.options.roll_seconds
@@ -125,7 +152,7 @@ class GatheringSink(Bolt):
         self.committed(self.context.batch.number - 1)
 
     @override
-    def drain(self) -> None:
+    def drain(self, collector: BasicOutputCollector) -> None:
         self._gather()
         self._roll()
         self.committed(self.context.batch.number - 1)
@@ -153,8 +180,7 @@ class GatheringSink(Bolt):
 
     def _roll(self) -> None:
         if self.first < self.end:
-            context, batch = self.context, self.context.batch
-            label = f"{context.topology}/{context.component}/{context.task_index}"
+            label, batch = self.context.label, self.context.batch
             self.full.append(Gathered(label, batch.number, batch.attempt, self.first, self.end))
             self.first, self.size, self.since = self.end, 0, None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import string
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 from fulmen.api.components import Outputs
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
+from fulmen.api.kept import Kept
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.options import Duration, Options
 
@@ -42,6 +44,11 @@ class ClockSpout(MessageSource):
     def __init__(self) -> None:
         super().__init__()
         self.number = 0
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        return [kept[0], *(Kept() for _ in range(1, tasks))]
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
@@ -170,16 +177,39 @@ class GeneratorOptions(Options):
 class GeneratorSpout(MessageSource):
     """Emits made-up rows at a rate. A row follows from the seed and its number alone.
 
-    Task i of n emits the rows i, i + n, i + 2n and so on.
+    Task i of n emits the rows i, i + n, i + 2n and so on. When n changes, tasks may have come to
+    different numbers: rows that some have not made yet, below those that others have, are `left`.
     """
 
     config_model = GeneratorOptions
     options: GeneratorOptions
-    durable = ("made", "failed")
+    durable = ("made", "left", "failed")
 
     def __init__(self) -> None:
         super().__init__()
         self.made = 0
+        self.left: list[range] = []
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        before = len(kept)
+        nexts = [one.fields.get("made", 0) * before + i for i, one in enumerate(kept)]
+        highest = max(one.fields.get("made", 0) for one in kept) * before
+        made = -(-highest // tasks)
+        left = [rows for one in kept for rows in one.fields.get("left", ())]
+        left += [range(first, made * tasks, before) for first in nexts]
+        failed = [msg_id for one in kept for msg_id in one.fields.get("failed", ())]
+        dealt = []
+        for task in range(tasks):
+            fields = {
+                "made": made,
+                "left": [mine for rows in left if (mine := rows[task::tasks])],
+                "failed": dict.fromkeys(failed[task::tasks]),
+            }
+            ids = [m for one in kept for m in one.failed if m % tasks == task]
+            dealt.append(Kept(fields, {}, ids))
+        return dealt
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
@@ -196,9 +226,15 @@ class GeneratorSpout(MessageSource):
     def emit_next(self) -> bool:
         if self.is_exhausted() or not self._is_due():
             return False
-        self.emit_again(self.made * self.tasks + self._index)
+        first = min(self.left, key=lambda rows: rows[0], default=None)
+        self.emit_again(self._next_row)
         self._sent += 1
-        self.made += 1
+        if first is None:
+            self.made += 1
+        else:
+            self.left.remove(first)
+            if rest := first[1:]:
+                self.left.append(rest)
         return True
 
     @override
@@ -210,6 +246,12 @@ class GeneratorSpout(MessageSource):
         self.collector.emit(values, msg_id=msg_id)
 
     @property
+    def _next_row(self) -> int:
+        if self.left:
+            return min(rows[0] for rows in self.left)
+        return self.made * self.tasks + self._index
+
+    @property
     @override
     def knows_its_end(self) -> bool:
         return self.options.count is not None
@@ -217,7 +259,7 @@ class GeneratorSpout(MessageSource):
     @override
     def is_exhausted(self) -> bool:
         count = self.options.count
-        is_over = count is not None and self.made * self.tasks + self._index >= count
+        is_over = count is not None and self._next_row >= count
         return is_over and not self.failed
 
     def _is_due(self) -> bool:

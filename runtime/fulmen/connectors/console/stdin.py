@@ -5,10 +5,12 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from typing_extensions import override
 
+from fulmen.api.kept import Kept
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.formats import JsonOptions, LineFormatOptions, TextOptions
 from fulmen.connectors.formats.encodings import UTF_8, without_line_feed, without_mark
@@ -71,6 +73,11 @@ class StdinSpout(MessageSource):
     def __init__(self) -> None:
         super().__init__()
         self.number = 0
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        return [kept[0], *(Kept() for _ in range(1, tasks))]
 
     @override
     def connect(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, is_text, natural
 from fulmen.connectors.formats.types import LARGEST_FLOAT32
 from fulmen.errors import repr_of
 
@@ -95,6 +95,28 @@ def column(kind: str) -> Convert:
     return convert
 
 
+def all_fit(kind: str, values: Sequence[Any]) -> bool:
+    """Whether a column keeps each of these as it is. False: that is not sure."""
+    found = set(map(type, values)) - {type(None)}
+    if not found:
+        return True
+    if found != {_KEPT.get(kind, Decimal)}:
+        return False
+    if kind in _LIMITS:
+        numbers = [value for value in values if value is not None]
+        return bool(-_LIMITS[kind] <= min(numbers) and max(numbers) < _LIMITS[kind])
+    if kind == "string":
+        return is_text("".join(filter(None, values)))
+    if kind == "time":
+        return all(value is None or value.tzinfo is None for value in values)
+    if kind not in _KEPT:
+        try:
+            pa.array(set(values), arrow_type(kind))
+        except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
+            return False
+    return True
+
+
 def _refused(value: Any, kind: str) -> Malformed:
     cure = ""
     if isinstance(value, str):
@@ -142,6 +164,19 @@ def _float(value: Any, kind: str) -> float:
     return number
 
 
+_KEPT: Mapping[str, type] = {
+    "string": str,
+    "binary": bytes,
+    "bool": bool,
+    "int32": int,
+    "int64": int,
+    "float64": float,
+    "date32": date,
+    "time": time,
+    "timestamp": datetime,
+    "float32": type(None),  # of which some are too large
+}
+"""Of which Python's type a value is that its column keeps as it is. Others are of decimals."""
 _FITS: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: isinstance(value, bool),
     "date32": lambda value: isinstance(value, date) and not isinstance(value, datetime),

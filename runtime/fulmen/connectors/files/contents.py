@@ -11,6 +11,7 @@ import io
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -18,13 +19,15 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from fulmen.api.declarer import Stream
-from fulmen.connectors.files.columns import arrow_type, column
+from fulmen.connectors.files.columns import all_fit, arrow_type, column
 from fulmen.connectors.files.options import FileSinkOptions, ParquetOptions
 from fulmen.connectors.formats import (
     BytesOptions,
     CsvOptions,
+    Format,
     JsonOptions,
     Malformed,
+    Rowlike,
     TextOptions,
 )
 from fulmen.connectors.formats.base import positions, refused
@@ -61,6 +64,13 @@ class FileContent(ABC):
         """
 
     @abstractmethod
+    def encoder_of_many(self, fields: Sequence[str]) -> Callable[[Rowlike], list[Any]]:
+        """A function that makes items of rows, as that of `encoder` does of each.
+
+        It raises whatever it may if one of them is another case.
+        """
+
+    @abstractmethod
     def chunk(self, items: Sequence[Any]) -> bytes:
         """Items as bytes."""
 
@@ -93,15 +103,18 @@ class _Lines(FileContent):
             self.suffix += ".gz"
         self._fields: tuple[str, ...] = ()
 
-    @override
-    def encoder(self, fields: Sequence[str]) -> Encoder:
+    def _format(self, fields: Sequence[str]) -> Format:
+        """The format. All files have the values in the order of the first row's fields."""
         assert not isinstance(self._options.format, ParquetOptions)
         self._fields = self._fields or tuple(fields)
-        # All files have the values in the order of the first row's fields.
         chosen = self._options.format
         if isinstance(chosen, CsvOptions | JsonOptions) and not chosen.fields:
             chosen = chosen.model_copy(update={"fields": self._fields})
-        encode = chosen.make().encoder(fields)
+        return chosen.make()
+
+    @override
+    def encoder(self, fields: Sequence[str]) -> Encoder:
+        encode = self._format(fields).encoder(fields)
         self._header()  # which the encoding may not have
         if not self._may_have_line_feeds:
             return lambda values: encode(values) + b"\n"
@@ -117,6 +130,14 @@ class _Lines(FileContent):
             return data + b"\n"
 
         return checked
+
+    @override
+    def encoder_of_many(self, fields: Sequence[str]) -> Callable[[Rowlike], list[bytes]]:
+        if self._may_have_line_feeds:
+            encode = self.encoder(fields)
+            return lambda rows: list(map(encode, rows))
+        encode_many = self._format(fields).encoder_of_many(fields)
+        return lambda rows: [line + b"\n" for line in encode_many(rows)]
 
     @override
     def chunk(self, items: Sequence[Any]) -> bytes:
@@ -146,6 +167,7 @@ class _Parquet(FileContent):
     def __init__(self, options: ParquetOptions) -> None:
         self._compression = options.compression
         self._schema = pa.schema([(name, arrow_type(t)) for name, t in options.columns.items()])
+        self._kinds = list(options.columns.values())
         self._columns = [(name, column(t)) for name, t in options.columns.items()]
 
     @override
@@ -163,6 +185,23 @@ class _Parquet(FileContent):
             return made
 
         return encode
+
+    @override
+    def encoder_of_many(self, fields: Sequence[str]) -> Callable[[Rowlike], list[Any]]:
+        at = positions(self._schema.names, fields)
+        wanted = [
+            (itemgetter(i), kind, convert)
+            for i, kind, (_, convert) in zip(at, self._kinds, self._columns, strict=True)
+        ]
+
+        def encode_many(rows: Rowlike) -> list[Any]:
+            columns: list[Sequence[Any]] = []
+            for pick, kind, convert in wanted:
+                values = list(map(pick, rows))
+                columns.append(values if all_fit(kind, values) else list(map(convert, values)))
+            return list(map(list, zip(*columns, strict=True)))
+
+        return encode_many
 
     @override
     def chunk(self, items: Sequence[Any]) -> bytes:

@@ -14,6 +14,8 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fulmen.connectors.files.owners import family, number_of
+
 Key = tuple[int, int] | int
 """Which file: number of its folder, and inode; or a hash of an object's URI and version."""
 Whose = Literal["ours", "others", "rotated", "nobodys"]
@@ -105,16 +107,33 @@ class Position:
             text += ", and the rest is lost"
         return text + (f". Messages not acked yet: {self.in_flight}" if self.in_flight else "")
 
+    @property
+    def owner(self) -> int:
+        """The number of its name: modulo the number of tasks, it is that of its task."""
+        return number_of(self.path if isinstance(self.key, int) else family(self.path))
+
+    @staticmethod
+    def owner_in(summary: tuple[Any, ...]) -> int:
+        """The `owner`, in what is kept."""
+        owner: int = summary[8]
+        return owner
+
+    @staticmethod
+    def age_in(summary: tuple[Any, ...]) -> tuple[bool, int, int]:
+        """The order in which a file was looked at, for what two tasks have kept of it."""
+        return summary[6] == 0, summary[6], summary[0]
+
     def summary(self) -> tuple[Any, ...]:
         """The values that are kept when nobody reads it."""
         path = self.path if self.has_rest else ""
-        return (self.offset, *self.head, *self.tail, self.size, self.stamp, self.is_done, path)
+        of_file = (*self.head, *self.tail, self.size, self.stamp, self.is_done)
+        return (self.offset, *of_file, self.owner, path)
 
     def restore(self, summary: tuple[Any, ...]) -> None:
         """Take over what was kept."""
         self.offset, self.size, self.stamp, self.is_done = summary[0], *summary[5:8]
         self.head, self.tail = summary[1:3], summary[3:5]
-        if not (self.is_done or summary[8]):  # one of lines: now another file may have its inode
+        if not (self.is_done or summary[-1]):  # one of lines: now another file may have its inode
             self.is_whole = False
 
     def is_settled(self, found: FoundFile) -> bool:
@@ -129,7 +148,7 @@ class FileProgress:
 
     Attributes:
         positions: By the number of the file.
-        next_number: Of the next file.
+        next_number: How many files got a number, in the task that has given most.
         folders: By number; see `Key`.
         inodes: Of these folders, by number, when files were found there. A folder that has another
             one is not the same: a volume is away.
@@ -173,13 +192,22 @@ class Positions:
         current: The number of the file that is being read; it is not forgotten meanwhile.
     """
 
-    def __init__(self, progress: FileProgress, finished: MutableMapping[Any, Any]) -> None:
+    def __init__(
+        self,
+        progress: FileProgress,
+        finished: MutableMapping[Any, Any],
+        task: int = 0,
+        tasks: int = 1,
+    ) -> None:
         """Look at what is durable.
 
         Args:
             progress: Of the spout. It is changed in place.
             finished: The spout's keyed state. What it has under a text is no file.
+            task: The index of the task. No two give a file the same number.
+            tasks: How many there are.
         """
+        self._task, self._tasks = task, tasks
         self._progress = progress
         self._finished = finished
         self._numbers = {p.key: n for n, p in progress.positions.items() if not p.is_gone}
@@ -280,7 +308,7 @@ class Positions:
         return True
 
     def _new(self, found: FoundFile) -> int:
-        number = self._progress.next_number
+        number = self._progress.next_number * self._tasks + self._task
         self._progress.next_number += 1
         self._progress.positions[number] = Position(
             found.key, found.path, found.version, is_whole=found.is_whole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -13,10 +13,11 @@ from fulmen.api.declarer import ANY_STREAM, Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.base.gathering import Gathered, GatheringSink
 from fulmen.connectors.files.contents import Encoder, FileContent, content_of, mistaken_columns
+from fulmen.connectors.files.marks import FOLDER, FileMarks
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.files.places.buckets import Bucket, is_uri
 from fulmen.connectors.files.places.local import LocalFolder
-from fulmen.connectors.formats import Malformed, encode_each
+from fulmen.connectors.formats import Malformed, Rowlike, encode_each
 
 
 def place_of(path: str) -> LocalFolder | Bucket:
@@ -40,8 +41,8 @@ class FileSink(Sink):
     """Writes a file for each task and each batch that has rows for it.
 
     A file appears whole. Its name follows from the commit that has its rows, so that it is written
-    once, whatever is repeated. Files of later commits of the same checkpoint say that this one was
-    set back.
+    once, whatever is repeated. Exactly once, a mark in the folder says which commit was written
+    last: so a folder, or a checkpoint, that was set back is noticed.
     """
 
     config_model = FileSinkOptions
@@ -61,49 +62,31 @@ class FileSink(Sink):
         self._content: FileContent = content_of(self._options)
         self._place = place_of(self._options.path)
         self._place.check()
-        self._has_looked = False
+        self._marks = FileMarks(self._place.inner(FOLDER))
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
         try:
             encode = self._content.encoder(rows.fields)
+            encode_many = self._content.encoder_of_many(rows.fields)
         except Malformed as error:
             rows.fail_all(str(error))
             return rows
-        return encode_each(rows, encode)
+        return encode_each(rows, encode, encode_many)
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
         self._content.encoder(rows.fields)  # of a new instance: it writes what was encoded before
-        if mark is not None and not self._has_looked:
-            self._look_for_later(mark)
-            self._has_looked = True
         if mark is not None:
-            label, number, tag = mark.label, mark.number, _known_by(mark) + mark.tag
+            self._marks.set(mark)
+            number, tag = mark.number, _known_by(mark) + mark.tag
         else:
-            context, batch = self._context, self._context.batch
-            label = f"{context.topology}/{context.component}/{context.task_index}"
+            batch = self._context.batch
             number, tag = batch.number, batch.attempt
+        label = self._context.label
         name = file_name(self._options.prefix, label, number, tag, self._content.suffix)
         data = self._content.file([self._content.chunk(list(rows))])
         self._place.put(name, data)
-
-    def _look_for_later(self, mark: Mark) -> None:
-        """See that no other commit is behind the last one that was written.
-
-        Raises:
-            StoreMismatch: There is one: the checkpoint was set back.
-        """
-        if mark.previous is None:
-            return
-        first = file_name(self._options.prefix, mark.label, mark.previous.number, "", "")
-        stem = first[: -len("0000000000-")]
-        for name in self._place.names_from(first):
-            if not name.startswith(stem):
-                return
-            number, _, tag = name.removeprefix(stem).partition(".")[0].partition("-")
-            if number.isdigit() and tag.startswith(_known_by(mark)):
-                mark.is_written(int(number), tag.removeprefix(_known_by(mark)))
 
 
 def _known_by(mark: Mark) -> str:
@@ -126,10 +109,15 @@ class RollingFileSink(GatheringSink):
         self._content: FileContent = content_of(self.options)
         self._place = place_of(self.options.path)
         self._place.check()
+        self._marks = FileMarks(self._place.inner(FOLDER))
 
     @override
     def encoder(self, fields: tuple[str, ...]) -> Encoder:
         return self._content.encoder(fields)
+
+    @override
+    def encoder_of_many(self, fields: tuple[str, ...]) -> Callable[[Rowlike], list[Any]]:
+        return self._content.encoder_of_many(fields)
 
     @override
     def chunk(self, rows: list[Any]) -> bytes:
@@ -137,5 +125,10 @@ class RollingFileSink(GatheringSink):
 
     @override
     def put(self, gathered: Gathered, chunks: list[bytes]) -> None:
+        kept = self.context.signals.kept_mark
+        if kept.sink:
+            mark = Mark(kept.sink, *gathered.point, gathered.label, kept.point)
+            self._marks.set(mark, [full.point for full in self.full if full != gathered])
         name = file_name(self.options.prefix, *gathered[:3], self._content.suffix)
         self._place.put(name, self._content.file(chunks))
+        kept.point = gathered.point

@@ -1,4 +1,4 @@
-"""How messages are written down: as text, bytes, JSON, CSV or Avro.
+"""How messages are written down: as text, bytes, JSON, CSV or Avro, and lines of logs.
 
 A format turns the bytes of a message into the values of a tuple, and back. Uses `options`; used by
 the rooms of all connectors, each of which has an option `format`. `avro` is for messages that may
@@ -10,6 +10,7 @@ from fulmen.connectors.formats.base import (
     ERRORS,
     Format,
     Malformed,
+    Rowlike,
     encode_each,
     named,
     readable,
@@ -21,9 +22,19 @@ from fulmen.connectors.formats.options import (
     FormatOptions,
     JsonOptions,
     LineFormatOptions,
+    LogfmtOptions,
+    LogOptions,
+    RegexOptions,
     TextOptions,
 )
-from fulmen.connectors.formats.values import DEFAULT, ValueWriter, as_bytes, checked_text, natural
+from fulmen.connectors.formats.values import (
+    DEFAULT,
+    ValueWriter,
+    as_bytes,
+    checked_text,
+    is_text,
+    natural,
+)
 
 __all__ = [
     "DEFAULT",
@@ -36,13 +47,18 @@ __all__ = [
     "FormatOptions",
     "JsonOptions",
     "LineFormatOptions",
+    "LogOptions",
+    "LogfmtOptions",
     "Malformed",
     "MessageFormatOptions",
+    "RegexOptions",
+    "Rowlike",
     "TextOptions",
     "ValueWriter",
     "as_bytes",
     "checked_text",
     "encode_each",
+    "is_text",
     "named",
     "natural",
     "readable",

@@ -46,7 +46,7 @@ def loads(data: bytes | str) -> Any:
         is_large = has_large(value)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    return again(raw) if is_large else value
+    return _read(raw, None) if is_large else value
 
 
 def document(data: bytes) -> Any:
@@ -59,7 +59,8 @@ def document(data: bytes) -> Any:
         ValueError: It is not JSON, or is nested too deeply.
     """
     value = _read(data, _real, _whole) if may_be_inexact(data) else orjson.loads(data)
-    if data.count(b"[") + data.count(b"{") > DEEPEST and _depth(value) > DEEPEST:
+    may_be_deep = len(data) > DEEPEST and data.count(b"[") + data.count(b"{") > DEEPEST
+    if may_be_deep and _depth(value) > DEEPEST:
         raise ValueError(f"it is nested more than {DEEPEST} levels deep")
     return JSON_NULL if value is None else value
 
@@ -110,17 +111,13 @@ def has_large(value: Any) -> bool:
     return kind is list and any(map(has_large, value))
 
 
-def again(data: bytes, *, decimals: bool = False) -> Any:
-    """Read a message again that orjson has read, with all digits of its whole numbers.
-
-    Args:
-        data: The message.
-        decimals: Numbers with a point or an exponent are Decimals instead of floats.
+def with_decimals(data: bytes) -> Any:
+    """A value of JSON whose numbers with a point or an exponent are Decimals, not floats.
 
     Raises:
         ValueError: A number has more digits than Python reads, or it is nested too deeply.
     """
-    return _read(data, Decimal if decimals else None)
+    return _read(data, Decimal)
 
 
 def _read(

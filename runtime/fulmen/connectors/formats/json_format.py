@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -12,13 +13,21 @@ import orjson
 from typing_extensions import override
 
 from fulmen.connectors.formats import exact
-from fulmen.connectors.formats.base import Format, Malformed, positions, refuse_field, text_in
+from fulmen.connectors.formats.base import (
+    Format,
+    Malformed,
+    Rowlike,
+    positions,
+    refuse_field,
+    text_in,
+)
 from fulmen.connectors.formats.encodings import UTF_8, is_utf_8, without_mark
-from fulmen.connectors.formats.types import convert_all, converters
+from fulmen.connectors.formats.types import convert_all, convert_column, converters
 from fulmen.connectors.formats.values import DEFAULT, OPTIONS, ValueWriter, have_unfinite
-from fulmen.errors import PASSED_ON
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+_AT_ONCE = 256
+"""So many rows are written together: more take no less time, and have to fit into memory twice."""
 
 
 class JsonFormat(Format):
@@ -54,34 +63,26 @@ class JsonFormat(Format):
 
     @override
     def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
-        is_plain = not (self._required or self._typed or self._documents or self._other)
-        if self._members and is_plain:
-            try:
-                return self._at_once(messages)
-            except PASSED_ON:
-                raise
-            except BaseException:  # noqa: BLE001 (one of them is another case)
-                pass
+        if self._members and not (self._decimals or self._documents or self._other):
+            return self.by_halves(messages, self._at_once)
         return super().decode_each(messages)
 
-    def _at_once(self, messages: Sequence[bytes]) -> list[Any]:
-        """The usual case, in a third of the time.
+    def _at_once(self, messages: Sequence[bytes]) -> list[list[Any]]:
+        """The values of each, by columns.
 
         Raises:
             BaseException: One of them is another case.
         """
-        loads = orjson.loads
-        if len(self._members) == 1:
-            (name,) = self._members
-            decoded = [[loads(data)[name]] for data in messages]
-        else:
-            pick = itemgetter(*self._members)
-            decoded = [list(pick(loads(data))) for data in messages]
-        if exact.may_have_large(messages):
-            for i, values in enumerate(decoded):
-                if exact.has_large(values):
-                    decoded[i] = self.decode(messages[i])
-        return decoded
+        objects = list(map(orjson.loads, messages))
+        columns: list[Sequence[Any]] = [[one.get(n) for one in objects] for n in self._members]
+        for name in self._required:
+            if any(one.get(name) is None for one in objects):
+                raise ValueError(name)
+        if exact.may_have_large(messages) and any(map(exact.has_large, chain(*columns))):
+            raise ValueError("digits may be lost")
+        for i, name, convert in self._typed:
+            columns[i] = convert_column(columns[i], self.types[name], convert)
+        return list(map(list, zip(*columns, strict=True)))
 
     @override
     def decode(self, data: bytes) -> list[Any]:
@@ -111,7 +112,7 @@ class JsonFormat(Format):
             except orjson.JSONDecodeError:
                 if not (self._decimals or self._documents):  # which may be beyond all floats
                     raise
-                return exact.again(data, decimals=True)
+                return exact.with_decimals(data)
         except ValueError as error:
             raise Malformed(f"it is not JSON: {error}") from error
 
@@ -127,7 +128,7 @@ class JsonFormat(Format):
                     values[i] = whole.get(name)
         floats = [i for i in self._decimals if type(values[i]) is float]
         if floats:
-            whole = exact.again(data, decimals=True)
+            whole = exact.with_decimals(data)
             for i in floats:
                 values[i] = whole[self._members[i]]
 
@@ -157,6 +158,41 @@ class JsonFormat(Format):
         if (other := self._other) is None:
             return in_utf_8
         return lambda values: in_utf_8(values).decode().encode(other, _ESCAPED)
+
+    @override
+    def encoder_of_many(self, fields: Sequence[str]) -> Callable[[Rowlike], list[bytes]]:
+        """Write rows together as one list, and cut it: in a third of the time of one by one.
+
+        It is cut where an object ends and the next one begins with the first name. In a text each
+        quote has a backslash before it, and behind its last one comes no letter: so this can't be
+        in a text. It can be in a value with objects of its own, and then there are too many cuts.
+        """
+        names = self._members or tuple(fields)
+        if self._other or not names or not (names[0].isascii() and names[0].isidentifier()):
+            return super().encoder_of_many(fields)
+        at = positions(names, fields)
+        pickers = None if at == [*range(len(fields))] else [itemgetter(i) for i in at]
+        plain, first = self._writer.plain, b'{"' + names[0].encode() + b'":'
+        between = b"}," + first
+
+        def some_of(rows: Rowlike) -> list[bytes]:
+            data = orjson.dumps([dict(zip(names, row)) for row in rows], plain, OPTIONS)  # noqa: B905 (as above)
+            if b"null" in data and have_unfinite(chain.from_iterable(rows)):
+                raise ValueError("there is NaN or an infinity, which have names")
+            made = data[1 + len(first) : -2].split(between)
+            if len(made) != len(rows):
+                raise ValueError("a value has such objects, too")
+            return [first + one + b"}" for one in made]
+
+        def encode_many(rows: Rowlike) -> list[bytes]:
+            if pickers is not None:
+                rows = list(zip(*(map(pick, rows) for pick in pickers), strict=True))
+            made: list[bytes] = []
+            for start in range(0, len(rows), _AT_ONCE):
+                made += some_of(rows[start : start + _AT_ONCE])
+            return made
+
+        return encode_many
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:

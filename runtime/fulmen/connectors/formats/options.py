@@ -15,10 +15,12 @@ from fulmen.connectors.formats.base import Format, refused
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.encodings import UTF_8, Encoding, cuts_lines
 from fulmen.connectors.formats.json_format import JsonFormat
+from fulmen.connectors.formats.logs import LAYOUTS, LineLayout, LogfmtFormat, PatternFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
 from fulmen.connectors.formats.values import ValueWriter
 from fulmen.connectors.options import Options
+from fulmen.expressions.library import patterns
 
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], Field(max_length=1000)]
@@ -135,6 +137,80 @@ class CsvOptions(OneFormat):
         )
 
 
+class _LineOptions(OneFormat):
+    """The base of formats whose fields are the named groups of a pattern."""
+
+    fields: Names | Types = ()
+    encoding: Encoding = UTF_8
+    """The name of the encoding, as Python knows it."""
+
+    @abstractmethod
+    def line_layout(self) -> LineLayout:
+        """What lines look like."""
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        self.make()
+        return self
+
+    @override
+    def make(self) -> Format:
+        fields = tuple(self.fields)
+        return PatternFormat(self.line_layout(), fields, types_of(self.fields), self.encoding)
+
+
+class RegexOptions(_LineOptions):
+    """The message is a text that a pattern matches as a whole. For sources."""
+
+    type: Literal["regex"]
+    pattern: Annotated[str, Field(min_length=1, max_length=patterns.LONGEST)]
+    """A pattern of RE2, such as `(?P<user>\\S+) (?P<amount>\\d+)`: its named groups are the fields.
+    What it does not match is malformed."""
+    fields: Names | Types = ()
+    """The groups that become fields: a list, or a mapping with their types, such as `{user: string,
+    amount: int64}`. Default: all, as texts."""
+    nulls: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    """Texts that mean null, such as `["-"]`. A group that takes no part in the match is null."""
+    encoding: Encoding = UTF_8
+    """The name of the encoding, as Python knows it."""
+
+    @override
+    def line_layout(self) -> LineLayout:
+        return LineLayout(self.pattern, {}, self.nulls)
+
+
+class LogOptions(_LineOptions):
+    """The message is a line of a log in a usual layout. For sources."""
+
+    type: Literal["log"]
+    layout: Literal["common", "combined", "syslog", "syslog-file"]
+    """`common` and `combined` are those of web servers, `syslog` is RFC 5424, `syslog-file` what
+    rsyslog writes to files."""
+    fields: Names | Types = ()
+    """The fields that are read: a list, or a mapping with other types. Default: all."""
+    encoding: Encoding = UTF_8
+    """The name of the encoding, as Python knows it."""
+
+    @override
+    def line_layout(self) -> LineLayout:
+        return LAYOUTS[self.layout]
+
+
+class LogfmtOptions(OneFormat):
+    """The message is pairs such as `level=info msg="it runs"`. For sources."""
+
+    type: Literal["logfmt"]
+    fields: Names | Types = ()
+    """The names that become fields: a list, or a mapping with their types. One that is missing is
+    null. Default: the pairs are one field, `value`."""
+    encoding: Encoding = UTF_8
+    """The name of the encoding, as Python knows it."""
+
+    @override
+    def make(self) -> Format:
+        return LogfmtFormat(tuple(self.fields), types_of(self.fields), self.encoding)
+
+
 def types_of(fields: Sequence[str] | Mapping[str, str]) -> Mapping[str, str]:
     """The types of fields, if they are given."""
     return fields if isinstance(fields, Mapping) else {}
@@ -157,9 +233,16 @@ def of_lines(chosen: OneFormat) -> OneFormat:
     )
 
 
-FormatOptions = Annotated[
-    TextOptions | BytesOptions | JsonOptions | CsvOptions, Field(discriminator="type")
-]
+AnyFormat = (
+    TextOptions
+    | BytesOptions
+    | JsonOptions
+    | CsvOptions
+    | RegexOptions
+    | LogOptions
+    | LogfmtOptions
+)
+FormatOptions = Annotated[AnyFormat, Field(discriminator="type")]
 """The `format` of a connector."""
 LineFormatOptions = Annotated[FormatOptions, AfterValidator(of_lines)]
 """The `format` of a connector whose messages are lines."""

@@ -20,6 +20,14 @@ class TextFormat(Format):
         self._encoding = encoding
 
     @override
+    def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
+        return self.by_halves(messages, self._at_once)
+
+    def _at_once(self, messages: Sequence[bytes]) -> list[list[Any]]:
+        encoding = self._encoding
+        return [[data.decode(encoding)] for data in messages]
+
+    @override
     def decode(self, data: bytes) -> list[Any]:
         return [text_in(data, self._encoding)]
 
@@ -50,6 +58,10 @@ class BytesFormat(Format):
     def __init__(self, field: str = "value") -> None:
         self.fields = (field,)
         self.types = {field: "binary"}
+
+    @override
+    def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
+        return [[data] for data in messages]
 
     @override
     def decode(self, data: bytes) -> list[Any]:

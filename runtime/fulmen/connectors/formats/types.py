@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -26,6 +26,8 @@ Type = Literal[
     "decimal", "date32", "time", "timestamp", "duration", "uuid", "json",
 ]  # fmt: skip
 Convert = Callable[[Any], Any]
+Wanted = Sequence[tuple[int, str, Convert]]
+"""Positions and names of fields, and what makes values of their types."""
 SAMPLES: Mapping[str, Sequence[Any]] = {
     "string": ["text"],
     "binary": [b"bytes"],
@@ -85,7 +87,7 @@ def converters(types: Mapping[str, str], fields: Sequence[str]) -> list[tuple[in
     return [(i, n, converter(types[n])) for i, n in enumerate(fields) if n in types]
 
 
-def convert_all(values: list[Any], wanted: Sequence[tuple[int, str, Convert]]) -> None:
+def convert_all(values: list[Any], wanted: Wanted) -> None:
     """Give values the types of their fields.
 
     Raises:
@@ -96,6 +98,57 @@ def convert_all(values: list[Any], wanted: Sequence[tuple[int, str, Convert]]) -
             values[i] = convert(values[i])
         except Malformed as error:
             raise Malformed(f"field {name!r}: {error}") from None
+
+
+def convert_column(values: Sequence[Any], kind: str, convert: Convert) -> Sequence[Any]:
+    """The values of a column, each as `convert` makes it; equal texts become one value.
+
+    Args:
+        values: One for each row.
+        kind: The type.
+        convert: What makes a value of it.
+
+    Raises:
+        Malformed: One is not of that type.
+    """
+    found = set(map(type, values)) - {type(None)}
+    if found == {_ITSELF.get(kind)} and _are_within(kind, values):
+        return values
+    if found != {str}:  # equal numbers may be of other types
+        return list(map(convert, values))
+    texts = dict.fromkeys(values)
+    texts.pop(None, None)
+    made = _made_at_once(kind, texts)
+    if made is None:
+        made = list(map(convert, texts))
+        if kind == "json" and not {list, dict}.isdisjoint(map(type, made)):  # which can be changed
+            return list(map(convert, values))
+    table: dict[Any, Any] = {None: None}
+    table.update(zip(texts, made, strict=True))
+    return list(map(table.__getitem__, values))
+
+
+def _made_at_once(kind: str, texts: Collection[str]) -> list[Any] | None:
+    """The values of texts, by what Python has for it; None: one may be another case."""
+    make = _PYTHONS.get(kind)
+    if make is None or "_" in "".join(texts):
+        return None
+    try:
+        made = list(map(make, texts))
+    except (ValueError, ArithmeticError):
+        return None
+    if not _are_within(kind, made) or (kind == "float64" and any(map(math.isinf, made))):
+        return None
+    return made
+
+
+def _are_within(kind: str, values: Iterable[Any]) -> bool:
+    """Whether whole numbers are within the bounds of their type, if it has any."""
+    if kind not in _BOUNDS:
+        return True
+    least, greatest = _BOUNDS[kind]
+    numbers = [value for value in values if value is not None]
+    return not numbers or (min(numbers) >= least and max(numbers) <= greatest)
 
 
 def _text(value: Any) -> str:
@@ -168,13 +221,34 @@ def _json(value: Any) -> Any:
     return exact.document(value.encode()) if isinstance(value, str) else value
 
 
+_BOUNDS = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
+_PYTHONS: Mapping[str, Convert] = {
+    "int32": int,
+    "int64": int,
+    "integer": int,
+    "float64": float,
+    "decimal": Decimal,
+    "date32": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+}
+"""What makes the same value of a text as `_MADE` does, or raises."""
+_ITSELF: Mapping[str, type] = {
+    "string": str,
+    "bool": bool,
+    "int32": int,
+    "int64": int,
+    "integer": int,
+    "float64": float,
+}
+"""Of which Python's type a value is that stays as it is."""
 _MADE: dict[str, Convert] = {
     "string": _text,
     "binary": lambda value: _text(value).encode(),
     "base64": lambda value: b64decode(_only_text(value), validate=True),
     "bool": _bool,
-    "int32": _within(-(1 << 31), (1 << 31) - 1),
-    "int64": _within(-(1 << 63), (1 << 63) - 1),
+    "int32": _within(*_BOUNDS["int32"]),
+    "int64": _within(*_BOUNDS["int64"]),
     "integer": _integer,
     "float32": _float32,
     "float64": _float,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
@@ -16,6 +18,7 @@ from fulmen.connectors.formats import (
     BytesOptions,
     Format,
     Malformed,
+    Rowlike,
     TextOptions,
     as_bytes,
     checked_text,
@@ -24,10 +27,12 @@ from fulmen.connectors.formats import (
 from fulmen.connectors.formats.base import is_deletion, refused
 from fulmen.connectors.kafka.options import TRACEPARENT, KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import (
+    PLAIN,
     Limits,
     ProducedRow,
     RefusedRow,
     RowDelivery,
+    Sending,
     reason_of_refusal,
 )
 from fulmen.connectors.kafka.writing.transactions import KafkaTransactions
@@ -73,8 +78,8 @@ class KafkaSink(MessageSink):
         return [name for name in named if name is not None]
 
     @override
-    def deletion(self, item: ProducedRow) -> ProducedRow:
-        return item._replace(value=None, headers=None)
+    def deletion(self, item: Sequence[Any]) -> Sequence[Any]:
+        return tuple(ProducedRow(*item)._replace(value=None, headers=None))
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -86,7 +91,7 @@ class KafkaSink(MessageSink):
         self._key_format = keys.make() if keys is not None else None
         self._is_compacted = None  # it is asked for when it matters
         self.look_at_inputs(context)
-        self._deliveries: dict[bool, RowDelivery] = {}
+        self._deliveries: dict[Sending, RowDelivery] = {}
         self._transactions = KafkaTransactions(self._brokers, options.topic)
         probe = self._brokers.make(Consumer, group_id="fulmen")
         try:
@@ -100,12 +105,12 @@ class KafkaSink(MessageSink):
         return with_traces(items, rows) if rows.traceparents else items
 
     @override
-    def encoder(self, fields: tuple[str, ...]) -> Callable[[Values], ProducedRow]:
-        return _Encoder(self._options, fields, self._format, self._key_format).encode
+    def encoder(self, fields: tuple[str, ...]) -> _Encoder:
+        return _Encoder(self._options, fields, self._format, self._key_format)
 
     @override
-    def describe(self, item: ProducedRow) -> Mapping[str, Any]:
-        return item.described()
+    def describe(self, item: Sequence[Any]) -> Mapping[str, Any]:
+        return ProducedRow(*item).described()
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
@@ -133,7 +138,7 @@ class KafkaSink(MessageSink):
         limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
         left: Sequence[int] = range(len(rows))
         while left:
-            unwritten = self._delivery(one_by_one=False).write(rows, left)
+            unwritten = self._delivery(Sending.TOGETHER).write(rows, left)
             refused |= {i: of for i, of in unwritten.items() if of.is_exact}
             suspects = sorted(i for i, of in unwritten.items() if of.is_suspect)
             refused |= self._refused_among(suspects, rows, limits)
@@ -148,16 +153,16 @@ class KafkaSink(MessageSink):
         for first in range(0, len(suspects), AT_ONCE):
             beyond = limits.beyond(suspects[first : first + AT_ONCE])
             some = [i for i in suspects[first : first + AT_ONCE] if i not in beyond]
-            unwritten = self._delivery(one_by_one=True).write(rows, some)
+            unwritten = self._delivery(Sending.ONE_BY_ONE).write(rows, some)
             limits.learn(unwritten)
             refused |= unwritten | beyond
         return refused
 
-    def _delivery(self, *, one_by_one: bool) -> RowDelivery:
-        if one_by_one not in self._deliveries:
+    def _delivery(self, sending: Sending) -> RowDelivery:
+        if sending not in self._deliveries:
             topic = self._options.topic
-            self._deliveries[one_by_one] = RowDelivery(self._brokers, topic, one_by_one=one_by_one)
-        return self._deliveries[one_by_one]
+            self._deliveries[sending] = RowDelivery(self._brokers, topic, sending)
+        return self._deliveries[sending]
 
     def _unavailable(self, error: KafkaException) -> ServiceUnavailable:
         told = self._brokers.about(error.args[0], self._options.topic)
@@ -174,14 +179,15 @@ class KafkaSink(MessageSink):
         self._transactions.drop()
 
 
-def with_traces(items: Sequence[ProducedRow], rows: Rows) -> Sequence[ProducedRow]:
+def with_traces(items: Sequence[Any], rows: Rows) -> Sequence[Any]:
     """Write the trace into the headers of traced messages, in place of one that is there."""
     traced = list(items)
     for i, traceparent in rows.traceparents.items():
         if i not in rows.failed:
-            others = [pair for pair in traced[i].headers or () if pair[0] != TRACEPARENT]
+            message = ProducedRow(*traced[i])
+            others = [pair for pair in message.headers or () if pair[0] != TRACEPARENT]
             mark = TRACEPARENT, traceparent.encode()
-            traced[i] = traced[i]._replace(headers=[*others, mark])
+            traced[i] = tuple(message._replace(headers=[*others, mark]))
     return traced
 
 
@@ -215,6 +221,8 @@ class _Encoder:
             return encode([values[i] for i in kept])
 
         self._value = value
+        is_whole = only is None and kept == [*range(len(fields))]
+        self._values = form.encoder_of_many(names) if is_whole else partial(map, value)
         made = _PARTS
         if key_form is not None and options.key_field is not None:
             encode_key = key_form.encoder([options.key_field])
@@ -222,9 +230,10 @@ class _Encoder:
         self._deleted = options.deleted_field or ""
         self._deleted_at = at.pop("deleted", None)
         self._parts = [(part, i, made[part]) for part, i in at.items()]
+        self._has_plain_keys = made is _PARTS
 
-    def encode(self, values: Values) -> ProducedRow:
-        """Encode one message.
+    def __call__(self, values: Values) -> tuple[Any, ...]:
+        """Encode one message: a ProducedRow, as a plain tuple.
 
         Raises:
             Malformed: The row can't be one.
@@ -234,8 +243,26 @@ class _Encoder:
         if at is not None and is_deletion(self._deleted, values[at]):
             if "key" not in row:
                 raise Malformed("the row deletes a key, and has none")
-            return ProducedRow(**{"topic": self._topic, "value": None, **row})
-        return ProducedRow(**{"topic": self._topic, "value": self._value(values), **row})
+            return tuple(ProducedRow(**{"topic": self._topic, "value": None, **row}))
+        value = self._value(values)
+        return tuple(ProducedRow(**{"topic": self._topic, "value": value, **row}))
+
+    def each(self, rows: Rowlike) -> list[tuple[Any, ...]]:
+        """Encode messages that have nothing but a value and a key, which is text.
+
+        Raises:
+            BaseException: One of them is another case, or can't be a message.
+        """
+        if self._deleted_at is not None or any(part != "key" for part, _, _ in self._parts):
+            raise Malformed("messages have other parts")
+        keys: Iterable[bytes | None] = repeat(None)
+        for _, i, _ in self._parts:
+            texts = [values[i] for values in rows]
+            if set(map(type, texts)) != {str} or not self._has_plain_keys:
+                raise Malformed("there are other keys")
+            keys = [text.encode() for text in texts]
+        rest = map(repeat, PLAIN)
+        return list(zip(repeat(self._topic), self._values(rows), keys, *rest, strict=False))
 
 
 def _one_value(options: KafkaSinkOptions) -> TextOptions | BytesOptions | None:

@@ -6,8 +6,9 @@ nothing. A message that has failed is noted in `self.state` and read from the to
 themselves are never written to the checkpoint. What is in the topic no more is reported, and told
 on the stream `errors`; nothing is skipped in silence.
 
-Partition p belongs to task p mod tasks, whose number never changes. Kafka's own division among the
-members of a group was rejected: it moves partitions without asking the checkpoint.
+Partition p belongs to task p mod tasks, and all that is known of it is dealt anew with the number
+of tasks. Kafka's own division among the members of a group was rejected: it moves partitions
+without asking the checkpoint.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from confluent_kafka import (
 from typing_extensions import override
 
 from fulmen.api.declarer import Stream
+from fulmen.api.kept import Kept
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.base.source import Source
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
@@ -70,6 +72,29 @@ class KafkaSpout(Source):
     def __init__(self) -> None:
         self.positions: dict[int, int] = {}
         self.topic_id = ""
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        if own := {name for one in kept for name in one.fields} - {*KafkaSpout.durable}:
+            raise ValueError(f"{cls.__qualname__} has the field {min(own)!r} of its own")
+        topics = {topic for one in kept if (topic := one.fields.get("topic_id"))}
+        if len(topics) > 1:
+            raise ValueError(
+                "the topic was made again, and not all tasks have noticed. Let the topology run"
+            )
+        topic = topics.pop() if topics else ""
+        dealt = [Kept({"positions": {}, "topic_id": topic}, {}, []) for _ in range(tasks)]
+        for one in kept:
+            for partition, offset in one.fields.get("positions", {}).items():
+                dealt[partition % tasks].fields["positions"][partition] = offset
+            for (partition, offset), waits in one.state.items():
+                dealt[partition % tasks].state[partition, offset] = waits
+            for msg_id in one.failed:
+                dealt[msg_id[0] % tasks].failed.append(msg_id)
+        for one in dealt:
+            one.failed.sort()
+        return dealt
 
     @override
     def stream(self, options: KafkaSpoutOptions) -> Stream:

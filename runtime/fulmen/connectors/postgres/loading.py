@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -101,24 +102,45 @@ class TimeFields:
             if type(values[i]) is str:
                 raise Malformed(f"field {name!r}: {values[i]!r} is no {kind} that Python can hold")
 
+    def check_each(self, rows: Sequence[list[Any]]) -> Sequence[list[Any]]:
+        """See that all rows have, which are not changed. Gives them.
+
+        Raises:
+            Malformed: One has not.
+        """
+        if set(map(len, rows)) != {self._width}:
+            raise Malformed("one can't be read")
+        if self._fields:
+            for values in rows:
+                self.check(values)
+        return rows
+
 
 def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
     """A cursor that gives the text of a value that Python can't hold: no row may stop a source."""
     cursor = db.cursor()
-    for kind in (RangeInfo, MultirangeInfo):  # psycopg's own classes, which nothing else can write
-        for info in psycopg.adapters.types:
-            if isinstance(info, kind):
-                cursor.adapters.register_loader(info.oid, TextLoader)
+    for oid, loader in _loaders():
+        cursor.adapters.register_loader(oid, loader)
+    return cursor
+
+
+@cache
+def _loaders() -> Sequence[tuple[int, type[Loader]]]:
+    """The loaders of such a cursor, by type: looked for once, as that takes as long as a query."""
+    types = psycopg.adapters.types
+    # ranges have psycopg's own classes, which nothing else can write
+    found: list[tuple[int, type[Loader]]] = [
+        (info.oid, TextLoader) for info in types if isinstance(info, RangeInfo | MultirangeInfo)
+    ]
     for info in DOCUMENTS:
-        cursor.adapters.register_loader(info.oid, _Document)
-        made = type("Documents", (_Documents,), {"base_oid": info.oid})
-        cursor.adapters.register_loader(info.array_oid, made)
+        found.append((info.oid, _Document))
+        found.append((info.array_oid, type("Documents", (_Documents,), {"base_oid": info.oid})))
     for name in OUT_OF_RANGE:
-        oid = psycopg.adapters.types[name].oid
+        oid = types[name].oid
         loader = psycopg.adapters.get_loader(oid, TEXT)
         if loader is not None:
-            cursor.adapters.register_loader(oid, _lenient(loader))
-    return cursor
+            found.append((oid, _lenient(loader)))
+    return found
 
 
 def rows_of(cursor: psycopg.Cursor[Any]) -> list[Sequence[Any]]:

@@ -63,7 +63,7 @@ class PostgresQueueOptions(Options):
     claim_seconds: float = Field(900.0, ge=1)
     """For how long a claim counts. The topology renews its claims; when it is down for longer,
     others may take its rows, and then they are processed twice."""
-    fetch_size: int = Field(100, ge=1)
+    fetch_size: int = Field(1000, ge=1)
     """How many rows to claim at once."""
     poll_seconds: float = Field(1.0, ge=0)
     """How long to wait before it looks for new rows when there were none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import psycopg
@@ -83,6 +84,11 @@ class PostgresQuerySpout(GrowingSpout):
         """Check the times alone: the types of columns were compared at the start."""
         self._times.check(values)
         return values
+
+    @override
+    def check_each(self, rows: Sequence[list[Any]]) -> Sequence[list[Any]]:
+        """Check the times alone."""
+        return self._times.check_each(rows)
 
 
 def _cures(options: PostgresQueryOptions) -> dict[type[psycopg.Error], str]:

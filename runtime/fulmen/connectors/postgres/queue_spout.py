@@ -3,13 +3,15 @@
 - A claim is a name in a column of the row, with a time until which it counts. So it is there after
   the process that made it has died, and no other task takes the row meanwhile.
 - A claim is committed in the database before the batch is committed. After a restore the spout asks
-  for rows with its own name that its state does not know, and emits them.
+  for rows with its own name that its state does not know, and emits them. So it does after a claim
+  of which it is not known whether it was committed. Otherwise it does not ask for such rows.
 - A row is deleted after the commit that has its ack. Until then the state has its values, so a
   batch that is run again with another outcome finds them.
 - The name is drawn at random and committed before the first claim, so that it is known after a
   restore.
 - A claim that has run out is anybody's, as of a topology that was deleted. The spout renews claims
   of rows that it knows.
+- A task that takes over from one that is no more claims its rows, by the name of that one.
 - A row is known by the text of its key: values of some types, such as NaN or a JSON object, equal
   nothing in Python, or can't be a key of the state.
 """
@@ -24,12 +26,17 @@ from typing import Any, ClassVar
 from psycopg import Error
 from psycopg.errors import UndefinedColumn
 from pydantic import BaseModel
+from typing_extensions import override
 
 from fulmen.api.collector import MessageId
+from fulmen.api.kept import Kept
+from fulmen.connectors.base.blocks import EmittedBlocks
+from fulmen.connectors.base.redealing import heir_of, refuse_own_fields, waiting
 from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.postgres.options import PostgresQueueOptions
 from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
+from fulmen.services.arrays import array
 from fulmen.services.names import listed, qualified, quoted
 
 _CURES: Mapping[type[Error], str] = {
@@ -44,13 +51,37 @@ class PostgresQueueSpout(SqlSource):
     """Takes rows out of a table. Several tasks and topologies may share one."""
 
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
-    durable = ("name", "acked", "failed")
+    durable = ("name", "acked", "failed", "in_blocks", "adopted")
     options: PostgresQueueOptions
 
     def __init__(self) -> None:
         super().__init__()
         self.name = ""
         self.acked: list[str] = []
+        self.in_blocks: dict[int, int] = {}
+        self.adopted: list[str] = []
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        refuse_own_fields(cls, kept, PostgresQueueSpout.durable)
+        dealt = [
+            Kept({"name": "", "acked": [], "failed": {}, "in_blocks": {}, "adopted": []})
+            for _ in range(tasks)
+        ]
+        for task, one in enumerate(kept):
+            heir, fields = dealt[heir_of(task, tasks)], one.fields
+            name = fields.get("name", "")
+            if task < tasks:
+                heir.fields["name"] = name
+            elif name:
+                heir.fields["adopted"].append(name)
+            heir.fields["adopted"] += fields.get("adopted", ())
+            heir.fields["acked"] += fields.get("acked", ())
+            heir.fields["failed"] |= fields.get("failed", {})
+            heir.state |= waiting(one)
+            heir.failed += one.failed
+        return dealt
 
     def connect(self) -> None:
         """Look at the table.
@@ -61,6 +92,7 @@ class PostgresQueueSpout(SqlSource):
         """
         options = self.options
         self._queue = _Queue(options)
+        self._blocks = EmittedBlocks(self.state, self.in_blocks)
         self._times = TimeFields(options.fields)
         self._rows: deque[Sequence[Any]] = deque()
         self._gone: list[str] = []
@@ -71,26 +103,27 @@ class PostgresQueueSpout(SqlSource):
 
     def begin_turn(self) -> bool:
         """Keep its claims."""
-        context = self.context
-        label = f"{context.topology}/{context.component}/{context.task_index}"
-        self.name = self.name or f"{label}/{secrets.token_hex(6)}"
+        self.name = self.name or f"{self.context.label}/{secrets.token_hex(6)}"
         self._keep_claims()
         return True
 
     def emit_next(self) -> bool:
-        """Emit a row that is claimed."""
-        if not self._rows and self._is_named and self._poll.take():
+        """Emit rows that are claimed, as many as there is room for."""
+        left = self._rows
+        if not left and self._is_named and self._poll.take():
             self._claim()
-        if not self._rows:
+        if not left:
             return False
-        key, *values = self._rows.popleft()
-        self.state[key] = self.kept(values, key)
-        self.emit_again(key)
+        taken = [left.popleft() for _ in range(min(len(left), max(1, self.collector.room)))]
+        keys = [key for key, *_ in taken]
+        rows = self.kept_each([values for _, *values in taken], keys)
+        self._blocks.add(keys, rows)
+        self.emit_rows(rows, keys)
         return True
 
     def emit_again(self, msg_id: str) -> None:
         """Emit a row that is kept."""
-        self.emit_row(self.state[msg_id], msg_id)
+        self.emit_row(self._blocks[msg_id], msg_id)
 
     def position_of(self, place: str) -> str:
         """The key of a row."""
@@ -101,17 +134,21 @@ class PostgresQueueSpout(SqlSource):
         self._times.check(values)
         return values
 
+    def check_each(self, rows: Sequence[list[Any]]) -> Sequence[list[Any]]:
+        """Check the times alone."""
+        return self._times.check_each(rows)
+
     def _claim(self) -> None:
         is_first = self.context.task_index == 0  # it tells the lag for all of them
         if is_first and self.lag_due.take():
             length, first = self._queue.waiting()
             self.context.lag(messages=length, seconds=self.age_of(first) if length else 0.0)
-        known = self._known()
         if self._is_new:
-            self._rows.extend(self._queue.claimed(self.name, known))
-            self._is_new = False
+            self._rows.extend(self._queue.claimed(self.name, self._known()))
         if not self._rows:
-            self._rows.extend(self._queue.claim(self.name, known))
+            self._is_new = True  # until the answer is here
+            self._rows.extend(self._queue.claim(self.name))
+        self._is_new = False
         if len(self._rows) >= self.options.fetch_size:
             self._poll.soon()
         self._is_empty = not self._rows
@@ -119,9 +156,12 @@ class PostgresQueueSpout(SqlSource):
             self.context.lag(messages=0, seconds=0.0)
 
     def _known(self) -> list[str]:
-        return [*self.state, *self.acked]
+        return [*self._blocks.ids(), *self.acked]
 
     def _keep_claims(self) -> None:
+        if self.adopted and self._is_named:
+            self._queue.adopt(self.name, self.adopted)
+            self.adopted, self._is_new = [], True
         if self._gone and self._retry.take():
             self._queue.delete(self.name, self._gone)
             gone, self._gone = set(self._gone), []
@@ -130,15 +170,19 @@ class PostgresQueueSpout(SqlSource):
         if self._renewal.take():
             claimed = [key for key, *_ in self._rows]
             self._queue.renew(self.name, [*self._known(), *claimed])
+            self._is_new = True  # a process that was superseded may have claimed some in its name
+
+    def ack_batch(self, msg_ids: Sequence[Any]) -> None:
+        """Note that rows are done. They are deleted when that is committed."""
+        self.acked += self._blocks.end(msg_ids)
 
     def ack(self, msg_id: MessageId) -> None:
-        """Note that the row is done. It is deleted when that is committed."""
-        if self.state.pop(msg_id, None) is not None:
-            self.acked.append(msg_id)  # type: ignore[arg-type]
+        """Note that one is."""
+        self.ack_batch([msg_id])
 
-    def fail(self, msg_id: MessageId, reason: str) -> None:
+    def fail(self, msg_id: Any, reason: str) -> None:
         """Emit the row again."""
-        if msg_id in self.state:
+        if self._blocks.fail(msg_id):
             super().fail(msg_id, reason)
 
     def committed(self, number: int) -> None:  # noqa: ARG002
@@ -186,7 +230,7 @@ class _Queue:
             parts["keys"] = f"%s::text[]::{escaped(kind)}[]"
             self._claim = made(
                 "WITH free AS MATERIALIZED (SELECT {key} AS k FROM {table}"
-                " WHERE ({until} IS NULL OR {until} < now()) AND NOT {key} = ANY({keys})"
+                " WHERE ({until} IS NULL OR {until} < now()) AND {by} IS DISTINCT FROM %s"
                 " ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED),"
                 " claimed AS (UPDATE {table} t SET {by} = %s,"
                 " {until} = now() + %s * interval '1 second' FROM free WHERE t.{key} = free.k"
@@ -207,35 +251,41 @@ class _Queue:
                 " (SELECT {order} FROM {table}"
                 " WHERE {until} IS NULL OR {until} < now() ORDER BY {order} LIMIT 1)"
             )
+            self._adopt = made("UPDATE {table} SET {by} = %s WHERE {by} = ANY(%s::text[])")
             self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY({keys})")
-            db.execute(f"EXPLAIN {self._claim}", [[], 0, "", 1.0])
-            db.execute(f"EXPLAIN {self._delete}", ["", []])
+            db.execute(f"EXPLAIN {self._claim}", ["", 0, "", 1.0])
+            db.execute(f"EXPLAIN {self._delete}", ["", "{}"])
             check_types(
                 db, self._database.where, made("SELECT {fields} FROM {table}"), options.fields
             )
 
-    def claim(self, name: str, known: Sequence[str]) -> list[Any]:
-        """Claim rows that nobody has claimed, but for those that are known: key and fields."""
-        return self._run(self._claim, [list(known), self._most, name, self._lease])
+    def claim(self, name: str) -> list[Any]:
+        """Claim rows that nobody has claimed, and none of one's own: key and fields."""
+        return self._run(self._claim, [name, self._most, name, self._lease])
 
     def claimed(self, name: str, known: Sequence[str]) -> list[Any]:
         """Rows that were claimed under a name, but for those that are known."""
-        return self._run(self._claimed, [name, list(known)])
+        return self._run(self._claimed, [name, array(known)])
 
     def waiting(self) -> tuple[int, Any]:
         """Count unclaimed rows, up to a limit, and give the first one's value of `order`."""
         [(length, first, *_)] = self._run(self._waiting, [MOST_COUNTED])
         return length, first
 
+    def adopt(self, name: str, others: Sequence[str]) -> None:
+        """Claim, under a name, what is claimed under others."""
+        with self._database.transaction() as db:
+            db.execute(self._adopt, [name, array(others)])
+
     def renew(self, name: str, keys: Sequence[str]) -> None:
         """Let the claims of these rows count from now on."""
         with self._database.transaction() as db:
-            db.execute(self._renew, [self._lease, name, list(keys)])
+            db.execute(self._renew, [self._lease, name, array(keys)])
 
     def delete(self, name: str, keys: Sequence[str]) -> None:
         """Delete those of these rows that are claimed under a name."""
         with self._database.transaction() as db:
-            db.execute(self._delete, [name, list(keys)])
+            db.execute(self._delete, [name, array(keys)])
 
     def _run(self, statement: str, values: Sequence[Any]) -> list[Any]:
         with self._database.transaction() as db:

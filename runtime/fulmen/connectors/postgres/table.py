@@ -14,10 +14,11 @@ from fulmen.api.sinks import Mark
 from fulmen.connectors.base.bisection import RowsRefused, write_but_refused
 from fulmen.connectors.postgres.database import PostgresDatabase
 from fulmen.connectors.postgres.statements import TableStatements, marks_beside
-from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, array, texts
+from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, texts
 from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.tables import FoundColumn, KeptMark, SqlTable, SqlTransaction
+from fulmen.services.arrays import array
 from fulmen.services.names import qualified
 from fulmen.services.postgres import CREATES_ONE_AT_A_TIME, kind_of, said
 from fulmen.services.service import ErrorKind

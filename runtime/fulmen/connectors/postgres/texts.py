@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import cache
+from types import NoneType
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -21,6 +22,7 @@ from psycopg.adapt import PyFormat, Transformer
 from fulmen.connectors.formats import DEFAULT, Malformed, natural
 from fulmen.connectors.sql.tables import each_value
 from fulmen.errors import repr_of
+from fulmen.services.arrays import in_quotes
 
 Kind = Literal["text", "number", "time", "bytes", "json", "array", "other"]
 LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
@@ -77,17 +79,32 @@ def texts(
         values: One for each row.
         refuse: Is told of a row whose value does not fit, and why. There is a None for it.
     """
+    has_null = NoneType in set(map(type, values))
+    given = [value for value in values if value is not None] if has_null else values
+    if (made := _at_once(column, given)) is None:
+        return each_value(column.name, values, lambda value: text_of(column, value), refuse)
+    if len(made) == len(values):
+        return made
+    rest = iter(made)
+    return [None if value is None else next(rest) for value in values]
+
+
+def _at_once(column: Column, values: Sequence[Any]) -> Sequence[str] | None:
+    """The usual columns in a tenth of the time. None: it is another one."""
     kinds = set(map(type, values))
     if kinds == {int} and column.kind in ("number", "text") and (column.places or 0) >= 0:
         limit = LIMITS.get(column.base, WRITABLE)
         if min(values) >= -limit and max(values) < limit:
             return list(map(str, values))
-    elif kinds == {datetime} and column.base == "timestamptz" and column.places in (6, None):
-        zone = column.zone or UTC
-        return [str(at if at.tzinfo is not None else at.replace(tzinfo=zone)) for at in values]
+    elif kinds == {datetime} and column.places in (6, None):
+        if column.base == "timestamptz":
+            zone = column.zone or UTC
+            return [str(at if at.tzinfo is not None else at.replace(tzinfo=zone)) for at in values]
+        if column.base == "timestamp" and all(at.tzinfo is None for at in values):
+            return list(map(str, values))
     elif kinds == {str} and _takes_text(column) and _is_text("".join(values)):
         return values
-    return each_value(column.name, values, lambda value: text_of(column, value), refuse)
+    return None
 
 
 def _takes_text(column: Column) -> bool:
@@ -269,7 +286,7 @@ def _array(column: Column, values: Sequence[Any]) -> str:
             elements.append(_array(column, inner))
         else:
             text = text_of(element, value)
-            elements.append("NULL" if text is None else f'"{_in_quotes(text)}"')
+            elements.append("NULL" if text is None else f'"{in_quotes(text)}"')
     return "{" + (";" if element.type == "box" else ",").join(elements) + "}"
 
 
@@ -298,24 +315,6 @@ def _wrong(column: Column, value: Any) -> Malformed:
 
 
 # ---- many of them at once ------------------------------------------------------------------------
-
-
-def array(values: Sequence[Text]) -> str:
-    """A column as one value of type text[]."""
-    if not values:
-        return "{}"
-    if None in values:
-        items = ("NULL" if value is None else f'"{_in_quotes(value)}"' for value in values)
-        return "{" + ",".join(items) + "}"
-    joined = '","'.join(values)  # type: ignore[arg-type]
-    if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
-        return f'{{"{joined}"}}'
-    quoted = '","'.join(_in_quotes(value) for value in values if value is not None)
-    return f'{{"{quoted}"}}'
-
-
-def _in_quotes(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def lines(columns: Sequence[Sequence[Text]]) -> bytes:

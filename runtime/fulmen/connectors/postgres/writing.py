@@ -34,7 +34,8 @@ from fulmen.connectors.base.bisection import (
 )
 from fulmen.connectors.postgres.database import PostgresDatabase
 from fulmen.connectors.postgres.statements import TableStatements
-from fulmen.connectors.postgres.texts import Text, array, lines
+from fulmen.connectors.postgres.texts import Text, lines
+from fulmen.services.arrays import array
 from fulmen.services.postgres import code_of, kind_of, said
 from fulmen.services.service import ErrorKind
 

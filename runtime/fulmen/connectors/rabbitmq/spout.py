@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,7 +19,9 @@ from typing_extensions import override
 
 from fulmen.api.collector import MessageId
 from fulmen.api.declarer import Stream
+from fulmen.api.kept import Kept
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.base.redealing import heir_of, refuse_own_fields
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
@@ -60,6 +63,25 @@ class RabbitSpout(MessageSource):
         super().__init__()
         self.ended = 0
         self.sequence = 0
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        # the broker hands out to any task what it has not heard the ack of: so all of them know it
+        refuse_own_fields(cls, kept, RabbitSpout.durable)
+        acked = {key: at for one in kept for key, at in one.state.items() if at > 0}
+        ended, sequence = (
+            max((one.fields.get(name, 0) for one in kept), default=0)
+            for name in ("ended", "sequence")
+        )
+        dealt = [
+            Kept({"ended": ended, "sequence": sequence}, dict(acked), []) for _ in range(tasks)
+        ]
+        for task, one in enumerate(kept):
+            heir, failed = dealt[heir_of(task, tasks)], {*one.failed}
+            heir.state |= {key: at for key, at in one.state.items() if key in failed - acked.keys()}
+            heir.failed += one.failed
+        return dealt
 
     @override
     def stream(self, options: RabbitSpoutOptions) -> Stream:

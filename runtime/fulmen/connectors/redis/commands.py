@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
-from fulmen.connectors.formats import Malformed, as_bytes, named
+from fulmen.connectors.formats import Format, Malformed, Rowlike, as_bytes, named
 from fulmen.connectors.formats.base import is_deletion, positions
 from fulmen.connectors.redis.options import RedisSinkOptions
 from fulmen.connectors.templates import filler
@@ -29,6 +30,8 @@ def commands(
     """
     key = filler(options.key, fields)
     if (name := options.deleted_field) is None:
+        if options.type in OF_VALUES:
+            return _OfValues(key, OF_VALUES[options.type], options.format.make(), fields)
         rest = _rest(options, fields)
         return lambda values: (key(values).encode(), *rest(values))
     [at] = positions([name], fields)
@@ -43,6 +46,37 @@ def commands(
         return (encoded, b"DEL") if field is None else (encoded, b"HDEL", field(values).encode())
 
     return command
+
+
+class _OfValues:
+    """Makes the commands whose only argument is the row in a format."""
+
+    def __init__(
+        self,
+        key: Callable[[Sequence[Any]], str],
+        name: bytes,
+        form: Format,
+        fields: Sequence[str],
+    ) -> None:
+        self._key, self._name = key, name
+        self._value, self._values = form.encoder(fields), form.encoder_of_many(fields)
+
+    def __call__(self, values: Sequence[Any]) -> Command:
+        """The command for a row.
+
+        Raises:
+            Malformed: It can't be written.
+        """
+        return self._key(values).encode(), self._name, self._value(values)
+
+    def each(self, rows: Rowlike) -> list[Command]:
+        """The commands for all rows.
+
+        Raises:
+            BaseException: One of them is another case.
+        """
+        keys = [text.encode() for text in map(self._key, rows)]
+        return list(zip(keys, repeat(self._name), self._values(rows), strict=False))
 
 
 def deletion(options: RedisSinkOptions, fields: Sequence[str], command: Command) -> Command:

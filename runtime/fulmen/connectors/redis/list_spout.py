@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.connectors.base.redealing import heir_of
+from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.options import ListSpoutOptions
-from fulmen.connectors.redis.scripts import ADOPT, TAKE
+from fulmen.connectors.redis.scripts import OWN, TAKE
 from fulmen.connectors.redis.source import RedisSource
 
 
@@ -17,7 +19,8 @@ class RedisListSpout(RedisSource[bytes]):
     """Emits the elements of a list, and takes them from it.
 
     One script moves elements from the list into a hash, where each has an id of its own, so that
-    equal ones are told apart. They stay there until they are acked.
+    equal ones are told apart. They stay there until they are acked. An id begins with the number of
+    the task; if there is no such task any more, another one has its elements.
     """
 
     config_model: ClassVar[type[Options]] = ListSpoutOptions
@@ -28,11 +31,11 @@ class RedisListSpout(RedisSource[bytes]):
     def find(self) -> None:
         options, context = self.options, self.context
         self.format = options.format.make()
-        own = f"{options.key}:processing:{context.topology}:{context.component}"
+        own = f"{options.key}:processing:{context.topology}:{context.known_as}"
         self._processing = options.processing or own
         self._index = context.task_index
         self._take = self._server.client.register_script(TAKE)
-        self._adopt = self._server.client.register_script(ADOPT)
+        self._own = self._server.client.register_script(OWN)
         with self._server.told():
             for key, kind in ((options.key, b"list"), (self._processing, b"hash")):
                 actual = self._server.client.type(key)
@@ -53,11 +56,21 @@ class RedisListSpout(RedisSource[bytes]):
         return [(name.decode(), value) for name, value in zip(taken[::2], taken[1::2], strict=True)]
 
     @override
+    def decode_each(
+        self, ids: Sequence[str], messages: Sequence[bytes]
+    ) -> list[list[Any] | Malformed]:
+        return self.format.decode_each(messages)
+
+    @override
+    @staticmethod
+    def heir(task: int, msg_id: str, tasks: int) -> int:
+        return heir_of(int(msg_id.partition(":")[0]), tasks)
+
+    @override
     def kept(self) -> list[str]:
-        """Share removed tasks' messages among the rest."""
         with self._server.told():
             args = [self._index, self.tasks]
-            return [name.decode() for name in self._adopt(keys=[self._processing], args=args)]
+            return [name.decode() for name in self._own(keys=[self._processing], args=args)]
 
     @override
     def fetch(self, ids: Sequence[str]) -> dict[str, bytes]:

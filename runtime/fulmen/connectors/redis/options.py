@@ -22,7 +22,7 @@ class _SourceOptions(Options):
     """The name of the stream or list."""
     format: FormatOptions = TextOptions()
     """How messages are written down."""
-    count: Count = 100
+    count: Count = 1000
     """How many messages are read at once."""
 
 

@@ -21,21 +21,14 @@ redis.call('HSET', KEYS[2], 'last', string.format('%.0f', id))
 return taken
 """
 
-ADOPT = """
--- The names of a task's messages in a hash. Those of tasks that are no more become its own, if
--- their number says so.
+OWN = """
+-- The names of a task's messages in a hash, and of those of tasks that are no more, if it has them.
 -- KEYS: the hash. ARGV: the task's number, and how many tasks there are
 local own, tasks = tonumber(ARGV[1]), tonumber(ARGV[2])
 local names = {}
 for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-  local task, id = name:match('^(%d+):(%d+)$')
-  if task and tonumber(task) == own then names[#names + 1] = name
-  elseif task and tonumber(task) >= tasks and tonumber(task) % tasks == own then
-    local adopted = ARGV[1] .. ':' .. id
-    redis.call('HSET', KEYS[1], adopted, redis.call('HGET', KEYS[1], name))
-    redis.call('HDEL', KEYS[1], name)
-    names[#names + 1] = adopted
-  end
+  local task = tonumber(name:match('^(%d+):%d+$'))
+  if task and (task < tasks and task or task % tasks) == own then names[#names + 1] = name end
 end
 table.sort(names)
 return names

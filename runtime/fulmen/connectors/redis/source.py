@@ -2,9 +2,9 @@
 
 Redis keeps a message for a task from the moment it is read until Fulmen has acked it: a stream in
 the group's list of pending entries, a list in a hash. What the checkpoint has are ids: of messages
-in flight, of those to emit again, and of those that Redis is to forget. So a message that Redis
-keeps and whose id the checkpoint does not have was read, and lost with a process or with an answer:
-it is emitted.
+in flight, by the blocks in which they were emitted, of those to emit again, and of those that Redis
+is to forget. So a message that Redis keeps and whose id the checkpoint does not have was read, and
+lost with a process or with an answer: it is emitted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from fulmen.api.sinks import ServiceUnavailable
+from typing_extensions import override
+
+from fulmen.api.kept import Kept
+from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
+from fulmen.connectors.base.blocks import EmittedBlocks
+from fulmen.connectors.base.redealing import heir_of, refuse_own_fields, waiting
 from fulmen.connectors.base.source import Source
+from fulmen.connectors.formats import Malformed, unread
 from fulmen.services.redis import Redis
 
 LOOK_SECONDS = 60.0
@@ -26,17 +32,39 @@ M = TypeVar("M")
 class RedisSource(Source, Generic[M]):
     """A source whose messages have ids, and which keeps them until they are acked."""
 
-    durable = ("failed", "acked")
+    durable = ("failed", "acked", "in_blocks")
     lag_seconds = 5.0
     options: Any
 
     def __init__(self) -> None:
         self.failed: dict[str, None] = {}
         self.acked: dict[str, None] = {}
+        self.in_blocks: dict[int, int] = {}
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        refuse_own_fields(cls, kept, RedisSource.durable)
+        dealt = [Kept({"failed": {}, "acked": {}, "in_blocks": {}}) for _ in range(tasks)]
+        for task, one in enumerate(kept):
+            for msg_id, value in waiting(one).items():
+                dealt[cls.heir(task, msg_id, tasks)].state[msg_id] = value
+            for name in ("failed", "acked"):
+                for msg_id in one.fields.get(name, ()):
+                    dealt[cls.heir(task, msg_id, tasks)].fields[name][msg_id] = None
+            for msg_id in one.failed:
+                dealt[cls.heir(task, msg_id, tasks)].failed.append(msg_id)
+        return dealt
+
+    @staticmethod
+    def heir(task: int, msg_id: str, tasks: int) -> int:  # noqa: ARG004 (for those below)
+        """The task, of so many, for which Redis then keeps a message that it keeps for `task`."""
+        return heir_of(task, tasks)
 
     def connect(self) -> None:
         """Connect."""
         self._server = Redis(self.options.url)
+        self._blocks = EmittedBlocks(self.state, self.in_blocks)
         self._read: deque[tuple[str, M]] = deque()
         self._fetched: deque[tuple[str, M]] = deque()
         self._lost: dict[str, None] = {}
@@ -82,14 +110,14 @@ class RedisSource(Source, Generic[M]):
     # The life of a message
 
     def next_tuple(self) -> bool:
-        """Emit a message that has failed, one that was lost, or a new one."""
+        """Emit messages that have failed, that were lost, or new ones: as many as there is room."""
         try:
             self._forget_acked()
             if self._look_due.is_now():
                 self._look()
             if not self._fetched and (self.failed or self._lost):
                 self._fetch()
-            if not self._fetched and not self._read:
+            if not (self._fetched or self._read):
                 self._read.extend(self._new())
             if self.lag_due.take():
                 self._tell_lag()
@@ -99,13 +127,48 @@ class RedisSource(Source, Generic[M]):
         waiting = self._fetched or self._read
         if not waiting:
             return False
-        msg_id, message = waiting[0]
-        self.emit_message(msg_id, message)
-        self.failed.pop(msg_id, None)
-        self._lost.pop(msg_id, None)
-        self.state[msg_id] = True
-        waiting.popleft()
+        some = list(islice(waiting, max(1, self.collector.room)))
+        ids = [msg_id for msg_id, _ in some]
+        self._emit(ids, [message for _, message in some])
+        self._forget_to_emit(ids)
+        if new := [msg_id for msg_id in ids if msg_id not in self._blocks]:
+            self._blocks.add(new)
+        for _ in some:
+            waiting.popleft()
         return True
+
+    def _forget_to_emit(self, ids: Sequence[str]) -> None:
+        if self.failed or self._lost:
+            for msg_id in ids:
+                self.failed.pop(msg_id, None)
+                self._lost.pop(msg_id, None)
+
+    def _emit(self, ids: Sequence[str], messages: Sequence[M]) -> None:
+        """Emit messages; those that can't be read go to the stream `errors`.
+
+        Raises:
+            ServiceUnavailable: What reading them needs is away. Nothing was emitted.
+        """
+        decoded = self.decode_each(ids, messages)
+        if Malformed not in set(map(type, decoded)):
+            self.collector.emit_many(decoded, msg_ids=ids)
+            return
+        read = [i for i, values in enumerate(decoded) if type(values) is not Malformed]
+        self.collector.emit_many([decoded[i] for i in read], msg_ids=[ids[i] for i in read])
+        for msg_id, message, why in zip(ids, messages, decoded, strict=True):
+            if type(why) is Malformed:
+                values = [self.data_of(message), str(why), self.place_of(msg_id, message)]
+                self.collector.emit(values, ERRORS_STREAM, msg_id)
+
+    def decode_each(self, ids: Sequence[str], messages: Sequence[M]) -> list[list[Any] | Malformed]:
+        """The values of each message, or why it can't be read."""
+        decoded: list[list[Any] | Malformed] = []
+        for msg_id, message in zip(ids, messages, strict=True):
+            try:
+                decoded.append(self.decode(msg_id, message))
+            except BaseException as error:  # noqa: BLE001 (of any decoder)
+                decoded.append(unread(error))
+        return decoded
 
     def _tell_lag(self) -> None:
         left = self.left() if self.context.task_index == 0 else 0  # one tells it for all of them
@@ -115,7 +178,7 @@ class RedisSource(Source, Generic[M]):
     def _look(self) -> None:
         read = {msg_id for msg_id, _ in self._read}
         for msg_id in self.kept():
-            if not (msg_id in self.state or msg_id in self.acked or msg_id in read):
+            if not (msg_id in self._blocks or msg_id in self.acked or msg_id in read):
                 self._lost[msg_id] = None
         self._look_due.later()
 
@@ -129,31 +192,34 @@ class RedisSource(Source, Generic[M]):
                 key = self.options.key
                 text = f"it was removed from {key!r} before it was processed"
                 self.tell(text, msg_id)
-                self._end(msg_id)
+                self._end([msg_id])
 
     def _new(self) -> list[tuple[str, M]]:
         """New messages, but none that is in flight: Redis may have forgotten that it was read."""
-        return [(msg_id, m) for msg_id, m in self.read() if msg_id not in self.state]
+        return [(msg_id, m) for msg_id, m in self.read() if msg_id not in self._blocks]
 
     def fail(self, msg_id: Any, reason: str) -> None:  # noqa: ARG002
         """Emit the message again, soon."""
-        if msg_id in self.state:
+        if self._blocks.fail(msg_id):
             self.failed[msg_id] = None
 
     def ack(self, msg_id: Any) -> None:
         """Have Redis forget the message; if it is away now, later."""
-        self._end(msg_id)
+        self.ack_batch([msg_id])
+
+    def ack_batch(self, msg_ids: Sequence[Any]) -> None:
+        """Have Redis forget messages; if it is away now, later."""
+        self._end(msg_ids)
         if not self._is_active:
             try:
                 self._forget_acked()
             except ServiceUnavailable as error:
                 self.collector.report_error(error)
 
-    def _end(self, msg_id: str) -> None:
-        self.failed.pop(msg_id, None)
-        self._lost.pop(msg_id, None)
-        self.state.pop(msg_id, None)
-        self.acked[msg_id] = None
+    def _end(self, ids: Sequence[str]) -> None:
+        self._forget_to_emit(ids)
+        self._blocks.end(ids)
+        self.acked.update(dict.fromkeys(ids))
 
     def _forget_acked(self) -> None:
         if self.acked:

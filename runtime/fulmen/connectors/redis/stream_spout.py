@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 from typing_extensions import override
 
 from fulmen.api.declarer import Stream
+from fulmen.connectors.base.redealing import heir_of
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.options import StreamSpoutOptions
@@ -29,8 +30,9 @@ class RedisStreamSpout(RedisSource[Entry]):
     """Emits the entries of a stream. Each task is a consumer of the group.
 
     A task's consumer is called `topology-component-index`. An entry is acknowledged (XACK) when its
-    tree was acked; until then it is pending in Redis. Entries that are pending for consumers of
-    other names are claimed when they have been idle for `minIdleTime`.
+    tree was acked; until then it is pending in Redis. What is pending for tasks that are no more is
+    claimed at once, by one task. Entries that are pending for consumers of other names are claimed
+    when they have been idle for `minIdleTime`.
     """
 
     config_model: ClassVar[type[Options]] = StreamSpoutOptions
@@ -48,13 +50,15 @@ class RedisStreamSpout(RedisSource[Entry]):
     @override
     def find(self) -> None:
         name = f"{self.context.topology}-{self.context.component}"
-        self._consumer = f"{name}-{self.context.task_index}"
+        self._name, self._consumer = name, f"{name}-{self.context.task_index}"
         self._consumers = {f"{name}-{index}" for index in range(self.tasks)}
         self.format = self.options.format.make()
         self._has_group = False
         self._read_new = self._server.client.register_script(READ)
         self._create = self._server.client.register_script(GROUP)
         self._find_group()
+        with self._server.told():
+            self._claim_others(None)  # those that the checkpoint knows must be this one's
 
     @property
     @override
@@ -113,8 +117,7 @@ class RedisStreamSpout(RedisSource[Entry]):
         idle = self.options.min_idle_time
         with self._server.told():
             try:
-                for consumer in self._others() if idle else ():
-                    self._claim(consumer, idle)
+                self._claim_others(idle or None)
                 return list(self._pending(self._consumer))
             except ResponseError as error:
                 if NO_GROUP not in str(error):
@@ -129,6 +132,20 @@ class RedisStreamSpout(RedisSource[Entry]):
         self.tell(f"{text} with {_BEGINNINGS.get(options.id, options.id)}", options.key)
         return []
 
+    def _claim_others(self, idle: int | None) -> None:
+        """Claim what is pending for tasks that are no more.
+
+        Args:
+            idle: Of consumers of other names, what has been pending for so long; None: nothing.
+        """
+        for consumer in self._others():
+            begin, _, index = consumer.rpartition("-")
+            if begin == self._name and index.isdecimal():
+                if heir_of(int(index), self.tasks) == self.context.task_index:
+                    self._claim(consumer, 0)
+            elif idle is not None:
+                self._claim(consumer, idle)
+
     def _others(self) -> list[str]:
         """The consumers of the group that are no tasks of this component, and have entries."""
         summary = self._server.client.xpending(self.options.key, self.options.group)
@@ -136,7 +153,7 @@ class RedisStreamSpout(RedisSource[Entry]):
         return [name for name in names if name not in self._consumers]
 
     def _claim(self, consumer: str, idle: int) -> None:
-        ids = list(self._pending(consumer, idle))
+        ids = list(self._pending(consumer, idle or None))
         for first in range(0, len(ids), PAGE):
             some = ids[first : first + PAGE]
             key, group = self.options.key, self.options.group
@@ -199,6 +216,33 @@ class RedisStreamSpout(RedisSource[Entry]):
         if added < _EARLIEST:
             return None
         return max(0.0, float(seconds + microseconds / 1e6 - added))
+
+    @override
+    def decode_each(
+        self, ids: Sequence[str], messages: Sequence[Entry]
+    ) -> list[list[Any] | Malformed]:
+        options = self.options
+        if options.fields:
+            names = [name.encode() for name in options.fields]
+            try:
+                rows: list[Any] = [
+                    [None if (value := find(name)) is None else value.decode() for name in names]
+                    for find in [entry.get for entry in messages]
+                ]
+            except UnicodeDecodeError:  # of one of them
+                return super().decode_each(ids, messages)
+        else:
+            try:
+                field = options.field.encode()
+                data = [entry[field] for entry in messages]
+            except KeyError:
+                return super().decode_each(ids, messages)
+            rows = self.format.decode_each(data)
+        if options.id_field:
+            for values, msg_id in zip(rows, ids, strict=True):
+                if type(values) is list:
+                    values.append(msg_id)
+        return rows
 
     @override
     def decode(self, msg_id: str, message: Entry) -> list[Any]:

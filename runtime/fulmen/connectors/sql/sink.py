@@ -64,7 +64,7 @@ class SqlSink(Sink):
         columns = self._columns(context)
         self._fields, self._names = tuple(columns), tuple(columns.values())
         self._key, self._deleted = frozenset(options.key), options.deleted_field
-        task = f"{context.topology}/{context.component}/{context.task_index}"
+        task = context.label
         if self.has_table:
             options = options.model_copy(update={"create": {}})
         self._table = self.look_at_table(options, self._names, task)

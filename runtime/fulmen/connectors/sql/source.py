@@ -52,10 +52,40 @@ class SqlSource(MessageSource):
             self.collector.report_error(f"{position}: {reason}")
             return _as_data(self.options.fields, values), reason, position
 
+    def kept_each(
+        self, rows: Sequence[list[Any]], places: Sequence[Any]
+    ) -> Sequence[Sequence[Any]]:
+        """Rows as they are kept, each as `kept` has it."""
+        try:
+            return self.check_each(rows)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (of any decoder: one of them can't be read)
+            return [self.kept(values, place) for values, place in zip(rows, places, strict=True)]
+
+    def check_each(self, rows: Sequence[list[Any]]) -> Sequence[list[Any]]:
+        """The same as `check` for each; rows that were given are not changed.
+
+        Raises:
+            BaseException: One of them can't be read.
+        """
+        return [self.check(values) for values in rows]
+
     def emit_row(self, row: Sequence[Any], msg_id: Any) -> None:
         """Emit a row that is kept."""
         stream = ERRORS_STREAM if type(row) is tuple else DEFAULT_STREAM
         self.collector.emit(list(row), stream=stream, msg_id=msg_id)
+
+    def emit_rows(self, rows: Sequence[Sequence[Any]], ids: Sequence[Any]) -> None:
+        """Emit rows that are kept, each with its id."""
+        if tuple not in set(map(type, rows)):
+            self.collector.emit_many(rows, msg_ids=ids)
+            return
+        good = [i for i, row in enumerate(rows) if type(row) is list]
+        self.collector.emit_many([rows[i] for i in good], msg_ids=[ids[i] for i in good])
+        for row, msg_id in zip(rows, ids, strict=True):
+            if type(row) is tuple:
+                self.emit_row(row, msg_id)
 
     def age_of(self, value: Any) -> float | None:
         """The age of a row, if a column says when it was written, by a time with its zone."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 from typing_extensions import override
 
 from fulmen.connectors.formats.options import types_of
-from fulmen.connectors.formats.types import convert_all
+from fulmen.connectors.formats.types import convert_all, convert_column
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import SqliteDatabase
@@ -26,6 +27,8 @@ HAVE_PLACE = {
 }
 """By the type of a value that a column has: which values have a place in the same order. Behind
 infinity no number comes, and SQLite sorts text behind all numbers, and blobs behind all text."""
+_NO_UTF_8 = "Could not decode to UTF-8"
+"""What the module says if it can't read a text."""
 _TYPES = {int: "integer", float: "real", str: "text"}
 
 
@@ -41,7 +44,7 @@ class SqliteQuerySpout(GrowingSpout):
         options = self.options
         self.source = quoted(options.table) if options.table else self.query
         self.column, self.fields = quoted(options.column), listed(options.fields)
-        types = types_of(options.fields)
+        self._types = types = types_of(options.fields)
         named = [(i, name) for i, name in enumerate(options.fields) if name in types]
         self._wanted = [(i, name, typed_as(types[name])) for i, name in named]
         database = SqliteDatabase(what, options.path, "DEFERRED")
@@ -57,8 +60,14 @@ class SqliteQuerySpout(GrowingSpout):
 
     @override
     def fetched(self, db: sqlite3.Connection, statement: str, values: list[Any]) -> list[Row]:
-        with lenient(db):
-            rows: list[Row] = db.execute(statement, values).fetchall()
+        rows: list[Row]
+        try:
+            rows = db.execute(statement, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith(_NO_UTF_8):
+                raise
+            with lenient(db):
+                rows = db.execute(statement, values).fetchall()
         return rows
 
     @override
@@ -73,6 +82,15 @@ class SqliteQuerySpout(GrowingSpout):
         return made
 
     @override
+    def check_each(self, rows: Sequence[list[Any]]) -> Sequence[list[Any]]:
+        if not self._wanted:
+            return rows
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        for i, name, convert in self._wanted:
+            columns[i] = convert_column(columns[i], self._types[name], convert)
+        return list(map(list, zip(*columns, strict=True)))
+
+    @override
     def after(self, db: sqlite3.Connection, last: Any) -> list[Row]:
         most, (_, value) = self.options.fetch_size, self.place(db)
         condition, values = self.above(db)
@@ -81,10 +99,16 @@ class SqliteQuerySpout(GrowingSpout):
             values.append(last)
         names = f'{self.column} AS "fulmen position", {self.fields}'
         select = f"SELECT {names} FROM {self.source} WHERE "
-        first = (
-            'SELECT rank() OVER (ORDER BY "fulmen position"), *'
-            f" FROM ({select}{condition} ORDER BY {self.column} LIMIT ?) ORDER BY 1"
-        )
+        if self._kind(db) == "text":  # of which some may be equal that are not in Python
+            first = (
+                'SELECT rank() OVER (ORDER BY "fulmen position"), *'
+                f" FROM ({select}{condition} ORDER BY {self.column} LIMIT ?) ORDER BY 1"
+            )
+        else:
+            first = (
+                f"SELECT {self.column}, {names} FROM {self.source}"
+                f" WHERE {condition} ORDER BY {self.column} LIMIT ?"
+            )
         rows = self.fetched(db, first, [*values, most])
         if len(rows) < most:
             return rows
@@ -101,9 +125,15 @@ class SqliteQuerySpout(GrowingSpout):
         yet, as SQLite may take its text for a number; nor are bytes, which may be text that is no
         UTF-8.
         """
-        kind = None if self.start == self.options.start else _TYPES.get(type(self.start))
-        if kind is None:
-            lowest = f"SELECT typeof(min({self.column})) FROM {self.source}"
-            [kind] = db.execute(lowest).fetchone()
+        kind = self._kind(db)
         value = "CAST(? AS TEXT)" if kind == "text" else "?"
         return HAVE_PLACE[kind].format(column=self.column), value
+
+    def _kind(self, db: sqlite3.Connection) -> str:
+        """The type of the values that have a place."""
+        kind = None if self.start == self.options.start else _TYPES.get(type(self.start))
+        if kind is None:
+            some = f"FROM {self.source} WHERE {self.column} IS NOT NULL"
+            lowest = f"SELECT typeof({self.column}) {some} ORDER BY {self.column} LIMIT 1"
+            [kind] = db.execute(lowest).fetchone() or ["null"]
+        return str(kind)

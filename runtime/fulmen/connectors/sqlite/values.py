@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Literal
 
-from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, is_text, natural
 from fulmen.connectors.formats.types import Convert, converter
 from fulmen.connectors.sql.tables import each_value
 from fulmen.errors import repr_of
@@ -60,11 +60,7 @@ def values_of(
 
 
 def _are_text(values: Sequence[Any]) -> bool:
-    joined = "".join(value for value in values if isinstance(value, str))
-    try:
-        return joined.isascii() or bool(joined.encode())
-    except UnicodeEncodeError:
-        return False
+    return is_text("".join(value for value in values if isinstance(value, str)))
 
 
 def _have_nan(values: Sequence[Any]) -> bool:

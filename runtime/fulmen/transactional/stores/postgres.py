@@ -11,9 +11,11 @@ server ends a transaction whose client has said nothing for a while: IDLE_SECOND
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from fulmen.api.context import TopologyContext
+from fulmen.services.arrays import array
 from fulmen.services.errors import StoreUnavailable
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.owners import MapMark, Owner
@@ -123,7 +125,7 @@ class PostgresMap(SqlMap):
         """The columns of these keys' rows."""
         is_ours = owner.rule == self.owner.rule
         statements = self._statements if is_ours else self._statements_of(owner)
-        rows: list[Sequence[Any]] = db.execute(statements.of_keys, [keys]).fetchall()
+        rows: list[Sequence[Any]] = db.execute(statements.of_keys, [_array(keys)]).fetchall()
         return rows
 
     def rows_of_transaction(self, db: Any, txid: int) -> Iterable[Sequence[Any]]:
@@ -141,10 +143,10 @@ class PostgresMap(SqlMap):
             written += db.execute(self._statements.insert, self._arrays(made, new)).rowcount
         if old:
             was = [[found[key].txid for key in old], [found[key].attempt for key in old]]
-            arrays = [*self._arrays(made, old), *was]
+            arrays = [*self._arrays(made, old), *map(_array, was)]
             written += db.execute(self._statements.change, arrays).rowcount
         if made.deleted:
-            db.execute(self._statements.delete, [made.deleted])
+            db.execute(self._statements.delete, [_array(made.deleted)])
         if written != len(made.rows):
             raise StoreUnavailable(
                 self.where,
@@ -157,4 +159,15 @@ class PostgresMap(SqlMap):
         arrays = [keys, [row.value for row in rows]]
         if self.owner.rule == "opaque":
             arrays.append([previous_of(row) for row in rows])
-        return [rows[0].txid, self.task, [row.attempt for row in rows], *arrays]
+        arrays.insert(0, [row.attempt for row in rows])
+        return [rows[0].txid, self.task, *map(_array, arrays)]
+
+
+def _array(values: Sequence[Raw | None]) -> Any:
+    """Values as a parameter: texts and integers in a tenth of the client's time."""
+    kinds = set(map(type, values)) - {NoneType}
+    if kinds <= {str}:
+        return array(values)
+    if kinds == {int}:
+        return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
+    return list(values)

@@ -3,9 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fulmen.connectors.console import ClockSpout, GeneratorSpout
+from fulmen import Kept
+from fulmen.connectors.console import ClockSpout, GeneratorSpout, StdinSpout
 from fulmen.connectors.console.generated import GeneratorOptions
 from support.connectors.file_spouts import SpoutLives
 
@@ -103,3 +106,40 @@ def test_the_clock_ticks_at_its_interval_and_ends_after_its_count(monkeypatch):
 
 def test_only_the_first_task_of_a_clock_ticks():
     assert SpoutLives(ClockSpout, tasks=2, index=1).batch() == []
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_each_row_is_made_once_whatever_the_number_of_tasks(changes, rng):
+    """Tasks have come to different rows at each change, and some rows have failed."""
+    whole, made = sorted(generator().batch()), []
+    lives = [generator(0, 1)]
+    for tasks in changes:
+        resting, kept = [], []
+        for life in lives:
+            life.batch(rng.randint(0, 9))
+            ids = sorted(life.pending)
+            rest, again = ids[:1], ids[1:2]
+            made += [life.pending[i][1] for i in ids[2:]]
+            life.batch(0, acks=ids[2:], fails=again)
+            resting += rest
+            kept.append(Kept({name: getattr(life.spout, name) for name in life.spout.durable}))
+            kept[-1].failed = rest
+        dealt = GeneratorSpout.redistribute(kept, tasks)
+        assert sorted(i for one in dealt for i in one.failed) == sorted(resting)
+        lives = [generator(i, tasks) for i in range(tasks)]
+        for life, one in zip(lives, dealt, strict=True):
+            vars(life.spout).update(one.fields)
+            for msg_id in one.failed:
+                life.spout.fail(msg_id, "a reason")
+    for life in lives:
+        made += life.batch()
+        assert life.spout.is_exhausted()
+    assert sorted(made) == whole
+
+
+@pytest.mark.parametrize("kind", [ClockSpout, StdinSpout])
+def test_what_only_the_first_task_does_stays_with_it(kind):
+    first = Kept({"number": 7, "failed": {}}, {3: b"line"}, [3])
+    more = kind.redistribute([first], 3)
+    assert more == [first, Kept(), Kept()]
+    assert kind.redistribute(more, 1) == [first]

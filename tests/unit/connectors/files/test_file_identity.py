@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fulmen.connectors.files import FileSpout, ParquetSpout
-from fulmen.connectors.files.places.local import family
+from fulmen.connectors.files.owners import family
 from support.connectors.file_spouts import SpoutLives
 
 LATER = 1e10

@@ -4,6 +4,7 @@ import datetime
 import os
 import random
 import resource
+import shutil
 from collections import Counter
 from contextlib import contextmanager
 
@@ -26,6 +27,15 @@ from support.runs.engine_runs import Numbers, Steady, make_driver, new_store
 JSON = {"type": "json"}
 
 
+def names(folder):
+    """The names of a folder's files, without what is hidden."""
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+
+
+def marks(folder):
+    return sorted(os.listdir(folder / ".fulmen"))
+
+
 @contextmanager
 def no_room(bytes_left):
     """Meanwhile no file can get larger than that."""
@@ -40,36 +50,114 @@ def no_room(bytes_left):
 def test_a_file_has_the_rows_of_a_commit_and_its_name(tmp_path):
     sink = made(path=str(tmp_path / "out"), format=JSON)
     assert write(sink, [[1, "a"], [2, "b"]], mark(12)) == {}
-    [file] = (tmp_path / "out").iterdir()
+    [file] = (tmp_path / "out").glob("[!.]*")
     assert file.name == "part-logs-files-1-0000000012-0123abcdbeef.jsonl"
     assert file.read_text() == '{"n":1,"text":"a"}\n{"n":2,"text":"b"}\n'
 
 
-def test_the_same_commit_is_written_once_and_another_one_beside_it(tmp_path):
+def test_the_same_commit_is_written_once(tmp_path):
     for _ in range(2):
         write(made(path=str(tmp_path), format=JSON), [[1, "a"]], mark(12))
-    write(made(path=str(tmp_path), format=JSON), [[1, "a"]], mark(12, "other"))
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(names(tmp_path)) == 1
+
+
+def test_a_checkpoint_that_was_set_back_to_before_the_first_file_is_told(tmp_path):
+    write(made(path=str(tmp_path), format=JSON), [[1, "a"]], mark(12))
+    for again in (mark(12, "other"), mark(20)):
+        with pytest.raises(StoreMismatch, match="by the checkpoint it should have no commit"):
+            write(made(path=str(tmp_path), format=JSON), [[1, "a"]], again)
+    assert len(names(tmp_path)) == 1
 
 
 def test_files_of_later_commits_say_that_the_checkpoint_was_set_back(tmp_path):
     for number in range(8, 12):
-        write(
-            made(path=str(tmp_path), format=JSON), [[number, "a"]], mark(number, after=number - 1)
-        )
-    others = sorted(os.listdir(tmp_path))
+        of = mark(number, after=number - 1 if number > 8 else None)
+        write(made(path=str(tmp_path), format=JSON), [[number, "a"]], of)
+    others = names(tmp_path)
     sink = made(path=str(tmp_path), format=JSON)
     for number, after in ((9, 8), (10, 9), (13, 10)):
         set_back = mark(number, "cafe", after=after)
         with pytest.raises(StoreMismatch, match="the checkpoint is older than the store"):
             write(sink, [[1, "again"]], set_back)
-    assert sorted(os.listdir(tmp_path)) == others
+    assert names(tmp_path) == others
     write(made(path=str(tmp_path), format=JSON), [[11, "a"]], mark(11, after=10))  # a repetition
     os.remove(tmp_path / others[-1])  # somebody has moved it away
     write(made(path=str(tmp_path), format=JSON), [[12, "a"]], mark(12, after=11))
-    another = mark(3, after=2, sink="fedcba98")  # with a checkpoint of its own
+    another = mark(3, sink="fedcba98")  # with a checkpoint of its own
     write(made(path=str(tmp_path), format=JSON), [[3, "b"]], another)
-    assert len(os.listdir(tmp_path)) == len(others) + 1
+    assert len(names(tmp_path)) == len(others) + 1
+
+
+def test_the_folder_has_the_newest_mark_of_each_task_alone(tmp_path):
+    sink = made(path=str(tmp_path), format=JSON)
+    write(sink, [[1, "a"]], mark(8))
+    write(sink, [[2, "a"]], mark(9, after=8))
+    write(made(path=str(tmp_path), format=JSON), [[3, "a"]], mark(3, sink="fedcba98"))
+    assert marks(tmp_path) == ["0123abcd-0000000009-beef", "fedcba98-0000000003-beef"]
+    assert (tmp_path / ".fulmen" / "0123abcd-0000000009-beef").read_text() == "logs/files/1"
+
+
+def test_a_folder_that_was_restored_from_an_older_copy_is_told_and_gets_nothing(tmp_path):
+    out, copy = tmp_path / "out", tmp_path / "copy"
+    for number in (8, 9, 10):
+        of = mark(number, after=number - 1 if number > 8 else None)
+        write(made(path=str(out), format=JSON), [[number, "a"]], of)
+        if number == 9:
+            shutil.copytree(out, copy)
+    shutil.rmtree(out)
+    shutil.copytree(copy, out)
+    with pytest.raises(StoreMismatch, match="the store is older than the checkpoint") as told:
+        write(made(path=str(out), format=JSON), [[11, "a"]], mark(11, after=10))
+    assert (told.value.found, told.value.wanted) == ((9, "beef"), (10, "beef"))
+    assert len(names(out)) == 2
+    shutil.rmtree(out)
+    with pytest.raises(StoreMismatch, match="the store has no commit"):
+        write(made(path=str(out), format=JSON), [[11, "a"]], mark(11, after=10))
+
+
+def test_rows_are_written_again_if_a_process_ended_behind_their_mark(tmp_path):
+    sink = made(path=str(tmp_path), format=JSON)
+    write(sink, [[1, "a"]], mark(8))
+    [file] = names(tmp_path)
+    os.remove(tmp_path / file)  # as if it had not been written
+    write(made(path=str(tmp_path), format=JSON), [[1, "a"]], mark(8))
+    assert names(tmp_path) == [file]
+
+
+def test_a_mark_that_a_superseded_process_writes_late_changes_nothing(tmp_path):
+    late, sink = (made(path=str(tmp_path), format=JSON) for _ in range(2))
+    write(late, [[1, "a"]], mark(8))
+    for number in (9, 10):
+        write(sink, [[number, "a"]], mark(number, after=number - 1))
+    write(late, [[9, "a"]], mark(9, after=8))
+    write(made(path=str(tmp_path), format=JSON), [[11, "a"]], mark(11, after=10))
+    assert len(names(tmp_path)) == 4
+    assert marks(tmp_path) == ["0123abcd-0000000011-beef"]
+
+
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_a_rolling_sink_notices_a_folder_or_a_checkpoint_that_was_set_back(tmp_path, is_behind):
+    out = tmp_path / "out"
+    lives = RollingLives(path=str(out), format=JSON, roll_bytes=1)
+    copies = []
+    for number in range(4):
+        lives.run([[number, "a"]])
+        lives.run(tick=True)
+        copies.append((dict(lives.journals), lives.mark, lives.number))
+        shutil.copytree(out, tmp_path / f"copy{number}")
+    assert [row["n"] for row in written(out)] == [0, 1, 2, 3]
+    if is_behind:
+        shutil.rmtree(out)
+        shutil.copytree(tmp_path / "copy1", out)
+    else:
+        lives.journals, lives.mark, lives.number = copies[1]
+    before = written(out)
+    lives.start()
+    lives.run([[9, "b"]])
+    lives.run(tick=True)
+    what = "the store is older than" if is_behind else "the checkpoint is older than"
+    assert any(what in error for error in lives.errors)
+    assert written(out) == before
 
 
 def test_at_least_once_files_are_named_by_the_attempt(tmp_path):
@@ -94,7 +182,7 @@ def test_at_least_once_files_are_named_by_the_attempt(tmp_path):
 )
 def test_rows_are_written_in_the_format(tmp_path, format, more, content):
     write(made(path=str(tmp_path), format=format, **more), [[1, "a"]], mark(1))
-    [file] = tmp_path.iterdir()
+    [file] = tmp_path.glob("[!.]*")
     assert file.read_text() == content
 
 
@@ -102,13 +190,13 @@ def test_a_new_process_writes_the_header_of_rows_that_were_encoded_before(tmp_pa
     config = {"path": str(tmp_path), "format": {"type": "csv"}, "header": True}
     items = made(**config).encode(Rows(("n", "text"), [[1, "a"]]))
     made(**config).write(Rows(("n", "text"), items), mark(1))
-    [file] = tmp_path.iterdir()
+    [file] = tmp_path.glob("[!.]*")
     assert file.read_text() == "n,text\n1,a\n"
 
 
 def test_compressed_lines_can_be_read_back(tmp_path):
     write(made(path=str(tmp_path), format=JSON, compression="gzip"), [[1, "a"]], mark(1))
-    [file] = tmp_path.iterdir()
+    [file] = tmp_path.glob("[!.]*")
     assert file.name.endswith(".jsonl.gz")
     assert written(tmp_path) == [{"n": 1, "text": "a"}]
 
@@ -120,7 +208,7 @@ def test_rows_that_cannot_be_written_are_refused_one_by_one(tmp_path):
     assert failed[1].startswith("field 'n': object")
     assert [row["n"] for row in written(tmp_path)] == [1, 3]
     text = made(path=str(tmp_path), format={"type": "text", "field": "text"})
-    [reason] = write(text, [[1, "a\nb"], [2, "c"]], mark(2)).values()
+    [reason] = write(text, [[1, "a\nb"], [2, "c"]], mark(2, after=1)).values()
     assert reason == "it has a line feed, which would end the line. Write json or csv"
     missing = made(path=str(tmp_path), format={"type": "json", "fields": ["x"]})
     rows = Rows(("n", "text"), [[1, "a"], [2, "b"]])
@@ -136,7 +224,7 @@ def test_parquet_has_the_columns_and_types_that_are_asked_for(tmp_path):
     failed = write(sink, rows, mark(1), ("n", "when", "day", "ok"))
     assert list(failed) == [2]
     assert failed[2].startswith("column 'n': str 'x' is no int32")
-    [file] = tmp_path.iterdir()
+    [file] = tmp_path.glob("[!.]*")
     table = pq.read_table(file)
     assert table.schema.types == [pa.timestamp("us", "UTC"), pa.int32(), pa.date32(), pa.bool_()]
     assert table.to_pylist()[0] == {"when": moment, "n": 1, "day": moment.date(), "ok": True}
@@ -146,7 +234,7 @@ def test_no_part_of_a_file_is_ever_seen_when_the_disk_is_full(tmp_path):
     sink = made(path=str(tmp_path), format=JSON)
     with no_room(1000), pytest.raises(ServiceUnavailable, match=f"folder '{tmp_path}' is away"):
         write(sink, [[i, "x" * 100] for i in range(100)], mark(1))
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
     write(sink, [[i, "x" * 100] for i in range(100)], mark(1))
     assert len(written(tmp_path)) == 100
 
@@ -212,7 +300,7 @@ def test_rows_of_several_batches_become_one_file_when_they_are_many(tmp_path):
     assert numbers(tmp_path) == []
     life.attempt()
     assert numbers(tmp_path) == [1, 2, 3]
-    assert os.listdir(tmp_path) == ["part-logs-files-1-0000000002-attempt2.jsonl"]
+    assert names(tmp_path) == ["part-logs-files-1-0000000002-attempt2.jsonl"]
 
 
 def test_rows_become_a_file_when_the_first_of_them_is_old(tmp_path, monkeypatch):
@@ -239,7 +327,7 @@ def test_all_rows_are_written_when_the_topology_is_drained(tmp_path):
     assert numbers(tmp_path) == [1, 2]
     life.run(drain=True)
     life.run()
-    assert len(os.listdir(tmp_path)) == 1
+    assert len(names(tmp_path)) == 1
 
 
 def test_rows_that_a_rolling_sink_cannot_write_fail(tmp_path):

@@ -8,20 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.connectors.files.reading.records import records
+from fulmen.connectors.files.reading.records import blocks, each_of
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.csv_format import CsvFormat, Quotes
 
 
 def read(data, start=0, end=1 << 30, *, complete=True, quotes=False, most=1000):
     return list(
-        records(
-            io.BytesIO(data),
-            start,
-            end,
-            is_complete=complete,
-            quotes=Quotes(",", "utf-8") if quotes else None,
-            most_bytes=most,
+        each_of(
+            blocks(
+                io.BytesIO(data),
+                start,
+                end,
+                is_complete=complete,
+                quotes=Quotes(",", "utf-8") if quotes else None,
+                most_bytes=most,
+            )
         )
     )
 
@@ -121,7 +123,7 @@ def read_csv(data, between):
 
 def read_records(data, quotes, start=0):
     limits = {"is_complete": True, "quotes": quotes, "most_bytes": 1000}
-    return list(records(io.BytesIO(data), start, 1 << 30, **limits))
+    return list(each_of(blocks(io.BytesIO(data), start, 1 << 30, **limits)))
 
 
 def as_python_reads(text, between):
@@ -178,7 +180,7 @@ def test_no_line_is_looked_at_again_for_each_of_those_before_it():
     lines = 20_000
     counted = Counted(",", "utf-8")
     limits = {"is_complete": True, "quotes": counted, "most_bytes": 1 << 20}
-    found = list(records(io.BytesIO(b'x","""\n' * lines), 0, 1 << 30, **limits))
+    found = list(each_of(blocks(io.BytesIO(b'x","""\n' * lines), 0, 1 << 30, **limits)))
     assert (len(found), counted.calls <= 2 * lines) == (lines, True)
 
 

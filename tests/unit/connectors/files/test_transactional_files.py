@@ -23,6 +23,7 @@ from fulmen.engine.driver.edits.decisions import accept_store
 from fulmen.testing import run
 from fulmen.testing.running import NotDrained
 from fulmen.transactional.conformance import at
+from support.runs.engine_runs import A_PERSON
 
 EXACT, OPAQUE = TransactionalFileSpout, OpaqueTransactionalFileSpout
 BOTH = pytest.mark.parametrize("kind", [EXACT, OPAQUE])
@@ -302,7 +303,7 @@ def test_what_was_opened_when_another_store_is_accepted_comes_under_higher_numbe
     with pytest.raises(NotDrained):
         run(builder, checkpoint=store, at_most=10)
     AWAY.clear()
-    accept_store(store, "lines", 20, "a test")
+    accept_store(store, "lines", 20, A_PERSON)
     run(builder, checkpoint=store)
     assert [*"abcdefgh"] == COLLECTED
 

@@ -6,19 +6,19 @@ from contextlib import suppress
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from fulmen.api import ServiceUnavailable
-from fulmen.connectors.formats import FormatOptions, Malformed
+from fulmen.connectors.formats import Format, FormatOptions, Malformed
 from fulmen.connectors.formats import json_format as json_module
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
 from fulmen.interruptions import Interruption
-from support.parts.raising_decoders import RAISED, is_marked, marked, raising
+from support.parts.raising_decoders import RAISED, is_marked, marked, put_in, raising
 
 
 def dumped(value):
@@ -86,24 +86,99 @@ ODD = [
 ]
 
 
+CELLS = (
+    st.sampled_from(ODD)
+    | st.sampled_from(
+        [
+            "NA",
+            "7",
+            "7",
+            "-1.5",
+            "2147483648",
+            "true",
+            "2026-01-31",
+            " 2026-01-31 ",
+            "12:30",
+            "[1, {}]",
+        ]
+    )
+    | st.sampled_from(["2026-01-31T12:00:00+00:00", "PT1H", "00000000-0000-0000-0000-000000000007"])
+)
+QUOTED = CELLS.map('"{}"'.format) | st.sampled_from(
+    ['"a', 'b"', '"a,b"', 'a"b', '"a""b"', '"a\nb"']
+)
+
+
+def few_of(values):
+    """Many of few values: all of them may be of one type."""
+    some = st.lists(values, min_size=1, max_size=3)
+    return some.flatmap(lambda found: st.lists(st.sampled_from(found), max_size=20))
+
+
+def shown(found):
+    """What was read, as a text that also tells types, zones and NaN."""
+    return repr(str(found) if isinstance(found, Malformed) else found)
+
+
+def one_each(form, messages):
+    return [shown(found) for data in messages for found in Format.decode_each(form, [data])]
+
+
 @pytest.mark.parametrize("kind", get_args(Type))
-@pytest.mark.parametrize("text", ODD, ids=[odd[:9] for odd in ODD])
-def test_a_value_is_of_its_type_or_its_message_malformed(kind, text):
+@given(
+    cells=few_of(CELLS) | few_of(CELLS | QUOTED) | st.lists(CELLS | QUOTED, max_size=20),
+    columns=st.sampled_from([None, ["x", "a"], ["a", "x"]]),
+    nulls=st.sampled_from([(), ("NA", "")]),
+)
+@example(cells=['"a', 'b"'], columns=None, nulls=())
+@example(cells=["7", "2147483648"], columns=None, nulls=())
+def test_many_records_of_a_type_are_read_as_each_of_them(kind, cells, columns, nulls):
+    options = {"type": "csv", "fields": {"a": kind}, "nulls": nulls}
+    form = READ.validate_python(options).make()
+    messages = [cell.encode() for cell in cells]
+    if columns is not None:
+        form = form.of_columns(columns)
+        line = b'"NA",%s' if columns[0] == "x" else b"%s,NA"
+        messages = [line % cell for cell in messages]
+    assert list(map(shown, form.decode_each(messages))) == one_each(form, messages)
+
+
+MEMBERS = st.sampled_from([None, True, 1, 1.0, 0, 2**31, 2**70, 1.5, 1e300, [], {"b": [1]}])
+
+
+@pytest.mark.parametrize("kind", get_args(Type))
+@given(members=few_of(MEMBERS) | few_of(CELLS) | st.lists(MEMBERS | CELLS, max_size=20))
+@example(members=[1, 2**31])
+def test_many_objects_of_a_type_are_read_as_each_of_them(kind, members):
+    form = READ.validate_python({"type": "json", "fields": {"a": kind, "b": "string"}}).make()
+    messages = [dumped({"a": member} if member is not None else {"b": 1}) for member in members]
+    assert list(map(shown, form.decode_each(messages))) == one_each(form, messages)
+
+
+def test_values_of_a_column_that_can_be_changed_are_not_shared():
+    form = READ.validate_python({"type": "csv", "fields": {"a": "json"}}).make()
+    (first,), (second,) = form.decode_each([b"[]", b"[]"])
+    first.append(1)
+    assert second == []
+
+
+@pytest.mark.parametrize("kind", get_args(Type))
+def test_a_value_is_of_its_type_or_its_message_malformed(kind):
     """Nothing else is raised: it would stop the source at that message."""
-    for name, data in (
-        ("json", json.dumps({"a": text}).encode()),
-        ("json", b'{"a": %s}' % text.encode()),
-        ("csv", text.encode()),
-    ):
+    for name, made_of in (("json", dumped), ("json", str.encode), ("csv", str.encode)):
         form = READ.validate_python({"type": name, "fields": {"a": kind}}).make()
-        with suppress(Malformed):
-            assert len(form.decode(data)) == 1
-        [found] = form.decode_each([data])
-        assert isinstance(found, Malformed | list)
+        for text in ODD:
+            data = made_of(text)
+            if name == "json":
+                data = b'{"a": %s}' % data
+            with suppress(Malformed):
+                assert len(form.decode(data)) == 1, data
+            [found] = form.decode_each([data])
+            assert isinstance(found, Malformed | list), data
 
 
 def test_whatever_a_decoder_raises_costs_that_message_alone(monkeypatch):
-    monkeypatch.setattr(TextFormat, "decode", raising(TextFormat.decode))
+    put_in(monkeypatch, raising(TextFormat.decode))
     texts = [*map(marked, range(len(RAISED))), *(f"good {i}" for i in range(100))]
     random.Random(1).shuffle(texts)
     found = TextFormat().decode_each([text.encode() for text in texts])
@@ -135,7 +210,7 @@ def test_a_service_that_is_away_is_no_fault_of_the_message(monkeypatch):
     def away(*_):
         raise ServiceUnavailable("the registry", "it is away")
 
-    monkeypatch.setattr(TextFormat, "decode", away)
+    put_in(monkeypatch, away)
     with pytest.raises(ServiceUnavailable):
         TextFormat().decode_each([b"a"])
 

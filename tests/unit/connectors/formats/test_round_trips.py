@@ -14,10 +14,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from fulmen.api.sinks import Rows
 from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
-from fulmen.connectors.files.reading.records import records
-from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed, TextOptions
+from fulmen.connectors.files.reading.records import blocks, each_of
+from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed, TextOptions, encode_each
 from fulmen.connectors.formats.csv_format import Quotes
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
@@ -121,7 +122,7 @@ def test_files_of_csv_are_read_as_they_were_written_by_us_and_by_arrow(rows, nul
 def lines_of(file, quotes=None):
     opened = io.BytesIO(file.removeprefix(b"\xef\xbb\xbf"))
     limits = {"is_complete": True, "quotes": quotes, "most_bytes": 1 << 20}
-    return [record.data for record in records(opened, 0, len(file), **limits)]
+    return [record.data for record in each_of(blocks(opened, 0, len(file), **limits))]
 
 
 @given(rows=st.lists(TEXTS, min_size=1, max_size=4))
@@ -175,7 +176,19 @@ def refused_or(encode, row):
     return None
 
 
-EXTREMES = [True, 2**31, -(2**31) - 1, 2**63, 1.5, 1e300, math.nan, math.inf, Decimal("1.005")]
+EXTREMES = [
+    True,
+    7,
+    Decimal("1.25"),
+    2**31,
+    -(2**31) - 1,
+    2**63,
+    1.5,
+    1e300,
+    math.nan,
+    math.inf,
+    Decimal("1.005"),
+]
 EXTREMES += [
     "x",
     b"\xff",
@@ -188,21 +201,65 @@ EXTREMES += [
 
 
 @pytest.mark.parametrize("kind", OF_PARQUET)
-@pytest.mark.parametrize("value", EXTREMES, ids=repr)
-def test_a_column_of_parquet_has_a_value_as_it_is_or_not_at_all(kind, value):
+def test_a_column_of_parquet_has_a_value_as_it_is_or_not_at_all(kind):
     content = content_of(
         FileSinkOptions(path="x", format={"type": "parquet", "columns": {"v": kind}})
     )
     encode = content.encoder(["v"])
-    if (item := refused_or(encode, [value])) is None:
-        return
-    (found,) = pq.read_table(io.BytesIO(content.file([content.chunk([item])]))).to_pylist()
-    if kind == "string" and not isinstance(value, str):
-        assert isinstance(found["v"], str)
-    elif kind == "float32":
-        assert found["v"] == pytest.approx(float(value), nan_ok=True)
-    elif isinstance(value, str | Decimal):
-        given = {str: str.encode, Decimal: float}
-        assert found["v"] in (value, given[type(value)](value))
-    else:
-        assert found["v"] == value or value != value
+    items = [refused_or(encode, [value]) for value in EXTREMES]
+    taken = [(value, item) for value, item in zip(EXTREMES, items, strict=True) if item is not None]
+    file = io.BytesIO(content.file([content.chunk([item for _, item in taken])]))
+    kept = pq.read_table(file).column("v").to_pylist()
+    assert len(kept) == len(taken) > 0
+    for (value, _), found in zip(taken, kept, strict=True):
+        if kind == "string" and not isinstance(value, str):
+            assert isinstance(found, str)
+        elif kind == "float32":
+            assert found == pytest.approx(float(value), nan_ok=True)
+        elif isinstance(value, str | Decimal):
+            given = {str: str.encode, Decimal: float}
+            assert found in (value, given[type(value)](value))
+        else:
+            assert found == value or value != value
+
+
+CSV = {"type": "csv", "nulls": ["NA", ""]}
+WRITTEN = [
+    *(CSV, {**CSV, "fields": ["w"]}, {**CSV, "nulls": [], "fields": ["w"]}, {"type": "json"}),
+    *({"type": "text", "field": "w"}, {**CSV, "encoding": "latin-1", "delimiter": ";"}),
+    *({"type": "parquet", "columns": {"w": kind}} for kind in [*OF_PARQUET, "decimal(6,2)"]),
+]
+OF_KIND = {**TYPED, "decimal(9,2)": OF_PARQUET["decimal(9,2)"], "decimal(6,2)": TYPED["decimal"]}
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=repr)
+@given(data=st.data())
+def test_many_rows_are_written_as_each_of_them(written, data):
+    of_column = list(written.get("columns", {}).values())
+    kind = st.sampled_from([*TYPED, *of_column * len(TYPED)])
+    values = OF_KIND[data.draw(kind)]
+    if data.draw(st.booleans()):
+        values = values | st.sampled_from(EXTREMES)
+    rows = data.draw(st.lists(st.tuples(st.none() | TEXTS, st.none() | values), max_size=5))
+    content = content_of(FileSinkOptions(path="x", format=written))
+    encode, many = content.encoder(["v", "w"]), content.encoder_of_many(["v", "w"])
+    each, at_once = Rows(("v", "w"), rows), Rows(("v", "w"), rows)
+    singly = list(map(repr, encode_each(each, encode)))
+    assert list(map(repr, encode_each(at_once, encode, many))) == singly
+    assert at_once.failed == each.failed
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *((CSV, value) for value in (None, "NA", "", "a", 1, 1.5, True, date(2026, 1, 2))),
+        *((CSV, value) for value in ("a\r\nb", "\ufeff")),
+        *(({"type": "json"}, value) for value in (None, 1.5, Decimal("1.0"), ["},{", {"w": 1}])),
+        *(({"type": "parquet", "columns": {"w": "int32"}}, value) for value in (None, 1, 2.0)),
+    ],
+)
+def test_usual_rows_are_written_at_once(written, value):
+    content = content_of(FileSinkOptions(path="x", format=written))
+    rows = [["a", value], ["b", value]]
+    encode, many = content.encoder(["v", "w"]), content.encoder_of_many(["v", "w"])
+    assert many(rows) == list(map(encode, rows))

@@ -2,12 +2,15 @@
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from fulmen.api.sinks import Rows
 from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.base import encode_each
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.messages import DROPPED, MessageReader, traceparents_of
-from fulmen.connectors.kafka.sink import _Encoder, with_traces
+from fulmen.connectors.kafka.sink import KafkaSink, _Encoder, with_traces
 from fulmen.connectors.kafka.writing.producing import ProducedRow
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
@@ -114,7 +117,7 @@ def test_a_tombstone_is_told_once_where_the_topology_does_not_say_what_it_is():
 def sent(values, fields=("key", "n", "gone"), **config):
     options = KafkaSinkOptions.model_validate(LEAST | {"format": {"type": "json"}, **config})
     made = options.format.make()
-    return _Encoder(options, fields, made, None).encode(values)
+    return ProducedRow(*_Encoder(options, fields, made, None)(values))
 
 
 def test_a_row_that_is_deleted_becomes_a_tombstone():
@@ -200,5 +203,41 @@ def test_a_message_that_is_traced_says_so_in_place_of_what_it_has_said_of_anothe
         "orders", b"1", headers=[("h", b"1"), ("traceparent", PARENT.encode())]
     )
     assert refused is None
-    assert last.headers == [("traceparent", PARENT.encode())]
+    assert ProducedRow(*last).headers == [("traceparent", PARENT.encode())]
     assert headers == [("traceparent", b"old"), ("h", b"1")], "the tuple's own value was changed"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"keyField": "word"},
+        {"keyField": "word", "deletedField": "count"},
+        {"keyField": "word", "partitionField": "count"},
+        {"keyField": "word", "format": {"type": "json", "fields": ["count"]}},
+        {"format": {"type": "text", "field": "word"}},
+    ],
+)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.one_of(st.text(max_size=3), st.just("\ud800"), st.none(), st.binary(max_size=2)),
+            st.sampled_from([-1, 0, 3, "2", True, None, object()]),
+        ).map(list),
+        max_size=4,
+    )
+)
+@example(rows=[["a", "2"]])
+def test_messages_are_the_same_encoded_together_or_one_by_one(options, rows):
+    sink = KafkaSink()
+    sink._options = KafkaSinkOptions.model_validate(LEAST | {"format": {"type": "json"}} | options)
+    values, keys = sink._options.formats()
+    sink._format, sink._key_format = values.make(), keys.make() if keys is not None else None
+    sink._encoders = {}
+    fields = ("word", "count")
+    together, single = Rows(fields, rows), Rows(fields, rows)
+    made = list(sink.encode(together))
+    one_by_one = encode_each(single, sink.encoder(fields))
+    assert together.failed == single.failed
+    assert made == one_by_one
+    assert {type(item) for item in made} <= {tuple, type(None)}

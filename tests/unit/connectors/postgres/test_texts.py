@@ -8,14 +8,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from psycopg import _py_transformer, pq
 from psycopg._copy_base import _parse_row_text
 
 from fulmen import JSON_NULL
 from fulmen.connectors.formats import Malformed
-from fulmen.connectors.postgres.texts import Column, array, lines, text_of, texts
+from fulmen.connectors.postgres.texts import Column, lines, text_of, texts
+from fulmen.services.arrays import array
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 CELLS = st.one_of(
@@ -69,6 +70,35 @@ OTHER = "is of type {}, and the column is of type"
 
 def of_times(base, zone=None, places=6):
     return Column("t", base, "time", base, base=base, places=places, zone=zone)
+
+
+SEVERAL = [
+    INTEGER,
+    Column("w", "text", "text", base="text"),
+    *(of_times(base, zone) for base in ("timestamp", "timestamptz") for zone in (None, BERLIN)),
+    of_times("timestamp", places=0),
+]
+VALUES = [
+    *(None, 1, 2**31, True, "a", "12", "\0", "2026-01-31", AT, AT.replace(tzinfo=FIVE)),
+    *(AT.replace(microsecond=5), AT.date(), np.array([None, 1]), np.float64(1.5), Decimal("1")),
+]
+
+
+@pytest.mark.parametrize("column", SEVERAL)
+@given(values=st.sampled_from(VALUES).flatmap(lambda v: st.lists(st.sampled_from([v, *VALUES]))))
+@example(values=[AT, None, AT.replace(tzinfo=FIVE)])
+@example(values=[AT.replace(microsecond=5), None])
+def test_a_column_has_the_text_of_each_of_its_values(column, values):
+    refused, expected, reasons = {}, [], {}
+    made = list(texts(column, values, refused.setdefault))
+    for i, value in enumerate(values):
+        try:
+            expected.append(text_of(column, value))
+        except Malformed as error:
+            expected.append(None)
+            reasons[i] = f"column {column.name!r}: {error}"
+    assert made == expected
+    assert refused == reasons
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import glob
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -170,16 +170,36 @@ class Bucket:
         except (BaseError, FileNotFoundError) as error:
             self.raise_for(error)
 
-    def names_from(self, first: str) -> Iterator[str]:
-        """The names below `path` from one on, in their order, as far as the bucket tells.
+    def inner(self, name: str) -> Bucket:
+        """A folder below `path`."""
+        return Bucket(f"{self.uri}/{self.path}".rstrip("/") + f"/{name}")
 
-        Who may write need not be allowed to list.
-        """
+    def names(self, prefix: str) -> Sequence[str] | None:
+        """The names below `path` that begin so, in their order; None: to list is not allowed."""
         folder = self.path.strip("/")
-        with suppress(BaseError, FileNotFoundError):
-            offset = f"{folder}/{first}".strip("/")
-            for page in obstore.list(self._store, folder or None, offset=offset, chunk_size=1000):
-                yield from (entry["path"].rpartition("/")[2] for entry in page)
+        found: list[str] = []
+        offset = f"{folder}/{prefix}".strip("/")
+        try:
+            for page in obstore.list(self._store, folder, offset=offset, chunk_size=1000):
+                names = [entry["path"].rpartition("/")[2] for entry in page]
+                found += [name for name in names if name.startswith(prefix)]
+                if len(found) < len(names):
+                    break
+        except (BaseError, FileNotFoundError) as error:
+            if _is_denied(error):
+                return None
+            self.raise_for(error)
+        return sorted(found)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove objects, as far as that is allowed."""
+        keys = [f"{self.path}/{name}".strip("/") for name in names]
+        try:
+            if keys:
+                obstore.delete(self._store, keys)
+        except (BaseError, FileNotFoundError) as error:
+            if not (_is_denied(error) or isinstance(error, FileNotFoundError)):
+                self.raise_for(error)
 
     def _raise_for_object(self, error: Exception) -> NoReturn:
         """Raise what an answer about one object means.

@@ -12,14 +12,14 @@ import errno
 import glob
 import io
 import os
-import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.files.owners import family
 from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.places.patterns import files_of, folder_named
 from fulmen.connectors.files.positions import (
@@ -32,10 +32,6 @@ from fulmen.connectors.files.positions import (
 )
 from fulmen.errors import FulmenError
 
-# What log rotation appends: app.log.1, app.log-20260131, app.log.2026-01-31, and app.log.1.gz.
-_ROTATED = re.compile(
-    r"(?:\.\d{1,3}|[.-]\d{8,10}(?:-\d+)?|\.\d{4}-\d{2}-\d{2})?(?:\.gz|\.bz2)?$", re.IGNORECASE
-)
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
 _TEMPORARY = ".tmp"
 _FAULTS_OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -88,11 +84,6 @@ class OpenedFile:
 def as_text(path: str) -> str:
     """A path that any sink can write down: what is no UTF-8 is escaped, as in Python's `repr`."""
     return path.encode(errors="backslashreplace").decode()
-
-
-def family(path: str) -> str:
-    """The name that a file has, or had before log rotation renamed it."""
-    return _ROTATED.sub("", path)
 
 
 def head_of(raw: BinaryIO, length: int = HEAD_BYTES) -> tuple[int, int]:
@@ -319,8 +310,8 @@ class LocalFolder:
         ServiceUnavailable: The disk is full, or the volume is away.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = os.path.abspath(path)
+    def __init__(self, path: str, *, is_inner: bool = False) -> None:
+        self._path, self._is_inner = os.path.abspath(path), is_inner
 
     def check(self) -> None:
         """Make the folder if it is missing, and remove what was left of files half written."""
@@ -351,6 +342,9 @@ class LocalFolder:
         try:
             if os.path.exists(path):
                 return
+            if self._is_inner:
+                with suppress(FileExistsError):
+                    os.mkdir(self._path)
             try:
                 _write(temporary, data)
                 os.rename(temporary, path)
@@ -362,13 +356,28 @@ class LocalFolder:
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def names_from(self, first: str) -> Iterator[str]:
-        """The names from one on, in their order."""
+    def inner(self, name: str) -> LocalFolder:
+        """A folder in this one, which is made with its first file."""
+        return LocalFolder(os.path.join(self._path, name), is_inner=True)
+
+    def names(self, prefix: str) -> list[str]:
+        """The names that begin so, in their order."""
         try:
             names = os.listdir(self._path)
+        except FileNotFoundError:
+            return []
         except OSError as error:
             raise self._unavailable(error) from error
-        yield from sorted(name for name in names if name >= first)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files."""
+        try:
+            for name in names:
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self._path, name))
+        except OSError as error:
+            raise self._unavailable(error) from error
 
     def _temporary(self) -> Iterator[str]:
         with os.scandir(self._path) as entries:

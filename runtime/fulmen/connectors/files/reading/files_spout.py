@@ -7,17 +7,19 @@ and one that grows without end holds up no other. One that can't be read holds u
 
 from __future__ import annotations
 
-import zlib
 from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.api.kept import Kept
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import Source
+from fulmen.connectors.files.dealt_files import deal
+from fulmen.connectors.files.owners import number_of
 from fulmen.connectors.files.places.buckets import source_of
 from fulmen.connectors.files.places.local import (
     BadPlace,
@@ -52,6 +54,13 @@ class FilesSpout(Source):
 
     def __init__(self) -> None:
         self.progress = FileProgress()
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        if own := {name for one in kept for name in one.fields} - {*FilesSpout.durable}:
+            raise ValueError(f"{cls.__qualname__} has the field {min(own)!r} of its own")
+        return deal(kept, tasks)
 
     @abstractmethod
     def is_whole(self, path: str) -> bool:
@@ -99,13 +108,12 @@ class FilesSpout(Source):
         self._found: FoundFile | None = None
 
         def owns(name: str) -> bool:
-            number = zlib.crc32(name.encode(errors="surrogateescape"))
-            return number % self.tasks == self.context.task_index
+            return number_of(name) % self.tasks == self.context.task_index
 
         self.source = source_of(
             self.options.paths, self.progress, owns, self.is_whole, type(self).today
         )
-        self.positions = Positions(self.progress, self.state)
+        self.positions = Positions(self.progress, self.state, self.context.task_index, self.tasks)
         self._opened = OpenFiles(self.source.open, self.positions)
         self.source.check()
         is_new = not self.progress.next_number
@@ -149,7 +157,7 @@ class FilesSpout(Source):
         except (OSError, ServiceUnavailable, BadPlace) as error:
             self._retry_at = self.clock() + self.options.poll_seconds
             if self.positions.current is not None:  # it is found again
-                self.end_file(is_done=False)
+                self.leave_file()
             self._polled_at = None
             self._queue.clear()
             self._rests.clear()
@@ -204,9 +212,16 @@ class FilesSpout(Source):
 
     @override
     def ack(self, msg_id: Any) -> None:
-        number, _ = place_of(int(msg_id))
-        if self.positions.ended(number):
-            self.close_file(number)
+        self.ack_batch([msg_id])
+
+    @override
+    def ack_batch(self, msg_ids: Sequence[Any]) -> None:
+        first, last = (number for number, _ in map(place_of, (min(msg_ids), max(msg_ids))))
+        of_one = Counter({first: len(msg_ids)})
+        counts = of_one if first == last else Counter(place_of(one)[0] for one in msg_ids)
+        for number, count in counts.items():
+            if self.positions.ended(number, count):
+                self.close_file(number)
 
     @override
     def fail(self, msg_id: Any, reason: str) -> None:
@@ -258,19 +273,29 @@ class FilesSpout(Source):
             self.close_file(other)
         return opened
 
-    def end_file(self, *, is_done: bool, size: int | None = None) -> None:
-        """The file that is being read is read as far as it goes for now.
+    def end_file(self, size: int | None = None) -> None:
+        """Nothing more is in the file that is being read.
 
         Args:
-            is_done: Nothing more is in it.
             size: How many bytes it had when its end was seen; None: as many as it has now.
         """
+        number = self._no_current()
+        self._opened.mark_end(number, size)
+        self._forget_if_idle(number)
+
+    def leave_file(self) -> None:
+        """The file that is being read is read as far as it goes for now."""
+        number = self._no_current()
+        self._opened.mark_place(number)
+        self._forget_if_idle(number)
+
+    def _no_current(self) -> int:
+        """Have no file that is being read any more; its number."""
         number = self.positions.current
         assert number is not None
         self.positions.current = None
         self._troubles.forget(self.positions[number].key)
-        self._opened.mark_end(number, is_done=is_done, size=size)
-        self._forget_if_idle(number)
+        return number
 
     def _forget_if_idle(self, number: int) -> None:
         if self.positions.forget_if_idle(number):

@@ -22,7 +22,13 @@ from fulmen.connectors.files.positions import PLACES, FoundFile, message_id, pla
 from fulmen.connectors.files.reading.files_spout import FilesSpout
 from fulmen.connectors.files.reading.kept import RecentlyUsed
 from fulmen.connectors.files.reading.readers import FileReader
-from fulmen.connectors.files.reading.records import Record, records
+from fulmen.connectors.files.reading.records import (
+    Record,
+    RecordBlock,
+    RecordBlocks,
+    blocks,
+    each_of,
+)
 from fulmen.connectors.formats import CsvOptions, JsonOptions, Malformed
 from fulmen.connectors.formats.csv_format import Quotes
 from fulmen.connectors.formats.encodings import without_mark
@@ -58,7 +64,7 @@ class FileSpout(FilesSpout):
     @override
     def connect(self) -> None:
         super().connect()
-        self._records: Iterator[Record] | None = None
+        self._records: RecordBlocks | None = None
         self._kept: RecentlyUsed[Record] = RecentlyUsed()
         self._second: tuple[int, OpenedFile] | None = None
         chosen = self.options.format
@@ -82,7 +88,7 @@ class FileSpout(FilesSpout):
         if (refusal := packed.refusal(path)) is not None:
             return self._corrupt(number, refusal)
         try:
-            some = self._next_records(number)
+            some = self._next_block(number)
             is_read = True
             decoded = self._decoded(number, some) if some else []
         except BaseException as error:
@@ -90,70 +96,82 @@ class FileSpout(FilesSpout):
             if is_read or not packed.is_corrupt(error):
                 raise
             if isinstance(error, EOFError) and self.options.follow:  # it may still be written
-                self.end_file(is_done=False)
+                self.leave_file()
                 self.close_file(number)
                 return False
             return self._corrupt(number, packed.reason_of(path, error))
         raw = self.content(number).raw
         size = None if raw is None else raw.tell()  # more may be appended after the end was seen
         if some:
-            self.emitted(number, some[0].start, some[-1].end, len(some))
+            self.emitted(number, some.starts[0], some.end, len(some))
             self._emit(number, some, decoded)
         if self._is_over:
             self._records = None
-            self.end_file(is_done=self._is_whole, size=size)
+            if self._is_whole:
+                self.end_file(size)
+            else:
+                self.leave_file()
         return bool(some)
 
-    def _next_records(self, number: int) -> list[Record]:
-        """Read as many as there is room for, or as are enough; none: there are no more for now.
+    def _next_block(self, number: int) -> RecordBlock | None:
+        """Read as many records as there is room for, or as are enough; None: there are no more now.
 
         Raises:
             EOFError, zlib.error, OSError: The next one can't be read or unpacked.
         """
-        some: list[Record] = []
-        room, size, self._is_over = self.collector.room, 0, False
+        some: list[RecordBlock] = []
+        room, size, self._is_over = max(1, self.collector.room), 0, False
         try:
             reading, opened = self._read(number), self.content(number)
-            for record in reading:
-                is_blank = self._is_blank(record)
-                if opened.reader is None and not is_blank:
-                    opened.reader = FileReader(self.options, record)
-                if is_blank or record.start < opened.reader.begin:
-                    if not some:
-                        self.positions[number].offset = record.end
-                    continue
-                some.append(record)
-                size += len(record.data)
-                if len(some) >= room or size >= _BYTES_AT_ONCE:
+            while room > 0 and size < _BYTES_AT_ONCE:
+                if (block := reading.next(room)) is None:
+                    self._is_over = True
                     break
-            else:
-                self._is_over = True
+                if len(found := self._records_in(block, opened)):
+                    some.append(found)
+                    room, size = room - len(found), size + found.end - found.starts[0]
+                elif not some:
+                    self.positions[number].offset = block.end
         except packed.ERRORS as error:
             if not some or not packed.is_corrupt(error):
                 raise
             self._records = None  # it is met again, behind these
-        return some
+        return RecordBlock.joined(some) if some else None
 
-    def _is_blank(self, record: Record) -> bool:
-        """Whether a line is none of the format's records, but only there to look at."""
-        if self._spaces is None:
-            return False
-        data = record.data
-        if record.start == 0:
-            data = without_mark(data, self.options.encoding)
-        return not data.strip(self._spaces)
+    def _records_in(self, block: RecordBlock, opened: OpenedFile) -> RecordBlock:
+        """The records of the format, without the header. The first one may be it."""
+        block = self._not_blank(block)
+        if opened.reader is None and len(block):
+            opened.reader = FileReader(self.options, next(block.records()))
+        if len(block) and block.starts[0] < opened.reader.begin:
+            block = block.begun_at(opened.reader.begin)
+        return block
 
-    def _read(self, number: int) -> Iterator[Record]:
+    def _not_blank(self, block: RecordBlock) -> RecordBlock:
+        """The lines that are records, and not only there to look at."""
+        if (spaces := self._spaces) is None or all(
+            wanted := [line.strip(spaces) for line in self._data_of(block)]
+        ):
+            return block
+        return block.take([i for i, line in enumerate(wanted) if line])
+
+    def _data_of(self, block: RecordBlock) -> Sequence[bytes]:
+        """The bytes of records, without a byte order mark."""
+        if block.starts[0]:
+            return block.data
+        return [without_mark(block.data[0], self.options.encoding), *block.data[1:]]
+
+    def _read(self, number: int) -> RecordBlocks:
         if self._records is None:
             self._know_header(number)
-            start = self.positions[number].offset
-            self._records = self._from(self.content(number), start, self._end, self._is_complete)
+            start, opened = self.positions[number].offset, self.content(number)
+            self._records = RecordBlocks(self._from(opened, start, self._end, self._is_complete))
         return self._records
 
     def _from(
         self, opened: OpenedFile, start: int, end: int = PLACES, is_complete: bool = True
-    ) -> Iterator[Record]:
-        return records(
+    ) -> Iterator[RecordBlock]:
+        return blocks(
             opened.content,
             start,
             end,
@@ -162,31 +180,28 @@ class FileSpout(FilesSpout):
             most_bytes=self.options.max_line_bytes,
         )
 
-    def _decoded(self, number: int, some: Sequence[Record]) -> list[list[Any] | Malformed]:
-        data = [record.data for record in some]
-        if some[0].start == 0:
-            data[0] = without_mark(data[0], self.options.encoding)
+    def _decoded(self, number: int, some: RecordBlock) -> list[list[Any] | Malformed]:
         reader: FileReader = self.content(number).reader
-        return reader.decode_each(data)
+        return reader.decode_each(self._data_of(some))
 
     def _emit(
-        self, number: int, some: Sequence[Record], decoded: Sequence[list[Any] | Malformed]
+        self, number: int, some: RecordBlock, decoded: Sequence[list[Any] | Malformed]
     ) -> None:
-        rows: list[list[Any]] = []
-        ids: list[int] = []
-        path = as_text(self.positions[number].path)
-        extra = [] if self.options.file_field is None else [path]
-        for record, values in zip(some, decoded, strict=True):
-            msg_id = message_id(number, record.start)
-            reason = str(values) if isinstance(values, Malformed) else ""
-            if record.is_too_long:
+        first = message_id(number, 0)
+        ids = [first + start for start in some.starts]
+        refused = {i for i, values in enumerate(decoded) if isinstance(values, Malformed)}
+        for i in sorted(refused | some.too_long):
+            reason, data = str(decoded[i]), some.data[i][:_SHOWN_BYTES]
+            if i in some.too_long:
                 reason = f"it has more than {self.options.max_line_bytes} bytes"
-            if isinstance(values, Malformed) or reason:
-                place = self.where(number, record.start)
-                self.emit_error([record.data[:_SHOWN_BYTES], reason, place], msg_id)
-            else:
-                rows.append(values + extra)
-                ids.append(msg_id)
+            self.emit_error([data, reason, self.where(number, some.starts[i])], ids[i])
+        rows: Sequence[Any] = decoded
+        if refused or some.too_long:
+            left = [i for i in range(len(ids)) if i not in refused and i not in some.too_long]
+            rows, ids = [rows[i] for i in left], [ids[i] for i in left]
+        if self.options.file_field is not None:
+            path = as_text(self.positions[number].path)
+            rows = [[*values, path] for values in rows]
         self.collector.emit_many(rows, msg_ids=ids)
 
     def _know_header(self, number: int) -> None:
@@ -196,8 +211,8 @@ class FileSpout(FilesSpout):
             return
         if self.options.header:
             self._records = None  # the file is moved
-            rows = self._from(opened, 0, is_complete=False)
-            header = next((one for one in rows if not self._is_blank(one)), None)
+            found = self._from(opened, 0, is_complete=False)
+            header = next(each_of(map(self._not_blank, found)), None)
         if header is not None or not self.options.header:
             opened.reader = FileReader(self.options, header)
 
@@ -215,17 +230,19 @@ class FileSpout(FilesSpout):
         except Changed:
             if not rows:
                 raise
-        decoded = self._decoded(number, rows)
+        block = RecordBlock.of(rows)
+        decoded = self._decoded(number, block)
         for _ in rows:
             again.popleft()
-        self._emit(number, rows, decoded)
+        self._emit(number, block, decoded)
 
     def _record(self, number: int, msg_id: int) -> Record:
         """The record of a message that has failed."""
         record = self._kept.get(msg_id)
         if record is None:
             try:
-                record = next(self._from(self._again_in(number), place_of(msg_id)[1]), None)
+                found = self._from(self._again_in(number), place_of(msg_id)[1])
+                record = next(each_of(found), None)
             except packed.ERRORS as error:
                 if not packed.is_corrupt(error):
                     raise
@@ -272,6 +289,6 @@ class FileSpout(FilesSpout):
         """Tell that the rest of a compressed file can't be read."""
         self._records = None
         place = self.where(number, self.positions[number].offset)
-        self.end_file(is_done=True)
+        self.end_file()
         self.tell(reason, place)
         return True

@@ -85,16 +85,19 @@ class OpenFiles:
             position.head = head
         position.is_done, position.size, position.stamp = False, found.size, found.stamp
 
-    def mark_end(self, number: int, *, is_done: bool, size: int | None = None) -> None:
-        """Keep by what a file is known again, now that it is read so far.
+    def mark_end(self, number: int, size: int | None = None) -> None:
+        """Keep by what a file is known again, now that it is read to its end.
 
         Args:
             number: Of the file.
-            is_done: Whether it is read to its end.
             size: How many bytes it had then; None: as many as it has now.
         """
+        self._positions[number].is_done = True
+        self.mark_place(number, size)
+
+    def mark_place(self, number: int, size: int | None = None) -> None:
+        """Keep by what a file is known again, now that it is read so far. As `mark_end`."""
         position, opened = self._positions[number], self._opened.get(number)
-        position.is_done |= is_done
         if opened is None or opened.raw is None:
             return
         if (head := longer_head(opened.raw, position)) is None:

@@ -80,7 +80,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             return self._corrupt(number, error)
         if batch is None:
             self._batches = None
-            self.end_file(is_done=True)
+            self.end_file()
             return False
         start, rows = self.positions[number].offset, batch.num_rows
         first = self.emitted(number, start, start + rows, rows)
@@ -88,7 +88,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         self.collector.emit(batch, msg_ids=range(first, first + rows))
         if start + rows == self._most:  # so that nobody takes it for half read
             self._batches = None
-            self.end_file(is_done=True)
+            self.end_file()
         return True
 
     def _file(self, number: int) -> RowGroups:
@@ -187,13 +187,6 @@ class ParquetSpout(FilesSpout, ArrowSpout):
                 return
             at = end
 
-    @override
-    def ack_batch(self, msg_ids: Sequence[Any]) -> None:
-        counts = Counter(place_of(msg_id)[0] for msg_id in msg_ids)
-        for number, count in counts.items():
-            if self.positions.ended(number, count):
-                self.close_file(number)
-
     def _corrupt(self, number: int, error: BaseException) -> bool:
         """Pass over the rest of a row group, or file, that can't be read. Later ones are read."""
         position = self.positions[number]
@@ -210,6 +203,6 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         if start < end < self._most:
             position.offset = end
         else:
-            self.end_file(is_done=True)
+            self.end_file()
         self.tell(reason, place)
         return True

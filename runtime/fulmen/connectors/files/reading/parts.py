@@ -24,7 +24,7 @@ from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile, as_text
 from fulmen.connectors.files.positions import FileProgress
 from fulmen.connectors.files.reading.line_spout import FileSpout
-from fulmen.connectors.files.reading.records import Record
+from fulmen.connectors.files.reading.records import RecordBlock, each_of
 from fulmen.connectors.formats import Malformed
 
 _MOST_BYTES = 1 << 20
@@ -284,7 +284,7 @@ class FileParts(FileSpout, TransactionParts):
         except GoneFile:  # it may have been renamed
             self._poll()
             some = self._records_of(run)
-        if len(some) != run.messages or _checksum(some) != run.checksum:
+        if len(some) != run.messages or _checksum(some.data) != run.checksum:
             raise Changed(f"file '{as_text(position.path)}' was cut or replaced")
         path, position.path = position.path, run.path  # which tuples have
         try:
@@ -292,25 +292,26 @@ class FileParts(FileSpout, TransactionParts):
         finally:
             position.path = path
 
-    def _records_of(self, run: _Run) -> list[Record]:
+    def _records_of(self, run: _Run) -> RecordBlock:
         try:
             self._know_header(run.number)
-            records = list(self._from(self._again_in(run.number), run.start, run.end))
+            found = list(each_of(self._from(self._again_in(run.number), run.start, run.end)))
         except packed.ERRORS as error:
             if not packed.is_corrupt(error):
                 raise
             raise Changed(str(error)) from error
-        begin = self.content(run.number).reader.begin
-        return [one for one in records if one.start >= begin and not self._is_blank(one)]
+        if not found:
+            raise Changed("the file has become shorter")
+        return self._records_in(RecordBlock.of(found), self.content(run.number))
 
     # ---- what a file spout does
 
     @override
     def _emit(
-        self, number: int, some: Sequence[Record], decoded: Sequence[list[Any] | Malformed]
+        self, number: int, some: RecordBlock, decoded: Sequence[list[Any] | Malformed]
     ) -> None:
         path = self.positions[number].path
-        run = _Run(number, path, some[0].start, some[-1].end, len(some), _checksum(some))
+        run = _Run(number, path, some.starts[0], some.end, len(some), _checksum(some.data))
         self._part.runs.append(run)
         self._out.room -= len(some)
         super()._emit(number, some, decoded)
@@ -324,8 +325,8 @@ class FileParts(FileSpout, TransactionParts):
         super().emit_error(values, msg_id)
 
 
-def _checksum(some: Iterable[Record]) -> int:
+def _checksum(records: Iterable[bytes]) -> int:
     checksum = 0
-    for record in some:
-        checksum = zlib.crc32(record.data, checksum)
+    for data in records:
+        checksum = zlib.crc32(data, checksum)
     return checksum

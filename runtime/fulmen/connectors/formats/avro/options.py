@@ -18,14 +18,7 @@ from typing_extensions import override
 
 from fulmen.api.declarer import Stream
 from fulmen.connectors.formats.base import Format, positions, refused
-from fulmen.connectors.formats.options import (
-    BytesOptions,
-    CsvOptions,
-    JsonOptions,
-    Names,
-    OneFormat,
-    TextOptions,
-)
+from fulmen.connectors.formats.options import AnyFormat, Names, OneFormat
 from fulmen.connectors.formats.types import misfits
 from fulmen.errors import install
 
@@ -207,8 +200,5 @@ class AvroOptions(AvroKeyOptions):
         yield from misfits(stream.types, writers)
 
 
-MessageFormatOptions = Annotated[
-    TextOptions | BytesOptions | JsonOptions | CsvOptions | AvroOptions,
-    Field(discriminator="type"),
-]
+MessageFormatOptions = Annotated[AnyFormat | AvroOptions, Field(discriminator="type")]
 """The `format` of a connector whose messages may be any bytes, and come one by one."""

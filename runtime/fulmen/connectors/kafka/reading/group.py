@@ -24,7 +24,7 @@ class ConsumerGroup:
     ) -> None:
         """A group that is told positions if the options of the source name it."""
         options: KafkaSpoutOptions = context.options
-        self.name = options.group_id or f"fulmen-{context.topology}-{context.component}"
+        self.name = options.group_id or f"fulmen-{context.topology}-{context.known_as}"
         self._is_told = options.group_id is not None
         self._isolation = options.isolation_level
         self._brokers, self._topic = brokers, options.topic

@@ -49,11 +49,13 @@ class FetchedMessages:
 
     def take(self, most: int, before: int | None = None) -> list[Message]:
         """The next messages: at most so many, and none from the offset `before` on."""
-        taken: list[Message] = []
-        while self.messages and len(taken) < most:
-            if before is not None and _offset(self.messages[0]) >= before:
-                break
-            taken.append(self.messages.popleft())
+        messages = self.messages
+        if before is None:
+            taken = [messages.popleft() for _ in range(min(most, len(messages)))]
+        else:
+            taken = []
+            while messages and len(taken) < most and _offset(messages[0]) < before:
+                taken.append(messages.popleft())
         self.start = _offset(taken[-1]) + 1 if taken else self.start
         return taken
 
@@ -90,7 +92,8 @@ class PartitionReader:
         queue = self._queue(partition, start)
         if len(queue.messages) < self._most:
             self._resume(partition, queue)
-            self._take_in(0)
+            while self._take_in(0) and len(queue.messages) < self._most:
+                pass
         messages = queue.take(self._most)
         if not messages:
             self._raise_error(partition, queue)
@@ -149,28 +152,35 @@ class PartitionReader:
             self.drop(partition)
             raise KafkaException(queue.error)
 
-    def _take_in(self, seconds: float) -> None:
-        """Sort what has arrived. If nothing has, wait for so long."""
-        for message in self.consumer.consume(AT_ONCE, seconds):
-            queue, error = self._queues.get(_partition(message)), message.error()
-            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                self._refused(error)  # it names a partition all the same
-                continue
-            if queue is None:
-                continue
-            if error is None:
-                if _offset(message) >= queue.fetched:
-                    queue.messages.append(message)
-                    queue.fetched = _offset(message) + 1
-            elif error.code() == KafkaError._PARTITION_EOF:
-                queue.end = _offset(message)
-                queue.fetched = max(queue.fetched, queue.end)
-            else:
-                queue.error = error
+    def _take_in(self, seconds: float) -> int:
+        """Sort what has arrived; if nothing has, wait for so long. Returns how much it was."""
+        arrived = self.consumer.consume(AT_ONCE, seconds)
+        queue_of = self._queues.get
+        for message in arrived:
+            queue = queue_of(_partition(message))
+            if message.error() is not None:
+                self._note_error(message, queue)
+            elif queue is not None and (offset := _offset(message)) >= queue.fetched:
+                queue.messages.append(message)
+                queue.fetched = offset + 1
         for partition, queue in self._queues.items():
             if len(queue.messages) >= AHEAD * self._most and not queue.is_paused:
                 self.consumer.pause([TopicPartition(self._topic, partition)])
                 queue.is_paused = True
+        return len(arrived)
+
+    def _note_error(self, message: Message, queue: FetchedMessages | None) -> None:
+        error = message.error()
+        assert error is not None
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            self._refused(error)  # it names a partition all the same
+        elif queue is None:
+            return
+        elif error.code() == KafkaError._PARTITION_EOF:
+            queue.end = _offset(message)
+            queue.fetched = max(queue.fetched, queue.end)
+        else:
+            queue.error = error
 
     def _resume(self, partition: int, queue: FetchedMessages) -> None:
         if queue.is_paused:

@@ -286,14 +286,13 @@ class KafkaParts(TransactionParts):
         part: PartitionPart,
         messages: Sequence[Message],
     ) -> None:
-        emit = collector.emit
         if part.gone is not None:
-            emit([attempt, None, *part.gone], ERRORS_STREAM)
+            collector.emit([attempt, None, *part.gone], ERRORS_STREAM)
         runs = self._messages.read(messages)
         self._messages.tell(collector.report_error)
         for run in runs:
-            for values in run.rows if run.stream != DROPPED else ():
-                emit([attempt, *values], run.stream)
+            if run.stream != DROPPED:
+                collector.emit_many([[attempt, *values] for values in run.rows], run.stream)
 
     def _note(self, txid: int, partition: int, end: int) -> None:
         """Keep where a part ends, and tell how many messages are behind it."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum, auto
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -34,10 +36,16 @@ _REFUSALS_OF_TOPICS = {
 }
 _REFUSALS_OF_PLACES = _REFUSALS_OF_PARTITIONS | _REFUSALS_OF_TOPICS
 _WITH_OTHERS = KafkaError._INVALID_DIFFERENT_RECORD
+PLAIN = -1, 0, None
+"""The rest of a message that has nothing but a topic, a value and a key."""
 
 
 class ProducedRow(NamedTuple):
-    """A message that is to be written, as `Producer.produce` takes it."""
+    """A message that is to be written, as `Producer.produce` takes it.
+
+    What is kept in a commit are plain tuples of these values: they are pickled in a third of the
+    time.
+    """
 
     topic: str
     value: bytes | None
@@ -93,10 +101,37 @@ def _varint_size(number: int) -> int:
     return max(1, -(-(2 * number).bit_length() // 7))
 
 
-def _note(failed: dict[int, KafkaError], i: int, error: KafkaError | None, _: Message) -> None:
-    """Called for each message, also when another write has begun."""
+Failed = dict[int, KafkaError]
+Content = tuple[str | None, bytes | None, bytes | None]
+"""The topic, the value and the key of a message."""
+
+
+def _note(failed: Failed, i: int, error: KafkaError | None, _: Message) -> None:
+    """Called for a message, also when another write has begun."""
     if error is not None:
         failed[i] = error
+
+
+def _report(
+    reports: list[tuple[KafkaError, Content]], error: KafkaError | None, message: Message
+) -> None:
+    """Called for messages that nothing but their content tells apart, as `_note`."""
+    if error is not None:
+        reports.append((error, (message.topic(), message.value(), message.key())))
+
+
+def _failed_of(
+    reports: Sequence[tuple[KafkaError, Content]], rows: Sequence[Any], positions: Sequence[int]
+) -> Failed:
+    """Find the rows that reports are about. Of rows with the same content it does not matter."""
+    if not reports:
+        return {}
+    wanted: dict[Content, deque[int]] = {content: deque() for _, content in reports}
+    for i in positions:
+        row = rows[i]
+        if row[3:] == PLAIN and row[:3] in wanted:
+            wanted[row[:3]].append(i)
+    return {wanted[content].popleft(): error for error, content in reports}
 
 
 def _readable(value: Any) -> Any:
@@ -105,17 +140,22 @@ def _readable(value: Any) -> Any:
     return readable(value) if isinstance(value, bytes) else value
 
 
-def reason_of_refusal(code: int, row: ProducedRow) -> str:
+def reason_of_refusal(code: int, row: Sequence[Any]) -> str:
     """Give the reason in one line. Brokers give the code alone, so more can't be known."""
+    key = ProducedRow(*row).key
     text = _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
-    return text + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and row.key is None else text
+    return text + _WITHOUT_KEY if code == KafkaError.INVALID_RECORD and key is None else text
 
 
 class Limits:
     """The limits that a refused message shows: of size, of time, or that its topic wants keys."""
 
     def __init__(
-        self, rows: Sequence[ProducedRow], *, compresses: bool, is_compacted: Callable[[str], bool]
+        self,
+        rows: Sequence[Sequence[Any]],
+        *,
+        compresses: bool,
+        is_compacted: Callable[[str], bool],
     ) -> None:
         """Nothing is known yet. With compression a larger message may be a smaller one."""
         self._rows, self._compresses = rows, compresses
@@ -129,7 +169,7 @@ class Limits:
     def learn(self, found: Mapping[int, RefusedRow]) -> None:
         """Take in what was refused for certain."""
         for i, refused in found.items():
-            row = self._rows[i]
+            row = ProducedRow(*self._rows[i])
             if refused.code == KafkaError.MSG_SIZE_TOO_LARGE and not self._compresses:
                 self._sizes[row.topic] = min(row.size, self._sizes.get(row.topic, row.size))
             elif refused.code == KafkaError.INVALID_RECORD and row.key is None:
@@ -147,7 +187,7 @@ class Limits:
 
     def beyond(self, positions: Iterable[int]) -> dict[int, RefusedRow]:
         """The rows at some positions that need not be tried any more, with the reason."""
-        codes = ((i, self._code(self._rows[i])) for i in positions)
+        codes = ((i, self._code(ProducedRow(*self._rows[i]))) for i in positions)
         return {i: RefusedRow(code, is_exact=True) for i, code in codes if code is not None}
 
     def _code(self, row: ProducedRow) -> int | None:
@@ -160,6 +200,13 @@ class Limits:
         return KafkaError.INVALID_TIMESTAMP if at and not first <= at <= last else None
 
 
+class Sending(Enum):
+    """How a producer sends messages to a broker."""
+
+    TOGETHER = auto()
+    ONE_BY_ONE = auto()
+
+
 class RowDelivery:
     """Writes rows with one producer.
 
@@ -169,16 +216,14 @@ class RowDelivery:
     all that were sent with that one get its code.
     """
 
-    def __init__(
-        self, brokers: Brokers, topic: str, *, one_by_one: bool = False, **settings: Any
-    ) -> None:
+    def __init__(self, brokers: Brokers, topic: str, sending: Sending, **settings: Any) -> None:
         """Make a producer.
 
         Args:
             brokers: Where it connects to.
             topic: Of the sink. If another one can't be used, that is the mistake of the row that
                 names it.
-            one_by_one: Each message is sent alone.
+            sending: How it sends messages.
             settings: Others of the producer, as for `Brokers.settings`.
         """
         self.producer = brokers.make(
@@ -190,12 +235,13 @@ class RowDelivery:
             enable_idempotence=True,
             delivery_report_only_error=True,
             **settings,
-            **({"batch_num_messages": 1} if one_by_one else {}),
+            **({"batch_num_messages": 1} if sending is Sending.ONE_BY_ONE else {}),
         )
         self._topic = topic
-        self._one_by_one = one_by_one
+        self._sending = sending
         self._is_transactional = "transactional_id" in settings
-        self._failed: dict[int, KafkaError] = {}
+        self._failed: Failed = {}
+        self._reports: list[tuple[KafkaError, Content]] = []
 
     def write(self, rows: Sequence[Any], positions: Sequence[int]) -> dict[int, RefusedRow]:
         """Have the rows at these positions written; gives those that were refused.
@@ -203,13 +249,14 @@ class RowDelivery:
         Raises:
             KafkaException: The brokers are away, or nothing can be written at all.
         """
-        failed: dict[int, KafkaError] = {}
-        self._failed = failed
+        failed: Failed = {}
+        self._failed, self._reports = failed, []
+        report = partial(_report, self._reports)
         exact: dict[int, RefusedRow] = {}
         lost: KafkaException | None = None
         for i in positions:
             try:
-                self._produce(rows[i], i)
+                self._produce(rows[i], i, report)
             except KafkaException as error:
                 code = error_of(error).code()
                 if code == KafkaError._STATE and self._is_transactional:
@@ -219,10 +266,14 @@ class RowDelivery:
                     raise
                 exact[i] = RefusedRow(code, is_exact=True)
         self._wait()
+        produced = [i for i in positions if i not in exact] if exact else positions
+        failed |= _failed_of(self._reports, rows, produced)
         if lost is not None and not failed:
             raise lost
         codes = {error.code() for error in failed.values()}
-        exact_codes = codes - {_WITH_OTHERS} if self._one_by_one else {*_REFUSALS_OF_PLACES}
+        exact_codes = {*_REFUSALS_OF_PLACES}
+        if self._sending is Sending.ONE_BY_ONE:
+            exact_codes = codes - {_WITH_OTHERS}
         refused = {
             i: RefusedRow(error.code(), is_exact=error.code() in exact_codes)
             for i, error in failed.items()
@@ -245,21 +296,22 @@ class RowDelivery:
 
     def _is_refusal(self, row: Any, code: int) -> bool:
         """Whether it says that a row is refused, or was sent with one that is."""
+        topic, _, _, partition, *_ = row
         if code in _REFUSALS_OF_TOPICS:
-            return bool(row.topic != self._topic)
+            return bool(topic != self._topic)
         if code in _REFUSALS_OF_PARTITIONS:
-            return bool(row.partition >= 0)
+            return bool(partition >= 0)
         return code in _REFUSALS or code == _WITH_OTHERS
 
     @property
     def has_failed(self) -> bool:
         """Whether a message was given to the client and failed: a transaction is lost by that."""
-        return bool(self._failed)
+        return bool(self._failed or self._reports)
 
     def _wait(self) -> None:
         """Wait until all messages are written, or one that is refused ends the transaction."""
         deadline = time.monotonic() + DELIVERY_SECONDS + 5
-        while self._flushed() and not (self._failed and self._is_transactional):
+        while self._flushed() and not (self.has_failed and self._is_transactional):
             if time.monotonic() > deadline:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
 
@@ -270,14 +322,18 @@ class RowDelivery:
             cause = error.__cause__
             raise cause if isinstance(cause, KafkaException) else _fatal() from None
 
-    def _produce(self, row: Any, i: int) -> None:
+    def _produce(self, row: Any, i: int, report: Callable[..., None]) -> None:
         topic, value, key, to, timestamp, headers = row
-        told = partial(_note, self._failed, i)
+        is_plain = (to, timestamp, headers) == PLAIN
         while True:
             try:
-                self.producer.produce(
-                    topic, value, key, to, told, timestamp=timestamp, headers=headers
-                )
+                if is_plain:  # in a third of the time
+                    self.producer.produce(topic, value, key, to, report)
+                else:
+                    told = partial(_note, self._failed, i)
+                    self.producer.produce(
+                        topic, value, key, to, told, timestamp=timestamp, headers=headers
+                    )
             except BufferError:  # its queue is full
                 self.producer.poll(0.1)
             else:

@@ -21,8 +21,10 @@ from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.kafka.writing.marks import Written
 from fulmen.connectors.kafka.writing.producing import (
     Limits,
+    ProducedRow,
     RefusedRow,
     RowDelivery,
+    Sending,
     reason_of_refusal,
 )
 from fulmen.services.kafka import SECONDS, Brokers, error_of, within
@@ -51,7 +53,7 @@ class KafkaTransactions:
         """
         try:
             if self._delivery is None or self._was_cut_off():
-                self._begin(mark, one_by_one=False)
+                self._begin(mark, Sending.TOGETHER)
             if not mark.is_written(self._written.number, self._written.tag):
                 self._write(rows, mark)
         except BaseException:
@@ -60,13 +62,13 @@ class KafkaTransactions:
         for i, code in sorted(self._written.refused.items()):
             rows.fail(i, reason_of_refusal(code, rows[i]))
 
-    def _begin(self, mark: Mark, *, one_by_one: bool) -> RowDelivery:
+    def _begin(self, mark: Mark, sending: Sending) -> RowDelivery:
         """Keep older producers out, and read what they have written at last."""
         self.drop()
         delivery = self._delivery = RowDelivery(
             self._brokers,
             self._place,
-            one_by_one=one_by_one,
+            sending,
             transactional_id=f"fulmen-{mark.sink}",
             transaction_timeout_ms=TRANSACTION_SECONDS * 1000,
         )
@@ -121,21 +123,24 @@ class KafkaTransactions:
         it. The client can't go on with the same producer, since it may purge what comes next, too.
         """
         refused: dict[int, int] = {}
-        one_by_one = False
+        sending = Sending.TOGETHER
         brokers = self._brokers
         limits = Limits(rows, compresses=brokers.compresses, is_compacted=brokers.is_compacted)
         while (failed := self._transact(rows, refused, mark)) is not None:
             if not any(of.is_exact for of in failed.values()):
-                self._begin(mark, one_by_one=True)
+                self._begin(mark, Sending.ONE_BY_ONE)
                 known = len(refused)
                 self._look_among(rows, refused, failed, limits)
                 # Messages that are small enough may be too large together.
                 codes = {of.code for of in failed.values()}
-                one_by_one = KafkaError.MSG_SIZE_TOO_LARGE in codes or len(refused) == known
-            self._begin(mark, one_by_one=one_by_one)
+                if KafkaError.MSG_SIZE_TOO_LARGE in codes or len(refused) == known:
+                    sending = Sending.ONE_BY_ONE
+                else:
+                    sending = Sending.TOGETHER
+            self._begin(mark, sending)
             if mark.is_written(self._written.number, self._written.tag):
                 return
-        if one_by_one:  # the next rows are sent together again
+        if sending is Sending.ONE_BY_ONE:  # the next rows are sent together again
             self.drop()
 
     def _look_among(
@@ -148,7 +153,9 @@ class KafkaTransactions:
         assert self._delivery is not None
         suspects = (i for i, of in found.items() if of.is_suspect)
         self._delivery.producer.begin_transaction()
-        certain = self._delivery.write(rows, sorted(suspects, key=lambda i: rows[i].size))
+        certain = self._delivery.write(
+            rows, sorted(suspects, key=lambda i: ProducedRow(*rows[i]).size)
+        )
         limits.learn(certain)
         certain = limits.beyond(i for i in range(len(rows)) if i not in refused) | certain
         refused |= {i: of.code for i, of in certain.items()}
@@ -189,11 +196,11 @@ class KafkaTransactions:
         """
         by_topic: dict[str, list[int]] = {}
         for i in left:
-            by_topic.setdefault(rows[i].topic, []).append(i)
+            by_topic.setdefault(ProducedRow(*rows[i]).topic, []).append(i)
         by_topic.pop(self._place, None)
         forbidden: dict[int, RefusedRow] = {}
         for positions in by_topic.values():
-            delivery = self._begin(mark, one_by_one=False)
+            delivery = self._begin(mark, Sending.TOGETHER)
             delivery.producer.begin_transaction()
             try:
                 delivery.write(rows, positions[:1])
