@@ -1,6 +1,6 @@
 """Compares the counts with what they must be.
 
-    fulmen state CHECKPOINT count -o json | python verify.py END
+    fulmen state get CHECKPOINT count -o json | python verify.py END
 
 Ends with 1 if any is wrong.
 """

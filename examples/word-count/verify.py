@@ -1,6 +1,6 @@
 """Compares the topology's counts with those of plain Python over the same files.
 
-    fulmen state CHECKPOINT count -o json | python verify.py FOLDER
+    fulmen state get CHECKPOINT count -o json | python verify.py FOLDER
 
 Shares no code with the topology. Ends with 1 if any word differs.
 """

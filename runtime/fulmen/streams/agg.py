@@ -1,0 +1,74 @@
+"""Aggregates by name, for `aggregate`: `agg.sum("euros")` is the text `sum(euros)` of YAML.
+
+Each function gives that text, so `fulmen plan` and the file show the same.
+"""
+
+
+def count(field: str | None = None) -> str:
+    """How many rows; or how many with a value of the field."""
+    return "count" if field is None else f"count({field})"
+
+
+def sum(field: str) -> str:
+    """The sum of a field's numbers."""
+    return f"sum({field})"
+
+
+def mean(field: str) -> str:
+    """The mean of a field's numbers."""
+    return f"mean({field})"
+
+
+def min(field: str) -> str:
+    """The least value of a field."""
+    return f"min({field})"
+
+
+def max(field: str) -> str:
+    """The greatest value of a field."""
+    return f"max({field})"
+
+
+def min_by(field: str, by: str) -> str:
+    """A field of the row that has the least `by`."""
+    return f"min_by({field}, {by})"
+
+
+def max_by(field: str, by: str) -> str:
+    """A field of the row that has the greatest `by`."""
+    return f"max_by({field}, {by})"
+
+
+def first(field: str) -> str:
+    """The value with the earliest event time."""
+    return f"first({field})"
+
+
+def last(field: str) -> str:
+    """The value with the latest event time."""
+    return f"last({field})"
+
+
+def list(field: str) -> str:
+    """All values by their event times."""
+    return f"list({field})"
+
+
+def set(field: str) -> str:
+    """The different values."""
+    return f"set({field})"
+
+
+def distinct(field: str, *, approximate: bool = False) -> str:
+    """How many different values; approximately, in 2 kB."""
+    return f"distinct({field}, approximate)" if approximate else f"distinct({field})"
+
+
+def quantile(field: str, share: float) -> str:
+    """About the number that such a share of all are not above."""
+    return f"quantile({field}, {share})"
+
+
+def top(field: str, count: int) -> str:
+    """The most frequent values, with how often they occur."""
+    return f"top({field}, {count})"

@@ -1,0 +1,92 @@
+"""What calls of streams have in common: words, functions, and what is refused at once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from fulmen.errors import ValidationFailed
+from fulmen.streams.graph import author
+from fulmen.topology.problems import Problem
+
+S = TypeVar("S")
+
+OTHER_WORDS = {
+    "assign": "with_fields", "with_column": "with_fields", "withColumn": "with_fields",
+    "each": "with_fields", "mapValues": "with_fields", "apply": "map", "project": "select",
+    "drop": "select", "flatMap": "flat_map", "explode": "flat_map", "expand": "flat_map",
+    "groupBy": "key_by", "group_by": "key_by", "groupby": "key_by", "mapToPair": "key_by",
+    "key_on": "key_by", "keyBy": "key_by", "partitionBy": "key_by", "concat": "merge",
+    "union": "merge", "split": "branch", "inspect": "peek", "print": "peek(print)",
+    "forEach": "for_each", "to": "sink", "writeStream": "sink", "output": "sink",
+    "partitionPersist": "sink", "applyAssembly": "pipe", "transform": "pipe",
+    "compose": "process", "dropDuplicates": "deduplicate", "stateQuery": "lookup",
+    "join_lookup": "lookup", "join_asof": "join_as_of", "updateStateByKey": "update_state",
+    "stateful_map": "update_state", "reduceByKey": "reduce", "countByKey": "count",
+    "persistentAggregate": "aggregate", "windowedBy": "window",
+}  # fmt: skip
+"""Words of Storm's Streams API, Trident, Kafka Streams, Bytewax, Quix, Spark and pandas."""
+
+
+class Branches(Generic[S]):
+    """The streams of `branch`, by their names. One that nobody asks for is not made."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[int], S]) -> None:
+        self._names, self._make = list(names), make
+        self._made: dict[str, S] = {}
+
+    def __getattr__(self, name: str) -> S:
+        if name not in self._names:
+            raise AttributeError(f"there is no branch {name!r}: {self._names}", name=name)
+        if name not in self._made:
+            self._made[name] = self._make(self._names.index(name))
+        return self._made[name]
+
+    def __getitem__(self, name: str) -> S:
+        """The stream of that name."""
+        return self.__getattr__(name)
+
+
+def is_first(row: Any, tests: Sequence[Callable[[Any], object]], number: int) -> bool:
+    """Whether the first test that is true is that of the number; behind the last: none is."""
+    return next((i for i, test in enumerate(tests) if test(row)), len(tests)) == number
+
+
+def with_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+    """A function of a row alone: the others are given to it behind the row."""
+    if not args:
+        return function
+
+    def called(row: Any) -> Any:
+        return function(row, *args)
+
+    called.__name__ = getattr(function, "__name__", type(function).__name__)
+    return called
+
+
+def checked(operator: str, function: Any) -> Callable[..., Any]:
+    """A function of an author's.
+
+    Raises:
+        ValidationFailed: It is none, or an async one.
+    """
+    if isinstance(function, str):
+        other = "where" if operator == "filter" else "select or with_fields"
+        raise refusal(
+            f"{operator} takes a function, and not the text {function!r}",
+            f"Write {other} for an expression of SQL.",
+        )
+    if not callable(function):
+        raise refusal(f"{operator} takes a function, and not {function!r}", "")
+    if inspect.iscoroutinefunction(function):
+        raise refusal(
+            f"{operator} takes no async function",
+            "Write process with a bolt whose execute is async.",
+        )
+    return cast("Callable[..., Any]", function)
+
+
+def refusal(message: str, cure: str) -> ValidationFailed:
+    """The error of a call that can mean nothing, with its line."""
+    return ValidationFailed([Problem("", f"{author()[0]}: {message}", cure)])

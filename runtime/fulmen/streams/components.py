@@ -1,0 +1,303 @@
+"""Steps that become components: their names, and their options as far as these follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fulmen.api import Stream
+from fulmen.errors import ValidationFailed
+from fulmen.streams.folding import RowSource
+from fulmen.streams.folds import KeyedFold, RunningAggregate
+from fulmen.streams.graph import (
+    LOCAL,
+    UNSET,
+    ComponentNode,
+    Config,
+    Division,
+    FoldNode,
+    MergeNode,
+    Node,
+    author,
+    by_fields,
+)
+from fulmen.streams.shapes import Shape
+from fulmen.topology.problems import Problem
+from fulmen.topology.resource.base import spelling
+from fulmen.windows import (
+    Aggregate,
+    Deduplicate,
+    IntervalJoin,
+    LookupJoin,
+    TableJoin,
+    TemporalJoin,
+    WindowJoin,
+)
+
+Keys = str | Sequence[str] | Mapping[str, str]
+Within = str | tuple[str, str]
+RowSources = Sequence[RowSource]
+_SAID = ("num_tasks", "tick_seconds", "blocking", "keyed_state", "track_results")
+"""Fields of a component besides its options: each is a method of its declarer."""
+
+
+def source(
+    graph: Any, name: str, spout: Any, parallelism: int, event_time: Any, options: Config,
+    row: type | None,
+) -> ComponentNode:  # fmt: skip
+    """A source of rows."""
+    says, config = divided(spout, options)
+    if event_time is not None:
+        more = {} if isinstance(event_time, str) else dict(event_time)
+        field = event_time if isinstance(event_time, str) else more.pop("field", None)
+        streams = more.pop("streams", None)
+        says["set_event_time"] = ((streams if field is None else field,), more)
+    return ComponentNode(
+        graph=graph, place=author()[0], name=name, code=spout, parallelism=parallelism, says=says,
+        configure=lambda _: config, is_spout=True, row=row,
+    )  # fmt: skip
+
+
+def bolt(
+    parent: Node, name: str, code: Any, grouping: Division | None, parallelism: int,
+    options: Config, *, row: type | None = None, is_sink: bool = False,
+) -> ComponentNode:  # fmt: skip
+    """A bolt or sink of the author's choice."""
+    says, config = divided(code, options)
+    return ComponentNode(
+        graph=parent.graph, parents=(parent,), place=author()[0], name=name, code=code,
+        parallelism=parallelism, says=says, groupings=(grouping or LOCAL,), row=row,
+        configure=lambda _: config, is_sink=is_sink,
+    )  # fmt: skip
+
+
+def divided(code: Any, options: Config) -> tuple[dict[str, tuple[tuple[Any, ...], Config]], Config]:
+    """Fields of a component, and its `config`: options have the names of the file."""
+    model = getattr(code, "config_model", None)
+    known: set[str] = set()
+    for name, one in getattr(model, "model_fields", {}).items():
+        known |= {name, one.alias or name}
+    says: dict[str, tuple[tuple[Any, ...], Config]] = {}
+    config = {}
+    for name, value in options.items():
+        if name in _SAID and name not in known:
+            says[f"set_{name}"] = ((value,), {})
+        else:
+            config[spelling(name) if spelling(name) in known else name] = value
+    return says, config
+
+
+def windowed(
+    parent: Node, key: Sequence[str], options: Config, aggregates: Mapping[str, str],
+    name: str | None, parallelism: int,
+) -> ComponentNode:  # fmt: skip
+    """Aggregates of windows."""
+    given = {spelling(word): value for word, value in options.items()}
+    is_by_count = isinstance(given.get("window"), dict) and given["window"].get("type") == "count"
+
+    def configure(taps: Sequence[RowSources]) -> Config:
+        time = {} if is_by_count else times_of(taps[0], given)
+        return {"key": list(key), **time, **given, "aggregates": dict(aggregates)}
+
+    says = _named(parent, key, "window", name) | {"code": Aggregate, "configure": configure}
+    return _keyed(parent, key, parallelism, says)
+
+
+def running(
+    parent: Node, key: Sequence[str], aggregates: Mapping[str, str], name: str | None,
+    parallelism: int, *, operator: str = "aggregate",
+) -> ComponentNode:  # fmt: skip
+    """Aggregates of all rows so far."""
+    config = {"key": list(key), "aggregates": dict(aggregates)}
+    says = {"code": RunningAggregate, "configure": lambda _: config}
+    return _keyed(parent, key, parallelism, _named(parent, key, operator, name) | says)
+
+
+def update_state(
+    parent: Node, key: Sequence[str], function: Callable[..., Any], initial: Any,
+    fields: str | Sequence[str], name: str | None, parallelism: int,
+) -> FoldNode:  # fmt: skip
+    """A function of what is kept and a row."""
+    names = [fields] if isinstance(fields, str) else list(fields)
+    shape = Shape(names, is_one=isinstance(fields, str))
+    said = {
+        **_named(parent, key, "state", name), "code": KeyedFold, "function": function,
+        "initial": initial, "shape": shape,
+        "configure": lambda _: _fold_config(parent, key, shape.fields, {}),
+    }  # fmt: skip
+    return FoldNode(**_keyed_fields(parent, key, parallelism, said))
+
+
+def reduce(
+    parent: Node, key: Sequence[str], function: Callable[..., Any], name: str | None,
+    parallelism: int,
+) -> FoldNode:  # fmt: skip
+    """One row of the rows of a key."""
+
+    def configure(taps: Sequence[RowSources]) -> Config:
+        stream = taps[0][0].received
+        rest = [field for field in stream.fields if field not in key]
+        types = {field: stream.types[field] for field in (*key, *rest) if field in stream.types}
+        return _fold_config(parent, key, rest, types)
+
+    said = {
+        **_named(parent, key, "reduce", name), "code": KeyedFold, "function": function,
+        "initial": UNSET, "configure": configure, "row": None,
+    }  # fmt: skip
+    return FoldNode(**_keyed_fields(parent, key, parallelism, said))
+
+
+def _fold_config(
+    parent: Node, key: Sequence[str], fields: Sequence[str], types: Mapping[str, str]
+) -> Config:
+    config = {"pipeline": parent.graph.key, "key": list(key), "fields": list(fields)}
+    return {**config, "types": dict(types)} if types else config
+
+
+def deduplicate(
+    parent: Node, by: Sequence[str], within: str, name: str | None, parallelism: int,
+    options: Config,
+) -> ComponentNode:  # fmt: skip
+    """One row of each id."""
+    given = {spelling(word): value for word, value in options.items()}
+
+    def configure(taps: Sequence[RowSources]) -> Config:
+        is_by_clock = taps[0][0].received.time is None or given.get("time", "") is None
+        time = {} if is_by_clock else times_of(taps[0], given, is_named=True)
+        fields = list(taps[0][0].received.fields)
+        return {"id": list(by), "fields": fields, "horizon": within, **time, **given}
+
+    says = {"code": Deduplicate, "configure": configure, "row": parent.row}
+    return _keyed(parent, by, parallelism, _named(parent, by, "deduplicate", name) | says)
+
+
+def join(
+    left: Node, right: Node, on: Keys, name: str | None, parallelism: int, options: Config, *,
+    within: Within | None = None, window: Config | None = None, kind: str = "",
+) -> ComponentNode:  # fmt: skip
+    """One of the five joins."""
+    given = {spelling(word): value for word, value in options.items()}
+    pairs = on if isinstance(on, Mapping) else {n: n for n in ([on] if isinstance(on, str) else on)}
+    keys = [*pairs], [*pairs.values()]
+    needs_time = True
+    if within is not None and window is not None:
+        raise _wrong("join takes within or window, not both", "")
+    if within is not None:
+        cls: type = IntervalJoin
+        lower, upper = ("0", within) if isinstance(within, str) else within
+        given |= {"lower": lower, "upper": upper}
+    elif window is not None:
+        cls, given = WindowJoin, given | {"window": window}
+    else:
+        cls = {"as-of": TemporalJoin, "lookup": LookupJoin}.get(kind, TableJoin)
+        needs_time = cls is TemporalJoin
+
+    def configure(taps: Sequence[RowSources]) -> Config:
+        sides = []
+        taken = set(taps[0][0].received.fields)
+        for number, (of_side, key) in enumerate(zip(taps, keys, strict=True)):
+            tap = _single(of_side)
+            fields = {field: field for field in tap.received.fields}
+            if number:
+                fields = {f"{f}_right" if f in taken else f: f for f in fields if f not in key}
+            side = {"from": tap.component, "stream": tap.stream, "key": key, "fields": fields}
+            if needs_time and not (tap.is_timed and tap.received.time is not None):
+                side["time"] = times_of([tap], {}, is_named=True)["time"]
+            sides.append(side)
+        return {"left": sides[0], "right": sides[1], "key": keys[0], **given}
+
+    derived = f"{_origin(left)}-join-{_origin(right)}"
+    return ComponentNode(
+        graph=left.graph, parents=(left, right), place=author()[0], name=name or derived, code=cls,
+        parallelism=parallelism, configure=configure, is_derived=name is None,
+        groupings=tuple(by_fields(key) for key in keys),
+    )  # fmt: skip
+
+
+def _single(taps: RowSources) -> RowSource:
+    if len(taps) > 1:
+        raise _wrong("a side of a join can't be merged streams", "Join each of them.")
+    return taps[0]
+
+
+def times_of(taps: RowSources, given: Config, *, is_named: bool = False) -> Config:
+    """The options that name the event time, if the input's component does not declare it.
+
+    Args:
+        taps: Where the rows come from.
+        given: The options that the author gave.
+        is_named: Whether the field must be named anyway.
+
+    Raises:
+        ValidationFailed: It is not known.
+    """
+    if "time" in given:
+        return {}
+    times = [tap.received.time for tap in taps]
+    found = times[0]
+    if found is None or None in times:
+        raise _wrong(
+            "the rows have no event time here",
+            'Give it: event_time="at" of the source, or time="at" here if a map has made new rows.',
+        )
+    if all(tap.is_timed for tap in taps) and not is_named:
+        return {}
+    more = {"unit": found.unit} if found.unit else {}
+    if found.timezone != "UTC":
+        more["timezone"] = found.timezone
+    return {"time": found.field, **more}
+
+
+def is_window_result(code: Any) -> bool:
+    """Whether what a class emits has a `window_end`, and its last millisecond as time."""
+    return code in (Aggregate, WindowJoin)
+
+
+def _keyed(
+    parent: Node, key: Sequence[str], parallelism: int, said: Mapping[str, Any]
+) -> ComponentNode:
+    return ComponentNode(**_keyed_fields(parent, key, parallelism, said))
+
+
+def _keyed_fields(
+    parent: Node, key: Sequence[str], parallelism: int, said: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "graph": parent.graph,
+        "parents": (parent,),
+        "place": author()[0],
+        "parallelism": parallelism,
+        "groupings": (by_fields(key),),
+        **said,
+    }
+
+
+def _named(parent: Node, key: Sequence[str], operator: str, name: str | None) -> dict[str, Any]:
+    derived = f"{_origin(parent)}-by-{'-'.join(key)}-{operator}"
+    return {"name": name or derived, "is_derived": name is None}
+
+
+def _origin(node: Node) -> str:
+    """The nearest component in front of a step, which its name is derived from."""
+    while not isinstance(node, ComponentNode) and node.parents:
+        node = node.parents[0]
+    return node.name
+
+
+def is_stable(node: ComponentNode) -> bool:
+    """Whether a derived name follows from names that were given, and from the step itself."""
+    todo = list(node.parents)
+    while todo:
+        one = todo.pop()
+        if isinstance(one, MergeNode) or (isinstance(one, ComponentNode) and one.is_derived):
+            return False
+        todo += () if isinstance(one, ComponentNode) else one.parents
+    return True
+
+
+def _wrong(message: str, cure: str) -> ValidationFailed:
+    return ValidationFailed([Problem("", message, cure)])
+
+
+ANY = Stream(())
+"""Of a stream of which nothing is known, as its component has mistakes."""

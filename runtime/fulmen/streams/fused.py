@@ -1,0 +1,108 @@
+"""The bolt that runs an author's functions: consecutive steps without a tuple between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+from typing_extensions import override
+
+from fulmen.api import (
+    BasicOutputCollector,
+    FailedException,
+    ManyBolt,
+    ManyCollector,
+    Stream,
+    TopologyContext,
+    Tuple,
+    Tuples,
+)
+from fulmen.api.components import Outputs
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.options import Options
+from fulmen.errors import CodeError
+from fulmen.streams.graph import find_graph
+from fulmen.streams.loops import FailedRow, StepFailed, StepsLoop
+
+ERROR_FIELDS = ("step", "values", "reason")
+
+
+class FusedOptions(Options):
+    """The `config` of `FusedSteps`."""
+
+    pipeline: str
+    """The module whose import makes the pipeline, and the pipeline: `shop:shop`."""
+    steps: tuple[str, ...]
+    """The names of the steps, in their order."""
+    digest: str
+    """What tells these steps from others: the code of functions doesn't count."""
+    fields: tuple[str, ...] | None = None
+    """What is emitted; None: nothing."""
+    types: dict[str, str] = Field({})
+    """The types of these fields, as far as they are known."""
+    errors: bool = False
+    """Whether a row for which a function raises goes to the stream `errors`, instead of failing."""
+
+
+class FusedSteps(ManyBolt):
+    """Runs steps of a pipeline. The functions are found in the author's module: `FusedOptions`."""
+
+    config_model = FusedOptions
+    transient: ClassVar[Sequence[str]] = ("_options", "_steps", "_loops", "_failed")
+
+    @override
+    def outputs_for(self, options: FusedOptions) -> Outputs:
+        streams: dict[str, Stream] = {}
+        if options.fields is not None:
+            streams["default"] = Stream(options.fields, types=options.types)
+        if options.errors:
+            streams[ERRORS_STREAM] = Stream(ERROR_FIELDS)
+        return streams
+
+    @override
+    def check_inputs(
+        self, options: FusedOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterable[str]:
+        try:
+            find_graph(options.pipeline).steps(options.steps, options.digest)
+        except CodeError as error:
+            return [str(error)]
+        return []
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        self._options: FusedOptions = context.options
+        graph = find_graph(self._options.pipeline)
+        self._steps = graph.steps(self._options.steps, self._options.digest)
+        self._loops: dict[Sequence[str], StepsLoop] = {}
+        self._failed: list[FailedRow] = []
+
+    @override
+    def execute_many(self, tuples: Tuples, collector: ManyCollector) -> Sequence[int]:
+        fields = tuple(tuples.fields)
+        loop = self._loops.get(fields)
+        if loop is None:
+            loop = self._loops[fields] = StepsLoop(self._steps, Stream(fields))
+        ran = loop.run(list(tuples))
+        if ran.rows and self._options.fields is not None:
+            collector.emit_many(ran.rows, parents=ran.at)
+        if not ran.failed:
+            return ()
+        places = sorted(ran.failed)
+        if self._options.errors:
+            rows = [[ran.failed[i].step, list(tuples[i]), ran.failed[i].reason] for i in places]
+            collector.emit_many(rows, ERRORS_STREAM, places)
+            return ()
+        self._failed = [ran.failed[i] for i in places]
+        return places
+
+    @override
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Fail a row, as any bolt does for which `execute` raises."""
+        if tup.is_tick():
+            return
+        failed = self._failed.pop(0)
+        if isinstance(failed.error, FailedException):
+            raise failed.error
+        raise StepFailed(failed.reason) from failed.error

@@ -1,0 +1,352 @@
+"""What an author's calls say, before they become a topology. Pure.
+
+Each call makes a node, which knows its place in the author's file. Nodes never change. A worker
+that imports the author's module makes the same nodes again: so a function is found by the name of
+its step, and never pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from fulmen.errors import CodeError, ValidationFailed
+from fulmen.streams.folding import RowSource, quoted
+from fulmen.streams.shapes import Shape
+from fulmen.topology.code.loading import load_named
+from fulmen.topology.problems import Problem
+
+_OWN = str(Path(__file__).parent)
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AuthorLine:
+    """A line of an author's file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How rows are divided among tasks: a grouping.
+
+    Attributes:
+        method: The method of `BoltDeclarer`.
+        fields: The fields of a fields grouping.
+        is_kept: Whether it only keeps the order that rows have by key: without these fields, any
+            other will do.
+    """
+
+    method: str = "local_or_shuffle_grouping"
+    fields: tuple[str, ...] = ()
+    is_kept: bool = False
+
+
+LOCAL = Division()
+
+
+def by_fields(fields: Sequence[str], *, is_kept: bool = False) -> Division:
+    """Rows with equal values of fields come to one task."""
+    return Division("fields_grouping", tuple(fields), is_kept)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node:
+    """One call of an author's.
+
+    Attributes:
+        graph: All nodes of the pipeline.
+        parents: The nodes whose rows come here.
+        place: Where it was called.
+        name: Its name: of a component that of the topology, of a step one for people.
+        row: The class of what functions get; None: rows with the fields as attributes.
+    """
+
+    graph: Graph
+    parents: tuple[Node, ...] = ()
+    place: AuthorLine
+    name: str
+    row: type | None = None
+
+    def __post_init__(self) -> None:
+        self.graph.nodes.append(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ComponentNode(Node):
+    """A spout, bolt or sink.
+
+    Attributes:
+        code: Its class, or an object of it.
+        says: What is called on its declarer: methods, each with its arguments.
+        parallelism: The number of executors.
+        groupings: How each parent's rows are divided.
+        configure: Makes its `config` of what each parent gives.
+        is_spout: Whether it is a source.
+        is_sink: Whether nothing is behind it.
+        is_derived: Whether its name follows from those of others.
+    """
+
+    code: Any
+    says: Mapping[str, tuple[tuple[Any, ...], Config]] = field(default_factory=dict)
+    parallelism: int = 1
+    groupings: tuple[Division, ...] = ()
+    configure: Callable[[Sequence[Sequence[RowSource]]], Config] = lambda _: {}
+    is_spout: bool = False
+    is_sink: bool = False
+    is_derived: bool = False
+
+    @property
+    def cls(self) -> type:
+        """Its class."""
+        return self.code if isinstance(self.code, type) else type(self.code)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FoldNode(ComponentNode):
+    """A function that keeps something for each key.
+
+    Attributes:
+        function: The author's, of what is kept and a row.
+        initial: What is kept before the first row; `UNSET`: the first row itself.
+        shape: Of what is kept, and emitted behind the key.
+    """
+
+    function: Callable[..., Any]
+    initial: Any = None
+    shape: Shape | None = None
+
+
+UNSET = object()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StepNode(Node):
+    """What is done to one row at a time, without state.
+
+    Attributes:
+        operator: The author's word: filter, map, where and so on.
+        functions: The author's functions; by the field that each gives, or "" for the only one.
+        texts: Expressions of SQL; by the field that each gives, or "" for a condition.
+        shape: What a function's results are; None: the step gives rows as it gets them.
+    """
+
+    operator: str
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    shape: Shape | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it needs no function."""
+        return not self.functions and self.operator != "for_each"
+
+    def expressions(self, fields: Sequence[str]) -> dict[str, str]:
+        """Its expressions over rows with some fields; those that with_fields keeps among them."""
+        if self.operator != "with_fields":
+            return dict(self.texts)
+        return {name: quoted(name) for name in fields} | dict(self.texts)
+
+    @property
+    def words(self) -> str:
+        """The step for people."""
+        named = [f"{name}=" if name else "" for name in (*self.functions, *self.texts)]
+        what = [
+            *(getattr(f, "__name__", type(f).__name__) for f in self.functions.values()),
+            *(repr(text) for text in self.texts.values()),
+        ]
+        shown = ", ".join(f"{a}{b}" for a, b in zip(named, what, strict=True))
+        return f"{self.operator}({shown})"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MergeNode(Node):
+    """The rows of several streams that have the same fields."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SideNode(Node):
+    """Another stream of a component or of a step: its errors, what is late."""
+
+    stream: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupedNode(Node):
+    """The same rows, divided in another way among the tasks of the next step."""
+
+    grouping: Division
+    parallelism: int | None = None
+
+
+@dataclass(eq=False)
+class Graph:
+    """All nodes of a pipeline, in the order of the calls.
+
+    Attributes:
+        name: The topology's name.
+        module: The module whose import makes the pipeline.
+        scope: The names of that module; None: a function made the pipeline, so no import does.
+        spec: Fields of the topology.
+        shown: Nodes whose rows were printed, so that they are no loose ends.
+    """
+
+    name: str
+    module: str
+    scope: Mapping[str, Any] | None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    shown: list[Node] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """What the topology says for functions to be found: module and pipeline."""
+        return f"{self.module}:{self.name}"
+
+    def unique(self, name: str) -> str:
+        """A name for a step, with a number if it is taken: nothing durable depends on it."""
+        taken = {node.name for node in self.nodes}
+        numbered = (f"{name}-{n}" for n in range(2, len(taken) + 3))
+        return name if name not in taken else next(n for n in numbered if n not in taken)
+
+    def steps(self, names: Sequence[str], digest: str) -> list[StepNode]:
+        """The steps of these names.
+
+        Raises:
+            CodeError: What was built here is something else.
+        """
+        found = {node.name: node for node in self.nodes if isinstance(node, StepNode)}
+        for name in names:
+            if name not in found:
+                message = f"pipeline {self.key!r} has no step {name!r} here: {list(found)}"
+                raise CodeError(message, _SAME)
+        steps = [found[name] for name in names]
+        if digest_of(steps) != digest:
+            message = f"pipeline {self.key!r}: steps {list(names)} are others here"
+            raise CodeError(message, _SAME)
+        return steps
+
+    def component(self, name: str) -> ComponentNode:
+        """The component of that name.
+
+        Raises:
+            CodeError: There is none.
+        """
+        for node in self.nodes:
+            if isinstance(node, ComponentNode) and node.name == name:
+                return node
+        raise CodeError(f"pipeline {self.key!r} has no component {name!r} here", _SAME)
+
+
+_SAME = (
+    "The import of the module must build the same pipeline everywhere: it may not depend on the"
+    " environment, on arguments of the command or on the order of a set."
+)
+_graphs: dict[str, Graph] = {}
+
+
+def digest_of(steps: Sequence[StepNode]) -> str:
+    """What tells steps from others, but for what functions do."""
+    said = [
+        (s.name, s.operator, [*s.functions], [*s.texts.items()], s.shape and s.shape.fields)
+        for s in steps
+    ]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+def new_graph(name: str, spec: Mapping[str, Any]) -> Graph:
+    """A pipeline, to be found by its module and name.
+
+    Raises:
+        ValidationFailed: The module has a pipeline of that name already.
+    """
+    place, frame = author()
+    module, scope = _building_module(frame)
+    graph = Graph(name, module, scope, spec)
+    known = _graphs.get(graph.key)
+    if known is not None and scope is not None and known.scope is scope:
+        message = f"{place}: the module {module!r} has two pipelines {name!r}"
+        raise ValidationFailed([Problem("", message, "Give one of them another name.")])
+    _graphs[graph.key] = graph
+    return graph
+
+
+def find_graph(key: str) -> Graph:
+    """The pipeline `module:name`; its module is imported if need be.
+
+    Raises:
+        CodeError: The import fails, or builds no such pipeline.
+    """
+    module = key.partition(":")[0]
+    found = _graphs.get(key)
+    if found is None or (found.scope is not None and not _is_loaded(module, found.scope)):
+        load_named(f"{module}.__name__")
+        found = _graphs.get(key)
+    if found is None:
+        built = [name for name in _graphs if name.startswith(f"{module}:")]
+        raise CodeError(
+            f"the import of module {module!r} builds no pipeline {key!r}: {built or 'none'}",
+            "Write Streams(...) and its steps at module level, not behind if __name__ or in a"
+            " function that nobody calls during the import.",
+        )
+    return found
+
+
+def place_of(topology: str, component: str) -> AuthorLine | None:
+    """Where a component of a topology was written, if a pipeline of this process has it."""
+    for graph in _graphs.values():
+        if graph.name == topology:
+            for node in graph.nodes:
+                if isinstance(node, ComponentNode) and node.name == component:
+                    return node.place
+    return None
+
+
+def author() -> tuple[AuthorLine, FrameType]:
+    """Where an author's code called what runs now."""
+    for frame in _frames():
+        if not frame.f_code.co_filename.startswith(_OWN):
+            return AuthorLine(frame.f_code.co_filename, frame.f_lineno), frame
+    raise AssertionError("nobody has called this")
+
+
+def _frames(first: FrameType | None = None) -> Iterator[FrameType]:
+    frame = first or sys._getframe(1)  # noqa: SLF001 (the only way to the caller)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def is_importing() -> bool:
+    """Whether the author's module is being imported: then nothing runs, not even by `run`."""
+    return _building_module(author()[1])[1] is not None
+
+
+def _building_module(frame: FrameType) -> tuple[str, Mapping[str, Any] | None]:
+    """The module that is being made, by its real name; its names, if an import makes it."""
+    for one in _frames(frame):
+        if one.f_code.co_name == "<module>":
+            name = str(one.f_globals.get("__name__"))
+            spec = one.f_globals.get("__spec__")
+            if name == "__main__":
+                file = one.f_globals.get("__file__")
+                if spec is not None and spec.name != "__main__":  # python -m package.module
+                    return str(spec.name).removesuffix(".__main__"), None
+                return Path(file).stem if file else name, None
+            if getattr(spec, "_initializing", False):
+                return name, one.f_globals
+    return str(frame.f_globals.get("__name__")), None
+
+
+def _is_loaded(module: str, scope: Mapping[str, Any]) -> bool:
+    return getattr(sys.modules.get(module), "__dict__", None) is scope

@@ -1,0 +1,224 @@
+"""Steps as one loop over the rows of a chunk. Pure.
+
+Functions that follow each other become one generated function, in which a row is made once for all
+of them; expressions between them run as those of an input do. A row that raises fails alone:
+nothing of it comes out, and no function runs twice for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from fulmen.api import Stream
+from fulmen.errors import PASSED_ON, FulmenError, error_text
+from fulmen.expressions.selection import steps_of
+from fulmen.expressions.steps import StepsRunner
+from fulmen.streams.folding import with_time
+from fulmen.streams.graph import StepNode
+from fulmen.streams.shapes import Shape
+
+Rows = Sequence[Any]
+Fail = Callable[[int, int, BaseException], None]
+Loop = Callable[[Rows, Fail], tuple[list[Any], list[int]]]
+
+
+class StepFailed(FulmenError):
+    """A function of an author's raised. Its text says in which step, and where that is."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class FailedRow(NamedTuple):
+    """A row for which there is no result.
+
+    Attributes:
+        step: The name of the step.
+        reason: Why.
+        error: What it raised.
+    """
+
+    step: str
+    reason: str
+    error: BaseException
+
+
+class LoopResult(NamedTuple):
+    """What has become of some rows.
+
+    Attributes:
+        rows: Those that come out.
+        at: The place of the row that each was made of.
+        failed: Place -> what happened.
+    """
+
+    rows: list[Any]
+    at: list[int]
+    failed: dict[int, FailedRow]
+
+
+class StepsLoop:
+    """Runs steps over rows.
+
+    Attributes:
+        fields: Of the rows that come out.
+    """
+
+    def __init__(self, steps: Sequence[StepNode], stream: Stream) -> None:
+        """Compile the steps.
+
+        Args:
+            steps: One after another.
+            stream: The fields of the rows that come, and what is known of their types.
+        """
+        self._numbers = {step: number for number, step in enumerate(steps, 1)}
+        self._parts: list[tuple[Sequence[StepNode], StepsRunner | Loop]] = []
+        fields = stream.fields
+        for is_text, some in groupby(steps, key=lambda step: step.is_text):
+            listed = list(some)
+            for step in listed if is_text else ():
+                texts = step.expressions(fields)
+                where = texts.pop("", None)
+                ran = steps_of(Stream(fields), where, None if where is not None else texts)
+                assert ran is not None
+                self._parts.append(([step], StepsRunner(ran)))
+                fields = ran.selected
+            if not is_text:
+                self._parts.append((listed, _compiled(listed, fields)))
+                fields = fields_after(listed, fields)
+        self.fields = fields
+
+    def run(self, rows: Rows) -> LoopResult:
+        """Run them. Each row is a list or a tuple."""
+        given, failed = rows, dict[int, FailedRow]()
+        at: Sequence[int] | None = None
+        for steps, part in self._parts:
+            wrong: dict[int, FailedRow] = {}
+            if isinstance(part, StepsRunner):
+                done = part.run(given)
+                places: Sequence[int] | None = done.at
+                if done.rows is not None:
+                    given = done.rows
+                elif places is not None:
+                    given = [given[i] for i in places]
+                for i, why in done.failed.items():
+                    text = f"{self._where(steps[0])}: {why}"
+                    wrong[i] = FailedRow(steps[0].name, text, StepFailed(text))
+            else:
+                given, places = part(given, self._noted(steps, wrong))
+            if at is not None:
+                wrong = {at[i]: one for i, one in wrong.items()}
+                places = at if places is None else [at[i] for i in places]
+            at = places if places is not None else at
+            failed |= wrong
+        rows_out = given if isinstance(given, list) else list(given)
+        places_out = list(range(len(rows_out))) if at is None else list(at)
+        if failed and any(place in failed for place in places_out):  # another row of the same one
+            left = [i for i, place in enumerate(places_out) if place not in failed]
+            rows_out, places_out = [rows_out[i] for i in left], [places_out[i] for i in left]
+        return LoopResult(rows_out, places_out, failed)
+
+    def _noted(self, steps: Sequence[StepNode], into: dict[int, FailedRow]) -> Fail:
+        def fail(row: int, number: int, error: BaseException) -> None:
+            step = steps[number]
+            if error.__traceback__ is not None:  # without this loop
+                error.__traceback__ = error.__traceback__.tb_next
+            into[row] = FailedRow(step.name, f"{self._where(step)}: {error_text(error)}", error)
+
+        return fail
+
+    def _where(self, step: StepNode) -> str:
+        return f"step {self._numbers[step]} {step.operator!r} ({step.place})"
+
+
+def fields_after(steps: Sequence[StepNode], fields: Sequence[str]) -> tuple[str, ...]:
+    """The fields behind steps."""
+    for step in steps:
+        if step.shape is not None:
+            fields = step.shape.fields
+        elif step.operator == "with_fields":
+            fields = tuple(dict.fromkeys([*fields, *step.functions, *step.texts]))
+        elif "" not in step.texts and step.texts:
+            fields = tuple(step.texts)
+    return tuple(fields)
+
+
+def _compiled(steps: Sequence[StepNode], fields: tuple[str, ...]) -> Loop:
+    """The loop of some functions."""
+    names: dict[str, Any] = {"PASSED_ON": PASSED_ON}
+    source = "\n".join(_lines(steps, fields, names))
+    exec(compile(source, "<steps>", "exec"), names)
+    loop: Loop = names["loop"]
+    return loop
+
+
+def _lines(
+    steps: Sequence[StepNode], fields: tuple[str, ...], names: dict[str, Any]
+) -> Iterator[str]:
+    def bound(value: Any) -> str:
+        name = f"k{len(names)}"
+        names[name] = value
+        return name
+
+    yield "def loop(rows, fail):"
+    yield "  out, at = [], []"
+    yield "  add, note = out.append, at.append"
+    yield "  for i, v in enumerate(rows):"
+    yield "    n, s = len(out), 0"
+    yield "    try:"
+    indent, shape, is_row, is_same = " " * 6, Shape(fields, steps[0].parents[0].row), False, True
+    for number, step in enumerate(steps):
+        if not is_row:
+            yield f"{indent}r = {bound(shape.wrap)}(v)"
+            is_row = True
+        if number:
+            yield f"{indent}s = {number}"
+        called = [f"{bound(function)}(r)" for function in step.functions.values()]
+        if step.operator == "filter":
+            yield f"{indent}if not {called[0]}: continue"
+        elif step.operator in ("peek", "for_each"):
+            yield f"{indent}{called[0]}"
+        elif step.operator == "map":
+            assert step.shape is not None
+            yield f"{indent}r = {bound(step.shape.accept)}({called[0]})"
+            shape, is_same = step.shape, False
+        elif step.operator == "flat_map":
+            assert step.shape is not None
+            yield f"{indent}for r in {bound(step.shape.accept_all)}({called[0]}):"
+            indent += "  "
+            shape, is_same = step.shape, False
+        else:
+            new = fields_after([step], fields)
+            made = dict(zip(step.functions, called, strict=True))
+            yield f"{indent}u = {'v' if is_same else f'{bound(shape.unwrap)}(r)'}"
+            values = [made.get(name) or f"u[{fields.index(name)}]" for name in new]
+            is_same = False
+            shape = Shape(new, step.row)
+            yield f"{indent}r = {bound(shape.wrap)}([{', '.join(values)}])"
+        fields = fields_after([step], fields)
+    if steps[-1].operator != "for_each":
+        yield f"{indent}add({'v' if is_same else f'{bound(shape.unwrap)}(r)'}); note(i)"
+    yield "    except PASSED_ON: raise"
+    yield "    except BaseException as error:"
+    yield "      del out[n:], at[n:]"
+    yield "      fail(i, s, error)"
+    yield "  return out, at"
+
+
+def typed(steps: Sequence[StepNode], stream: Stream) -> Stream:
+    """The stream behind steps of functions, with what is known of its types and its time."""
+    for step in steps:
+        fields = fields_after([step], stream.fields)
+        types: Mapping[str, str] = stream.types
+        if step.shape is not None:
+            types = step.shape.types
+        elif step.functions and step.operator == "with_fields":
+            types = {name: kind for name, kind in types.items() if name not in step.functions}
+        stream = with_time(Stream(fields, types=types), stream)
+    return stream

@@ -1,0 +1,480 @@
+"""Streams of rows, and what can be done to them: the calls of an author."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.streams import components, running
+from fulmen.streams.calls import (
+    OTHER_WORDS,
+    Branches,
+    checked,
+    is_first,
+    refusal,
+    with_arguments,
+)
+from fulmen.streams.components import Keys, Within
+from fulmen.streams.folding import quoted
+from fulmen.streams.graph import (
+    Config,
+    Division,
+    GroupedNode,
+    MergeNode,
+    Node,
+    SideNode,
+    StepNode,
+    author,
+    by_fields,
+)
+from fulmen.streams.shapes import Shape, fields_of, result_class
+from fulmen.topology.problems import did_you_mean
+
+T = TypeVar("T")
+U = TypeVar("U")
+Fields = str | Sequence[str]
+
+
+class DataStream(Generic[T]):
+    """Rows that functions get as `T`. Each call gives another stream; none changes this one."""
+
+    def __init__(self, node: Node, grouping: Division | None = None) -> None:
+        self.node, self.grouping = node, grouping
+
+    # ---- one row at a time ------------------------------------------------------------------
+
+    def filter(
+        self, function: Callable[..., object], *args: Any, name: str | None = None
+    ) -> DataStream[T]:
+        """Take the rows for which a function is true: `function(row, *args)`."""
+        return self._step("filter", function, args, name)
+
+    def map(
+        self,
+        function: Callable[..., U],
+        *args: Any,
+        fields: Fields | None = None,
+        name: str | None = None,
+    ) -> DataStream[U]:
+        """Make another row of each: `function(row, *args)`.
+
+        Args:
+            function: What it returns: an object of the class of its annotation (NamedTuple,
+                dataclass, TypedDict); or with `fields`, a list, tuple or dict.
+            args: What it gets besides.
+            fields: The new fields. One text: the result is the value of that field.
+            name: The name of the step, for people.
+        """
+        return self._mapped("map", function, args, fields, name)
+
+    def flat_map(
+        self,
+        function: Callable[..., Iterable[U]],
+        *args: Any,
+        fields: Fields | None = None,
+        name: str | None = None,
+    ) -> DataStream[U]:
+        """Make any number of rows of each. What a generator gives before it raises is dropped."""
+        return self._mapped("flat_map", function, args, fields, name)
+
+    def peek(
+        self, function: Callable[..., object], *args: Any, name: str | None = None
+    ) -> DataStream[T]:
+        """Call a function with each row, and pass the row on."""
+        return self._step("peek", function, args, name)
+
+    def for_each(
+        self, function: Callable[..., object], *args: Any, name: str | None = None
+    ) -> None:
+        """Call a function with each row: Storm's forEach. Nothing is behind it."""
+        self._step("for_each", function, args, name)
+
+    def where(self, condition: str, *, name: str | None = None) -> DataStream[T]:
+        """Take the rows for which an expression of SQL is true, such as `price > 100`."""
+        return self._expressions("where", {"": condition}, name, self.node.row)
+
+    def select(self, *fields: str, row: type[Any] | None = None, **more: str) -> DataStream[Any]:
+        """Keep some fields, and add others by expressions: `select("user", euros="price * 0.9")`.
+
+        Args:
+            fields: Those that stay as they are.
+            row: The class of what functions get behind it.
+            more: The name of each new field, and its expression.
+        """
+        texts = {name: quoted(name) for name in fields} | more
+        return self._expressions("select", texts, None, row)
+
+    def with_fields(
+        self,
+        *,
+        row: type[Any] | None = None,
+        **more: str | Callable[[T], Any],
+    ) -> DataStream[Any]:
+        """Add fields, or replace some: each by an expression of SQL, or by a function of the row.
+
+        All of one call see the row as it was before.
+        """
+        functions = {name: given for name, given in more.items() if not isinstance(given, str)}
+        texts = {name: given for name, given in more.items() if isinstance(given, str)}
+        if functions and texts:
+            raise refusal(
+                f"with_fields has texts {list(texts)} and functions {list(functions)}",
+                "Write two with_fields: the second one sees the fields of the first.",
+            )
+        if not functions:
+            return self._expressions("with_fields", texts, None, row)
+        for given in functions.values():
+            checked("with_fields", given)
+        return DataStream(
+            StepNode(**self._as_step("with_fields", None), functions=functions, row=row),
+            self._kept,
+        )
+
+    # ---- several streams --------------------------------------------------------------------
+
+    def branch(self, **conditions: str | Callable[[T], object]) -> Branches[DataStream[T]]:
+        """Divide rows among streams: each goes to the first whose condition is true.
+
+        `parts = s.branch(big="amount > 100", odd=is_odd)` gives `parts.big`, `parts.odd` and
+        `parts.rest`, which has what matches none.
+        """
+        texts = [given for given in conditions.values() if isinstance(given, str)]
+        if texts and len(texts) < len(conditions):
+            raise refusal("branch takes texts or functions, not both", "Write all in one way.")
+        names = [*conditions, "rest"]
+        nots = [f"({text}) is not true" for text in texts]
+        tests = [] if texts else [checked("branch", given) for given in conditions.values()]
+
+        def made(number: int) -> DataStream[T]:
+            if not texts:
+                return self.filter(is_first, tests, number)
+            wanted = [*nots[:number], *texts[number : number + 1]]
+            return self.where(" and ".join(f"({text})" for text in wanted))
+
+        return Branches(names, made)
+
+    def merge(self, *others: DataStream[Any]) -> DataStream[T]:
+        """The rows of this stream and of others that have the same fields."""
+        nodes = (self.node, *(other.node for other in others))
+        node = MergeNode(
+            graph=self.node.graph, place=author()[0], parents=nodes, row=self.node.row,
+            name=self.node.graph.unique("merge"),
+        )  # fmt: skip
+        return DataStream(node)
+
+    def pipe(self, function: Callable[..., U], *args: Any) -> U:
+        """`function(stream, *args)`: steps of several pipelines as one function of streams."""
+        return function(self, *args)
+
+    # ---- how rows are divided ---------------------------------------------------------------
+
+    def key_by(self, *key: str) -> KeyedStream[T]:
+        """Have rows with equal values of these fields together, in their order."""
+        return KeyedStream(self, key)
+
+    def repartition(self, parallelism: int) -> DataStream[T]:
+        """Divide rows evenly, and run the next steps with so many executors."""
+        return self._grouped(Division("shuffle_grouping"), parallelism)
+
+    def shuffle(self) -> DataStream[T]:
+        """Divide rows evenly among the tasks of the next step."""
+        return self._grouped(Division("shuffle_grouping"))
+
+    def broadcast(self) -> DataStream[T]:
+        """Send each row to all tasks of the next step."""
+        return self._grouped(Division("all_grouping"))
+
+    def to_one(self) -> DataStream[T]:
+        """Send all rows to one task of the next step: Trident's global."""
+        return self._grouped(Division("global_grouping"))
+
+    def _grouped(self, grouping: Division, parallelism: int | None = None) -> DataStream[T]:
+        node = GroupedNode(
+            graph=self.node.graph, place=author()[0], parents=(self.node,), row=self.node.row,
+            name=self.node.graph.unique("grouped"), grouping=grouping, parallelism=parallelism,
+        )  # fmt: skip
+        return DataStream(node, grouping)
+
+    # ---- components -------------------------------------------------------------------------
+
+    def sink(
+        self, name: str, sink: Any, *, parallelism: int = 1, config: Config | None = None,
+        **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Write the rows.
+
+        Args:
+            name: Its name in the topology: an exactly-once sink is known by it.
+            sink: A class of a sink, or an object of one.
+            parallelism: The number of executors.
+            config: Options whose names are no names of Python.
+            options: Its options, and fields of the component such as `num_tasks`.
+        """
+        node = components.bolt(
+            self.node, name, sink, self.grouping, parallelism, {**(config or {}), **options},
+            is_sink=True,
+        )  # fmt: skip
+        return DataStream(node)
+
+    def process(
+        self, bolt: Any, *, name: str, parallelism: int = 1, row: type[Any] | None = None,
+        config: Config | None = None, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Have any bolt in the middle: a class, or an object of one."""
+        node = components.bolt(
+            self.node, name, bolt, self.grouping, parallelism, {**(config or {}), **options},
+            row=row,
+        )  # fmt: skip
+        return DataStream(node)
+
+    def deduplicate(
+        self, *by: str, within: str, name: str | None = None, parallelism: int = 1, **options: Any
+    ) -> DataStream[T]:
+        """Pass on the first row of each value of some fields, as long as they are close."""
+        node = components.deduplicate(self.node, by, within, name, parallelism, options)
+        return DataStream(node, by_fields(by, is_kept=True))
+
+    def join(
+        self, other: DataStream[Any], on: Keys, *, within: Within | None = None,
+        window: Config | None = None, how: str = "inner", name: str | None = None,
+        parallelism: int = 1, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Find rows of two streams that belong together.
+
+        Args:
+            other: The right stream.
+            on: The field that is equal, several, or a mapping of left to right fields.
+            within: How much later the right row may be: "10m", or ("-5m", "10m").
+            window: Rows of the same window belong together. Without both: all rows, the newest of
+                each key and side, emitted again whenever one of them changes.
+            how: inner, left, right or full.
+            name: Default: the names of both, with `join` between.
+            parallelism: The number of executors.
+            options: Other options of the join, such as allowed_lateness="1h".
+        """
+        given = {"type": how, **options}
+        node = components.join(
+            self.node, other.node, on, name, parallelism, given, within=within, window=window
+        )
+        return DataStream(node)
+
+    def join_as_of(
+        self, table: DataStream[Any], on: Keys, *, how: str = "inner", name: str | None = None,
+        parallelism: int = 1, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Find the row of a table that was valid at the time of each row."""
+        given = {"type": how, **options}
+        node = components.join(self.node, table.node, on, name, parallelism, given, kind="as-of")
+        return DataStream(node)
+
+    def lookup(
+        self, table: DataStream[Any], on: Keys, *, how: str = "inner", name: str | None = None,
+        parallelism: int = 1, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Find the row of a table that is there now."""
+        given = {"type": how, **options}
+        node = components.join(self.node, table.node, on, name, parallelism, given, kind="lookup")
+        return DataStream(node)
+
+    # ---- other streams of the same component ------------------------------------------------
+
+    def side(self, stream: str) -> DataStream[Any]:
+        """Another stream of this component."""
+        node = SideNode(
+            graph=self.node.graph, place=author()[0], parents=(self.node,), stream=stream,
+            name=f"{self.node.name}:{stream}",
+        )  # fmt: skip
+        return DataStream(node)
+
+    @property
+    def errors(self) -> DataStream[Any]:
+        """What could not be read, written or computed. Behind steps: step, values, reason."""
+        return self.side(ERRORS_STREAM)
+
+    @property
+    def late(self) -> DataStream[Any]:
+        """What came too late for its window or join."""
+        return self.side("late")
+
+    @property
+    def dead_letters(self) -> DataStream[Any]:
+        """What has failed more than `max_replays` times."""
+        return self.side("__dead_letters")
+
+    def show(self, count: int = 20) -> list[dict[str, Any]] | None:
+        """Run what is in front of this stream in this process, and print so many rows.
+
+        Returns:
+            The rows; None while the module is imported: then nothing runs.
+        """
+        return running.show(self.node, count)
+
+    # ---- inside -----------------------------------------------------------------------------
+
+    def __getattr__(self, word: str) -> Any:
+        if word in OTHER_WORDS:
+            raise AttributeError(f"a stream has no {word!r}: write {OTHER_WORDS[word]}", name=word)
+        words = [name for name in dir(type(self)) if not name.startswith("_")]
+        raise AttributeError(f"a stream has no {word!r}. {did_you_mean(word, words)}", name=word)
+
+    @property
+    def _kept(self) -> Division | None:
+        """The grouping behind a step: rows that were divided are not divided once more."""
+        return self.grouping if self.grouping and self.grouping.is_kept else None
+
+    def _as_step(self, operator: str, name: str | None) -> dict[str, Any]:
+        graph = self.node.graph
+        if name is not None and name in [node.name for node in graph.nodes]:
+            raise refusal(f"there is a {name!r} already", "Give the step another name.")
+        return {
+            "graph": graph,
+            "parents": (self.node,),
+            "place": author()[0],
+            "name": name or graph.unique(f"{self.node.name}.{operator}"),
+            "operator": operator,
+        }
+
+    def _step(
+        self, operator: str, function: Callable[..., object], args: Any, name: str | None
+    ) -> DataStream[T]:
+        functions = {"": with_arguments(checked(operator, function), args)}
+        said = self._as_step(operator, name)
+        return DataStream(StepNode(**said, functions=functions, row=self.node.row), self._kept)
+
+    def _expressions(
+        self, operator: str, texts: Mapping[str, str], name: str | None, row: type | None
+    ) -> DataStream[Any]:
+        for text in texts.values():
+            if not isinstance(text, str):
+                cure = "Write filter for a function." if operator == "where" else ""
+                raise refusal(f"{operator} takes expressions of SQL, and not {text!r}", cure)
+        said = self._as_step(operator, name)
+        return DataStream(StepNode(**said, texts=dict(texts), row=row), self._kept)
+
+    def _mapped(
+        self, operator: str, function: Callable[..., Any], args: Any, fields: Fields | None,
+        name: str | None,
+    ) -> DataStream[Any]:  # fmt: skip
+        checked(operator, function)
+        cls = result_class(function, of_many=operator == "flat_map") if fields is None else None
+        if isinstance(function, type) and fields_of(function) and fields is None:
+            cls = function
+        found = fields_of(cls) if fields is None else fields
+        if found is None:
+            raise refusal(
+                f"{operator} needs the fields of the new rows",
+                'Add fields=["user", "amount"], or a function whose annotation says that it returns'
+                " a NamedTuple or dataclass.",
+            )
+        names = [found] if isinstance(found, str) else found
+        shape = Shape(names, cls, is_one=isinstance(found, str))
+        said = self._as_step(operator, name)
+        functions = {"": with_arguments(function, args)}
+        return DataStream(StepNode(**said, functions=functions, shape=shape, row=cls))
+
+
+class KeyedStream(Generic[T]):
+    """Rows by key: what is kept for each of them."""
+
+    def __init__(self, stream: DataStream[T], key: Sequence[str]) -> None:
+        if not key or not all(isinstance(name, str) for name in key):
+            raise refusal(
+                "key_by takes names of fields", 'Write key_by("user"): make a field first.'
+            )
+        self.stream, self.key = stream, tuple(key)
+        self.grouping = by_fields(key, is_kept=True)
+
+    def window(self, window: Config, **options: Any) -> WindowedStream:
+        """Group rows of each key by time: `tumbling("10m")`.
+
+        Args:
+            window: From `tumbling`, `sliding`, `session`, `calendar` or `counting`.
+            options: As of `Aggregate`: time="at", allowed_lateness="1h", emit_every="1m".
+        """
+        return WindowedStream(self, {"window": window, **options})
+
+    def aggregate(
+        self, *, name: str | None = None, parallelism: int = 1, **aggregates: str
+    ) -> DataStream[Any]:
+        """Aggregates of all rows of a key so far: a row for each that comes."""
+        said = components.running(self.stream.node, self.key, aggregates, name, parallelism)
+        return DataStream(said, self.grouping)
+
+    def count(self, *, name: str | None = None, parallelism: int = 1) -> DataStream[Any]:
+        """How many rows of each key there were, in the field `count`: Storm's countByKey."""
+        aggregates = {"count": "count"}
+        node = components.running(
+            self.stream.node, self.key, aggregates, name, parallelism, operator="count"
+        )
+        return DataStream(node, self.grouping)
+
+    def reduce(
+        self, function: Callable[[T, T], T], *, name: str | None = None, parallelism: int = 1
+    ) -> DataStream[T]:
+        """Make one row of the rows of a key: `function(so_far, row)`. Storm's reduceByKey."""
+        checked("reduce", function)
+        node = components.reduce(self.stream.node, self.key, function, name, parallelism)
+        return DataStream(node, self.grouping)
+
+    def update_state(
+        self,
+        function: Callable[[Any, T], Any],
+        initial: Any = None,
+        *,
+        fields: Fields = "value",
+        name: str | None = None,
+        parallelism: int = 1,
+    ) -> DataStream[Any]:
+        """Keep something for each key: Storm's updateStateByKey.
+
+        Args:
+            function: Of what is kept and a row; returns what is kept from then on, which is emitted
+                behind the key. None: the key is forgotten.
+            initial: What is kept of a new key. Each gets a copy.
+            fields: The names of what is emitted behind the key.
+            name: The name that the state is kept under.
+            parallelism: The number of executors.
+        """
+        checked("update_state", function)
+        node = components.update_state(
+            self.stream.node, self.key, function, initial, fields, name, parallelism
+        )
+        return DataStream(node, self.grouping)
+
+    def process(
+        self, bolt: Any, *, name: str, parallelism: int = 1, row: type[Any] | None = None,
+        config: Config | None = None, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Have any bolt in the middle, grouped by the key."""
+        keyed: DataStream[T] = DataStream(self.stream.node, by_fields(self.key))
+        return keyed.process(
+            bolt, name=name, parallelism=parallelism, row=row, config=config, **options
+        )
+
+
+class WindowedStream:
+    """Rows by key and window."""
+
+    def __init__(self, keyed: KeyedStream[Any], options: Config) -> None:
+        self._keyed, self._options = keyed, options
+
+    def aggregate(
+        self, *, name: str | None = None, parallelism: int = 1, **aggregates: str
+    ) -> DataStream[Any]:
+        """Aggregates of each window, with the key, `window_start` and `window_end`.
+
+        Args:
+            name: The name that windows are kept under.
+            parallelism: The number of executors.
+            aggregates: The name of each result: n=agg.count(), euros=agg.sum("euros").
+        """
+        keyed = self._keyed
+        node = components.windowed(
+            keyed.stream.node, keyed.key, self._options, aggregates, name, parallelism
+        )
+        return DataStream(node, keyed.grouping)
+
+    def count(self, *, name: str | None = None, parallelism: int = 1) -> DataStream[Any]:
+        """How many rows each key has in each window, in the field `count`."""
+        return self.aggregate(name=name, parallelism=parallelism, count="count")

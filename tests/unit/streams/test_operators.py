@@ -1,0 +1,411 @@
+"""Each operator against a plain Python model over the whole input."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypedDict
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from fulmen import BasicBolt, FailedException, Stream
+from fulmen.streams import Streams, agg, counting, session, tumbling
+from fulmen.testing import PAUSE, CollectBolt, ListSpout
+
+START = 1_700_000_000_000
+NO_SHRINKING = (Phase.explicit, Phase.generate)  # rows are few as they are
+FIELDS = Stream(("user", "n", "at"), types={"user": "string", "n": "int64"})
+
+
+def source(pipeline, name="rows", **options):
+    return pipeline.source(name, ListSpout((), streams={"default": FIELDS}), **options)
+
+
+def timed(pipeline, name="rows"):
+    return source(pipeline, name, event_time={"field": "at", "unit": "ms"}, lag="1h")
+
+
+def row(n, user="a", second=0):
+    return {"user": user, "n": n, "at": START + second * 1000}
+
+
+@pytest.fixture
+def pipeline():
+    return Streams("tried")
+
+
+def collected(pipeline, stream, rows, **more):
+    stream.sink("out", CollectBolt)
+    return pipeline.test(rows=rows, **more)["out"]
+
+
+# Steps that may follow each other in any order: what is called, and the same over a plain list.
+STEPS = {
+    "filter": (
+        lambda s: s.filter(lambda r: r.n % 3),
+        lambda rows: [r for r in rows if r["n"] % 3],
+    ),
+    "filter with": (
+        lambda s: s.filter(lambda r, least: r["n"] > least, 2),
+        lambda rows: [r for r in rows if r["n"] > 2],
+    ),
+    "where": (
+        lambda s: s.where("n % 2 = 0 or user = 'b'"),
+        lambda rows: [r for r in rows if r["n"] % 2 == 0 or r["user"] == "b"],
+    ),
+    "with_fields": (
+        lambda s: s.with_fields(n=lambda r: r.n + 5),
+        lambda rows: [r | {"n": r["n"] + 5} for r in rows],
+    ),
+    "with_fields text": (
+        lambda s: s.with_fields(n="n * 2 + length(user)"),
+        lambda rows: [r | {"n": r["n"] * 2 + len(r["user"])} for r in rows],
+    ),
+    "select": (
+        lambda s: s.select("n", "at", user="upper(user)"),
+        lambda rows: [{"n": r["n"], "at": r["at"], "user": r["user"].upper()} for r in rows],
+    ),
+    "map": (
+        lambda s: s.map(lambda r: [r.at, r.user * 2, r.n - 1], fields=["at", "user", "n"]),
+        lambda rows: [{"at": r["at"], "user": r["user"] * 2, "n": r["n"] - 1} for r in rows],
+    ),
+    "flat_map": (
+        lambda s: s.flat_map(
+            lambda r: ({"n": i, "user": r.user, "at": r.at} for i in range(r.n % 3)),
+            fields=["user", "n", "at"],
+        ),
+        lambda rows: [{"user": r["user"], "n": i, "at": r["at"]} for r in rows
+                      for i in range(r["n"] % 3)],
+    ),
+    "peek": (lambda s: s.peek(lambda r: r.n), lambda rows: rows),
+    "shuffle": (lambda s: s.shuffle(), lambda rows: rows),
+}  # fmt: skip
+ROWS = st.lists(
+    st.builds(row, st.integers(0, 20), st.sampled_from(["a", "b"]), st.integers(0, 50)), max_size=12
+)
+
+
+@settings(max_examples=8, phases=NO_SHRINKING)
+@given(names=st.lists(st.sampled_from([*STEPS]), min_size=1, max_size=6), rows=ROWS)
+def test_steps_in_any_order_give_what_plain_python_gives(names, rows):
+    pipeline = Streams("drawn")
+    stream = source(pipeline)
+    expected = rows
+    for name in names:
+        call, model = STEPS[name]
+        stream, expected = call(stream), model(expected)
+    assert collected(pipeline, stream, rows) == expected
+
+
+def test_each_pair_of_steps_gives_what_plain_python_gives():
+    rows = [row(n, "ab"[n % 2]) for n in range(9)]
+    pipeline = Streams("pairs")
+    given_rows = source(pipeline)
+    expected = {}
+    for first, (call, model) in STEPS.items():
+        for second, (other_call, other_model) in STEPS.items():
+            name = f"{first}-{second}".replace(" ", "-")
+            other_call(call(given_rows)).sink(name, CollectBolt)
+            expected[name] = other_model(model(rows))
+    outcome = pipeline.test(rows=rows)
+    assert {name: outcome[name] for name in expected} == expected
+
+
+@settings(max_examples=4, phases=NO_SHRINKING)
+@given(rows=ROWS)
+def test_what_is_kept_by_key_follows_all_rows_of_the_key(rows):
+    pipeline = Streams("keyed", workers=2)
+    keyed = source(pipeline).key_by("user")
+    keyed.aggregate(n=agg.count(), most=agg.max("n"), last=agg.last("n")).sink("agg", CollectBolt)
+    keyed.count(parallelism=2).sink("count", CollectBolt)
+    keyed.reduce(lambda a, b: a if a.n >= b.n else b).sink("reduce", CollectBolt)
+    keyed.update_state(lambda seen, r: [*seen, r.n][-2:], [], fields="last").sink("s", CollectBolt)
+    outcome = pipeline.test(rows=rows)
+    of_user = defaultdict(list)
+    expected = defaultdict(list)
+    for r in rows:
+        seen = of_user[r["user"]]
+        seen.append(r)
+        numbers = [one["n"] for one in seen]
+        key = {"user": r["user"]}
+        best = max(seen, key=lambda one: one["n"])
+        expected["agg"].append(key | {"n": len(seen), "most": max(numbers), "last": r["n"]})
+        expected["count"].append(key | {"count": len(seen)})
+        expected["reduce"].append(key | {"n": best["n"], "at": best["at"]})
+        expected["s"].append(key | {"last": numbers[-2:]})
+    for name in ("agg", "reduce", "s"):
+        assert outcome[name] == expected[name]
+    assert sorted(map(repr, outcome["count"])) == sorted(map(repr, expected["count"]))
+
+
+@settings(max_examples=4, phases=NO_SHRINKING)
+@given(rows=ROWS)
+def test_windows_have_the_rows_of_their_times(rows):
+    pipeline = Streams("windows")
+    buys = timed(pipeline).filter(lambda r: r.n > 3).with_fields(twice="n * 2")
+    windows = buys.key_by("user").window(tumbling("10s"))
+    windows.aggregate(n=agg.count(), sum=agg.sum("twice")).sink("out", CollectBolt)
+    expected = defaultdict(list)
+    for r in rows:
+        if r["n"] > 3:
+            expected[r["user"], r["at"] // 10_000].append(2 * r["n"])
+    found = {
+        (r["user"], int(r["window_start"].timestamp()) // 10): (r["n"], r["sum"])
+        for r in pipeline.test(rows=rows)["out"]
+    }
+    assert found == {key: (len(some), sum(some)) for key, some in expected.items()}
+
+
+def test_sessions_counts_and_windows_of_windows(pipeline):
+    rows = [row(n, second=second) for n, second in enumerate([0, 1, 2, 30, 31, 90])]
+    keyed = timed(pipeline).key_by("user")
+    keyed.window(session("10s")).count(name="s").sink("visits", CollectBolt)
+    keyed.window(counting(2)).aggregate(name="c", n=agg.list("n")).sink("pairs", CollectBolt)
+    tens = keyed.window(tumbling("10s")).count(name="tens")
+    tens.key_by("user").window(tumbling("1m")).aggregate(name="m", most=agg.max("count")).sink(
+        "most", CollectBolt
+    )
+    outcome = pipeline.test(rows=rows)
+    assert [r["count"] for r in outcome["visits"]] == [3, 2, 1]
+    assert [r["n"] for r in outcome["pairs"]] == [[0, 1], [2, 3], [4, 5]]
+    assert [r["most"] for r in outcome["most"]] == [3, 1]
+
+
+def test_each_row_is_in_the_first_branch_that_takes_it(pipeline):
+    rows = source(pipeline)
+    of_functions = rows.branch(big=lambda r: r.n > 6, odd=lambda r: r.n % 2)
+    of_texts = rows.branch(big="n > 6", odd="n % 2 = 1")
+    for kind, parts in (("function", of_functions), ("text", of_texts)):
+        for name in ("big", "odd", "rest"):
+            parts[name].sink(f"{kind}-{name}", CollectBolt)
+    outcome = pipeline.test(rows=[row(n) for n in range(10)])
+    for kind in ("function", "text"):
+        found = {
+            name: [r["n"] for r in outcome[f"{kind}-{name}"]] for name in ("big", "odd", "rest")
+        }
+        assert found == {"big": [7, 8, 9], "odd": [1, 3, 5], "rest": [0, 2, 4, 6]}
+    with pytest.raises(AttributeError, match="no branch 'odds'"):
+        _ = of_texts.odds
+
+
+def test_merged_streams_have_the_rows_of_all_with_fields_in_one_order(pipeline):
+    first = source(pipeline).select("n", "user")
+    second = source(pipeline, "others").select("user", n="n + 100")
+    first.merge(second).filter(lambda r: r.n != 1).sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(0), row(1)], others=[row(2, "b")])
+    found = sorted((r["n"], r["user"]) for r in outcome["out"])
+    assert found == [(0, "a"), (102, "b")]
+
+
+JOINS = {
+    "interval": {"within": ("-5s", "5s")},
+    "window": {"window": tumbling("10s")},
+    "table": {},
+}
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full"])
+@pytest.mark.parametrize("kind", JOINS)
+def test_joins_find_the_rows_that_belong_together(pipeline, kind, how):
+    left, right = timed(pipeline), timed(pipeline, "others")
+    joined = left.filter(lambda r: r.n < 9).join(
+        right.select("at", buyer="user", m="n"), on={"user": "buyer"}, how=how, **JOINS[kind]
+    )
+    joined.sink("out", CollectBolt)
+    outcome = pipeline.test(
+        rows=[row(1, "a", 12), row(2, "b", 12)], others=[row(3, "a", 14), row(4, "c", 14)]
+    )
+    found = {(r["n"], r["m"]) for r in outcome["out"]}
+    expected = {(1, 3)}
+    if how != "inner":
+        expected |= {(2, None)}
+    if how == "full":
+        expected |= {(None, 4)}
+    if kind == "table":  # what is alone for a while is emitted alone
+        expected |= {pair for pair in found if None in pair}
+    assert found == expected
+
+
+def test_a_table_is_looked_up_as_it_is_or_as_it_was(pipeline):
+    rows, prices = timed(pipeline), timed(pipeline, "prices").select("user", "at", price="n")
+    rows.lookup(prices, "user", how="left", name="priced").sink("now", CollectBolt)
+    rows.join_as_of(prices, "user", name="valid").sink("then", CollectBolt)
+    outcome = pipeline.test(
+        rows=[PAUSE, PAUSE, PAUSE, row(1, second=20)],
+        prices=[row(10, second=10), row(30, second=30)],
+    )
+    assert [r["price"] for r in outcome["now"]] == [30]
+    assert [(r["n"], r["price"]) for r in outcome["then"]] == [(1, 10)]
+
+
+def test_duplicates_are_passed_on_once(pipeline):
+    rows = [row(n, user, second) for n, user, second in
+            [(1, "a", 0), (1, "b", 1), (2, "a", 2), (1, "a", 90)]]  # fmt: skip
+    stream = timed(pipeline).map(lambda r: list(r), fields=["user", "n", "at"])
+    found = collected(pipeline, stream.deduplicate("n", within="1m"), rows)
+    assert [(r["user"], r["n"]) for r in found] == [("a", 1), ("a", 2), ("a", 1)]
+
+
+class Click(NamedTuple):
+    user: str
+    n: int
+    at: int
+
+
+@dataclass
+class Spent:
+    user: str
+    cents: int
+
+
+class Named(TypedDict):
+    user: str
+    count: int
+
+
+def cents_of(click: Click) -> Spent:
+    return Spent(click.user, click.n * 100)
+
+
+def counted(spent: Spent) -> list[Named]:
+    return [{"user": spent.user, "count": spent.cents // 100}]
+
+
+class Double:
+    def __call__(self, r):
+        return [r["user"], r["count"] * 2]
+
+
+def test_functions_get_and_give_objects_of_classes(pipeline):
+    clicks = source(pipeline, row=Click).filter(lambda c: c.n > 1)
+    spent = clicks.map(cents_of).peek(lambda s: s.cents)
+    twice = spent.flat_map(counted).map(Double(), fields=["user", "count"])
+    twice.filter(lambda r: r.count == r["count"] == r[1]).sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(1), row(2)])
+    assert outcome["out"] == [{"user": "a", "count": 4}]
+
+
+def test_fields_of_any_name_are_found(pipeline):
+    stream = source(pipeline).map(
+        lambda r: [r.n, r.n, r.n, r.n], fields=["window-start", "class", "order", "_x"]
+    )
+    stream = stream.filter(lambda r: r["window-start"] == r["class"] == r.order == r["_x"])
+    stream = stream.where('"window-start" = order').select("order", b='"window-start" + "class"')
+    assert collected(pipeline, stream, [row(3)]) == [{"order": 3, "b": 6}]
+
+
+def failing(r):
+    if r.n == 2:
+        raise KeyError("amount")
+    if r.n == 3:
+        raise FailedException("not today")
+    return True
+
+
+def test_a_row_for_which_a_function_raises_fails_alone_and_says_where(pipeline):
+    stream = source(pipeline).where("n > 0").peek(lambda r: 0).filter(failing)
+    stream.sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(n) for n in range(5)], replays=False)
+    assert [r["n"] for r in outcome["out"]] == [1, 4]
+    failed = dict(outcome.result.failed("rows"))
+    assert failed[3] == "not today"
+    line = failing.__code__.co_firstlineno + 9  # of the call of filter, in the test
+    place = f"test_operators.py:{line}"
+    assert failed[2].endswith(f"step 2 'filter' ({place}): KeyError: 'amount'")
+    assert [e.task for e in outcome.result.errors if "KeyError" in e.message]
+
+
+def half(r):
+    yield [r.n]
+    if r.n == 1:
+        raise ValueError("half-way")
+    yield [r.n + 100]
+
+
+def test_errors_of_steps_are_a_stream_and_nothing_of_a_failed_row_comes_out(pipeline):
+    stream = source(pipeline).flat_map(half, fields=["n"], name="halves")
+    stream.sink("out", CollectBolt)
+    stream.errors.select("step", "reason").sink("errors", CollectBolt)
+    outcome = pipeline.test(rows=[row(0), row(1), row(2)])
+    assert [r["n"] for r in outcome["out"]] == [0, 100, 2, 102]
+    (error,) = outcome["errors"]
+    assert error["step"] == "halves"
+    assert error["reason"].endswith("ValueError: half-way")
+    assert outcome.result.acked("rows") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        pytest.param(lambda s: s.map(lambda r: None, fields=["n"]), "returned None, but must return"
+                     " a row of ['n']", id="none"),
+        pytest.param(lambda s: s.flat_map(lambda r: "text", fields="n"), "flat_map returned 'text'",
+                     id="text"),
+        pytest.param(lambda s: s.map(lambda r: [1, 2], fields=["n"]), "returned [1, 2]", id="two"),
+        pytest.param(lambda s: s.filter(lambda r: r.usr), "the row has no field 'usr'. Did you mean"
+                     " 'user'?", id="attribute"),
+        pytest.param(lambda s: s.filter(lambda r: r["usr"]), "the row has no field 'usr'",
+                     id="name"),
+    ],
+)  # fmt: skip
+def test_what_a_function_gives_wrongly_is_said(pipeline, call, reason):
+    call(source(pipeline)).sink("out", CollectBolt)
+    ((_, said),) = pipeline.test(rows=[row(1)], replays=False).result.failed("rows")
+    assert reason in said
+
+
+class Twice(BasicBolt):
+    outputs = {"default": ["user", "n"], "odd": ["n"]}  # noqa: RUF012
+
+    def execute(self, tup, collector):
+        collector.emit([tup["user"], tup["n"]])
+        if tup["n"] % 2:
+            collector.emit([tup["n"]], stream="odd")
+
+
+def test_any_bolt_may_be_in_the_middle_with_its_streams(pipeline):
+    twice = source(pipeline).where("n < 4").key_by("user").process(Twice, name="twice")
+    twice.filter(lambda r: r.n).sink("out", CollectBolt)
+    twice.side("odd").sink("odd", CollectBolt)
+    outcome = pipeline.test(rows=[row(n) for n in range(6)])
+    assert [r["n"] for r in outcome["out"]] == [1, 2, 3]
+    assert [r["n"] for r in outcome["odd"]] == [1, 3]
+
+
+def test_for_each_ends_a_stream(pipeline):
+    heard = []
+    source(pipeline).filter(lambda r: r.n > 1).for_each(lambda r: heard.append(r.n))
+    pipeline.test(rows=[row(n) for n in range(4)])
+    assert heard == [2, 3]
+
+
+def test_a_key_that_is_none_is_one_and_nan_or_a_list_fails(pipeline):
+    rows = source(pipeline).with_fields(key=lambda r: {1: None, 2: float("nan"), 3: "x"}[r.n])
+    rows.key_by("key").count().sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(1), row(2), row(3), row(1)], replays=False)
+    assert [(r["key"], r["count"]) for r in outcome["out"]] == [(None, 1), ("x", 1), (None, 2)]
+    assert [place for place, _ in outcome.result.failed("rows")] == [1]
+
+
+def test_update_state_that_returns_none_forgets_the_key(pipeline):
+    rows = source(pipeline).key_by("user")
+    sums = rows.update_state(lambda n, r: n + r.n if r.n else None, 0, fields="n", name="sum")
+    sums.sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(2), row(3), row(0), row(4)])
+    assert [r["n"] for r in outcome["out"]] == [2, 5, 4]
+    assert outcome.result.state("sum") == {"a": [4]}
+
+
+def test_show_prints_rows_of_any_stream_of_the_real_source(pipeline, capsys):
+    spout = ListSpout([["a", n, START] for n in range(9)], streams={"default": FIELDS})
+    stream = pipeline.source("rows", spout).filter(lambda r: r.n > 1)
+    stream.sink("out", CollectBolt)
+    assert [r["n"] for r in stream.select("n").show(3)] == [2, 3, 4]
+    assert capsys.readouterr().out == "n=2\nn=3\nn=4\n"
+    assert pipeline.run().collected("out")[-1] == ["a", 8, START]
+
+
+def test_pipe_gives_the_stream_to_a_function(pipeline):
+    stream = source(pipeline).pipe(lambda s, n: s.filter(partial(lambda m, r: r.n > m, n)), 3)
+    assert [r["n"] for r in collected(pipeline, stream, [row(n) for n in range(6)])] == [4, 5]
