@@ -21,6 +21,9 @@ from fulmen.api import (
     FailedException,
     Gauge,
     Histogram,
+    Kept,
+    ManyBolt,
+    ManyCollector,
     Mark,
     OpaquePartitionedTransactionalSpout,
     OutputCollector,
@@ -41,6 +44,7 @@ from fulmen.api import (
     TransactionAttempt,
     TransactionCoordinator,
     Tuple,
+    Tuples,
 )
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.transactional_builder import TransactionalTopologyBuilder
@@ -62,6 +66,9 @@ __all__ = [
     "FailedException",
     "Gauge",
     "Histogram",
+    "Kept",
+    "ManyBolt",
+    "ManyCollector",
     "Mark",
     "OpaquePartitionedTransactionalSpout",
     "OutputCollector",
@@ -84,4 +91,5 @@ __all__ = [
     "TransactionalSpout",
     "TransactionalTopologyBuilder",
     "Tuple",
+    "Tuples",
 ]

@@ -31,6 +31,8 @@ FulmenError
         CheckpointMismatch  another topology's, or of other tasks: trying again is no use
         CheckpointLost      it is empty, but was not: the user decides whether to start anew
     ConditionError          what a tap is to show can't be read (engine/taps/condition.py)
+    LettersRefused          nothing can be done with dead letters now
+                            (engine/driver/taps/letter_requests.py)
     TapRefused              a tap can't be opened (engine/driver/taps/wanted_tap.py)
     JobFailed               a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut         it took too long: one of its tuples may hang
@@ -46,6 +48,7 @@ FulmenError
     TopologyFailed          a topology can't go on
     SparkLost               Spark itself has ended: the driver has to be started anew
     NotDrained              a test's topology goes on and on (testing/running.py)
+    StepFailed              a function of a step raised (streams/loops.py)
     ApiError                the API server refused a driver's request, or can't be reached
                             (kube/driver/api.py)
     _NotFound               the API server does not have what kubectl asked for

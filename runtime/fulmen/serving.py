@@ -31,6 +31,7 @@ REQUEST_SECONDS = 10
 """In which a request has to come, also on a connection that was used before, and each part of an
 answer has to be taken."""
 _BLOCK = 4096
+_CONTENT_BLOCK = 64 * 1024
 
 
 class BoundedServer(ThreadingHTTPServer):
@@ -124,13 +125,38 @@ class BoundedServer(ThreadingHTTPServer):
 
 
 class BoundedHandler(BaseHTTPRequestHandler):
-    """Answers requests without content, each within its bounds."""
+    """Answers requests, each within its bounds. Content is read only where an answer needs it."""
 
     server: BoundedServer
     timeout = REQUEST_SECONDS
     protocol_version = "HTTP/1.1"
     server_version = "fulmen"
     sys_version = ""
+    _more = b""
+
+    def content(self, most: int) -> bytes | None:
+        """Read the content of a request, once; None: it has more bytes, or does not come in time.
+
+        The connection ends with the answer.
+        """
+        self.close_connection = True
+        length = self.headers.get("Content-Length", "0")
+        if not (length.isascii() and length.isdecimal()) or int(length) > most:
+            return None
+        parts, left, until = [self._more], int(length) - len(self._more), monotonic()
+        until += REQUEST_SECONDS
+        try:
+            while left > 0:
+                self.connection.settimeout(max(0.01, until - monotonic()))
+                part = self.connection.recv(min(left, _CONTENT_BLOCK))
+                if not part:
+                    return None
+                parts.append(part)
+                left -= len(part)
+        except TimeoutError:
+            return None
+        self.connection.settimeout(REQUEST_SECONDS)
+        return b"".join(parts)[: int(length)]
 
     @override
     def handle_one_request(self) -> None:
@@ -160,6 +186,7 @@ class BoundedHandler(BaseHTTPRequestHandler):
                     if found >= 0:
                         rest = found + len(end)
                         self.connection.settimeout(REQUEST_SECONDS)
+                        self._more = head[rest:]
                         return head[:rest], rest < len(head)
         except TimeoutError:
             return b"", True

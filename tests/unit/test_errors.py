@@ -11,11 +11,13 @@ from fulmen.api.marks import WHATEVER, Point, StoreMismatch
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.connectors.files.places.local import BadPlace
+from fulmen.engine.driver.taps.letter_requests import LettersRefused
 from fulmen.engine.driver.taps.wanted_tap import TapRefused
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.taps.condition import ConditionError
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
+from fulmen.streams.loops import StepFailed
 from fulmen.testing.running import NotDrained
 from fulmen.topology.problems import Problem
 from fulmen.transactional import StaleAttempt, StoreError, StoreRefused, StoreUnavailable
@@ -50,6 +52,7 @@ MESSAGES = [
     ),
     (BadInput("the checkpoint is empty text"), "the checkpoint is empty text"),
     (ConditionError("the condition names no field"), "the condition names no field"),
+    (LettersRefused("the topology has ended"), "the topology has ended"),
     (TapRefused("there is no component 'x'", HTTPStatus.NOT_FOUND), "there is no component 'x'"),
     (BadPlace("/logs is a file"), "/logs is a file"),
     (errors.CheckpointError("checkpoint s3://a is damaged"), "checkpoint s3://a is damaged"),
@@ -100,6 +103,10 @@ MESSAGES = [
         "the topology has not come to its end after 100 batches; 3 trees are pending. A spout ends"
         " when is_exhausted() is true, or after 20 batches without an emit. For a spout that never"
         " ends, give `batches` or `until`.",
+    ),
+    (
+        StepFailed("step 2 'filter' (shop.py:14): KeyError: 'amount'"),
+        "step 2 'filter' (shop.py:14): KeyError: 'amount'",
     ),
     (
         ApiError("GET /api/v1/pods", 403, "forbidden"),

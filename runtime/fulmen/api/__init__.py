@@ -18,6 +18,8 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
 from fulmen.api.json_null import JSON_NULL
+from fulmen.api.kept import Kept
+from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.signals import Counter, Gauge, Histogram
 from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
@@ -51,6 +53,9 @@ __all__ = [
     "FailedException",
     "Gauge",
     "Histogram",
+    "Kept",
+    "ManyBolt",
+    "ManyCollector",
     "Mark",
     "OpaquePartitionedTransactionalSpout",
     "OutputCollector",
@@ -71,5 +76,6 @@ __all__ = [
     "TransactionalSource",
     "TransactionalSpout",
     "Tuple",
+    "Tuples",
     "output_streams",
 ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fulmen.api.collector import ErrorCollector, MessageId
-from fulmen.api.components import AnyBolt, Spout, overrides
+from fulmen.api.collector import ErrorCollector
+from fulmen.api.components import AnyBolt, Spout
 from fulmen.api.context import TopologyContext
 
 if TYPE_CHECKING:  # neither the operator nor most topologies need it
@@ -21,12 +21,6 @@ class ArrowSpout(Spout):
     `msg_ids` is a column of as many ids (an Arrow array, a NumPy array, a range or a list), or None
     for rows that are not tracked. `ack_batch` and `fail` are told how they ended.
     """
-
-    def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
-        """The trees of these messages were acked. Calls `ack` for each, if that is overridden."""
-        if overrides(self, "ack"):
-            for msg_id in msg_ids:
-                self.ack(msg_id)
 
 
 class ArrowBolt(AnyBolt):

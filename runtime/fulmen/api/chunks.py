@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fulmen.api.components import BasicBolt
 from fulmen.api.tuples import Tuple
 
 if TYPE_CHECKING:  # as in `api.arrow`
     import pyarrow as pa
+
+
+class ChunkValues(Protocol):
+    """The values of the tuples of a chunk, whichever way they came."""
+
+    def __len__(self) -> int:
+        """How many tuples there are."""
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        """The values of each tuple. They must not be changed."""
+
+    def values(self, i: int) -> Sequence[Any]:
+        """The values of field number `i`. They must not be changed."""
 
 
 class ChunkBolt(BasicBolt):
@@ -19,12 +32,12 @@ class ChunkBolt(BasicBolt):
     positions of those that `execute` is to be called for, ascending; None: all.
     """
 
-    def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
+    def execute_chunk(self, tup: Tuple, rows: ChunkValues) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
         """Process tuples whose values are Python's.
 
         Args:
             tup: Says where all of them come from, and has no values.
-            columns: The values of each field. They must not be changed.
+            rows: Their values.
         """
         return None
 

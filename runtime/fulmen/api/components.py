@@ -14,12 +14,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fulmen.api.collector import BasicOutputCollector, MessageId, OutputCollector
 from fulmen.api.combiner import Combiner
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, declare
+from fulmen.api.kept import Kept
 from fulmen.api.tuples import Tuple
 
 if TYPE_CHECKING:  # neither the operator nor most topologies need it
@@ -174,6 +175,16 @@ class Component(ABC):
         """
         return None
 
+    def needs_memory(self, options: Any) -> str | None:  # noqa: ARG002
+        """Why `self.state` can't be on disk, such as "it goes through all keys". Default: None.
+
+        Called as `check_input`, if `keyedState` says `backend: disk`. This is told as an error.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+        """
+        return None
+
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.
 
@@ -188,6 +199,24 @@ class Component(ABC):
         Args:
             number: The number of the latest commit.
         """
+
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        """Divide what tasks keep among another number of tasks. Default: Fulmen does it, if it can.
+
+        Fulmen can move the keys of a fields grouping. Override it if `self.state` has other keys,
+        or if fields of instances have changed, such as a spout's position. It is called in the
+        driver when the number of tasks changes, with all spouts stopped and all trees ended, and
+        once before that, to see whether it can be done: so it must only compute.
+
+        Args:
+            kept: What each task keeps now.
+            tasks: The new number of tasks.
+
+        Returns:
+            What each of these is to keep. An exception: the change is refused, and its text told.
+        """
+        raise NotImplementedError
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declare the output streams. Called before the topology runs. `outputs` does the same."""
@@ -248,6 +277,14 @@ class Spout(Component):
 
     def ack(self, msg_id: MessageId) -> None:
         """The whole tree of `msg_id` was acked. May be called twice if a process was lost."""
+
+    def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
+        """The trees of these messages were acked. Calls `ack` for each.
+
+        Override it, with or without `ack`, to hear of many in one call.
+        """
+        for msg_id in msg_ids:
+            self.ack(msg_id)
 
     def fail(self, msg_id: MessageId, reason: str) -> None:
         """The tree of `msg_id` failed or timed out: emit it again, or don't.
@@ -327,12 +364,30 @@ class Spout(Component):
         return False
 
 
+KeyPart = Literal["whole", "first", "second", "inner", "rows"]
+"""A part of the keys of `self.state`: see `AnyBolt.state_part`."""
+
+
 class AnyBolt(Component):
     """The base of `Bolt`, `BasicBolt` and `ArrowBolt`."""
 
     state_ttl: ClassVar[str | None] = None
     """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
     batch clock's time, which stands still while the topology does not run. Default: for good."""
+
+    state_part: KeyPart | None = None
+    """Which part of a key of `self.state` are the values that the bolt's input is grouped by.
+
+    Fulmen moves entries by it when the number of tasks changes. Default: Fulmen finds out, by what
+    is written in each batch. "whole": the key itself (with a grouping by several fields: a tuple of
+    their values). "first": what a tuple begins with. "second": its second element. "inner": the
+    values in the tuple that is its second element. "rows": as "inner" where a tuple is second; any
+    other entry is a list of rows of many keys, and in each row the second element is the tuple of
+    its key's values. A class with `grouping_key` has the values of that in its keys."""
+
+    timer_part: KeyPart | Literal["every"] | None = None
+    """The same of the keys of timers. With "rows", a timer without a tuple is for all keys; with
+    "every", all are. A task gets each timer that is for all keys, also if it has none of these."""
 
     def cleanup(self) -> Awaitable[None] | None:
         """Called before the instance is dropped, if there is time. An exception is reported."""

@@ -54,6 +54,7 @@ class TopologyContext:
         component_tasks: The task ids of every component, ascending.
         streams: The output streams of every component.
         sources: The (component, stream) pairs that this component subscribes to.
+        selected: What inputs with `select` give, by such a pair.
         max_spout_pending: How many trees a task of a spout may have pending, as the topology says;
             None: any number.
         is_traced: Whether what becomes of single messages is traced.
@@ -64,6 +65,7 @@ class TopologyContext:
             the checkpoint, as `self.state` of others. What `emit_partition_batch_new` or an opaque
             `emit_partition_batch` change in it is kept with what they return, whatever becomes of
             the attempt.
+        first_names: Component -> the name that it had first, of those that were renamed.
         signals: What this task has told by the methods below. For the engine.
     """
 
@@ -76,13 +78,30 @@ class TopologyContext:
     component_tasks: Mapping[str, range] = field(default_factory=dict)
     streams: Mapping[str, Mapping[str, Stream]] = field(default_factory=dict)
     sources: tuple[tuple[str, str], ...] = ()
+    selected: Mapping[tuple[str, str], Stream] = field(default_factory=dict)
     max_spout_pending: int | None = None
     is_traced: bool = False
     options: Any = None
     batch: Batch = field(default_factory=Batch)
     timers: Timers = field(default_factory=Timers, compare=False)
     state: MutableMapping[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    first_names: Mapping[str, str] = field(default_factory=dict)
     signals: Signals = field(default_factory=Signals, repr=False, compare=False)
+
+    @property
+    def known_as(self) -> str:
+        """The name by which stores and brokers know this component: it stays after a rename."""
+        return self.first_names.get(self.component, self.component)
+
+    def named(self, known_as: str) -> str:
+        """The name that a component has which stores and brokers know by that name."""
+        now = {first: name for name, first in self.first_names.items()}
+        return now.get(known_as, known_as)
+
+    @property
+    def label(self) -> str:
+        """Topology, component and number of this task, as stores and brokers know it."""
+        return f"{self.topology}/{self.known_as}/{self.task_index}"
 
     def tasks(self, component: str) -> list[int]:
         """The task ids of `component`, ascending; empty if there is no such component."""
@@ -93,7 +112,11 @@ class TopologyContext:
         """The streams that this component gets, by (component, stream). See `ANY_STREAM`."""
         if getattr(self.options, "any_stream", False):
             return dict.fromkeys(self.sources, ANY_STREAM)
-        return {(source, name): self.streams[source][name] for source, name in self.sources}
+        return {place: self.input(*place) for place in self.sources}
+
+    def input(self, component: str, stream: str) -> Stream:
+        """The stream that this component gets from an input, with what its `select` gives."""
+        return self.selected.get((component, stream)) or self.streams[component][stream]
 
     def component_of(self, task_id: int) -> str:
         """The component that a task is an instance of.

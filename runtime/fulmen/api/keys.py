@@ -28,7 +28,7 @@ def has_nan(key: Any) -> bool:
     if type(key) in NEVER_NAN:
         return False
     if isinstance(key, tuple | frozenset):
-        return any(map(has_nan, key))
+        return any(type(part) not in NEVER_NAN and has_nan(part) for part in key)
     if is_dataclass(key) and not isinstance(key, type):
         return any(has_nan(getattr(key, field.name)) for field in fields(key) if field.compare)
     try:

@@ -32,6 +32,19 @@ class Point(NamedTuple):
     branch: str
 
 
+@dataclass
+class EngineMark:
+    """What the checkpoint knows of the store of a bolt that writes rows of its own state.
+
+    Attributes:
+        sink: By which the store knows the task; "": the bolt keeps no mark.
+        point: What the store has; None: nothing.
+    """
+
+    sink: str = ""
+    point: Point | None = None
+
+
 class StoreMismatch(FulmenError):
     """A store and the checkpoint do not fit: one of the two was set back, or is another one.
 
@@ -41,6 +54,7 @@ class StoreMismatch(FulmenError):
         found: What the store has; None: nothing.
         wanted: What it should have; None: nothing.
         command: What makes the topology go on nevertheless.
+        again: What has sources read again what an older store lacks.
         is_foreign: Whether it is known that another checkpoint has written to the store.
     """
 
@@ -52,9 +66,10 @@ class StoreMismatch(FulmenError):
         wanted: Point | None,
         command: str,
         is_foreign: bool = False,
+        again: str = "",
     ) -> None:
-        super().__init__(where, kind, found, wanted, command, is_foreign)
-        self.where, self.kind, self.command = where, kind, command
+        super().__init__(where, kind, found, wanted, command, is_foreign, again)
+        self.where, self.kind, self.command, self.again = where, kind, command, again
         self.found, self.wanted, self.is_foreign = found, wanted, is_foreign
 
     def __str__(self) -> str:
@@ -76,9 +91,13 @@ class StoreMismatch(FulmenError):
             )
             if self.kind == "transaction":
                 cause += ", or the map was not made in `prepare`, but only for some transactions"
+            again = (
+                "have sources read again what the store lacks, if there is a savepoint of the same"
+                f" age: {self.again}; "
+            )
             choices = (
-                f"{restore}, or the checkpoint as it was with {has}; or go on without what the"
-                " store lacks"
+                f"{restore}, or the checkpoint as it was with {has}; {again if self.again else ''}"
+                "or go on without what the store lacks"
             )
         else:
             cause = (
@@ -137,10 +156,13 @@ class CommitPhase:
         if not self._may_have(name, found):
             branch = self.transaction.branch if self.transaction else ""
             is_foreign = found is not None and checkpoint_of(found.branch) != checkpoint_of(branch)
-            command = f"fulmen state CHECKPOINT {self.source} --accept-store"
+            command = f"fulmen state accept-store CHECKPOINT {self.source} --because TEXT"
             if found is not None and found.number >= _number(self.transaction):
                 command += f" --above {found.number}"
-            raise StoreMismatch(where, "transaction", found, self.written, command, is_foreign)
+            again = read_again(self.source, found)
+            raise StoreMismatch(
+                where, "transaction", found, self.written, command, is_foreign, again
+            )
 
     def _may_have(self, name: str, found: Point | None) -> bool:
         takes_any = self.written is not None and self.written.branch == WHATEVER
@@ -151,6 +173,13 @@ class CommitPhase:
         if found.number >= _number(self.transaction):
             return False
         return takes_any or (found.number > _number(self.written) and found.branch in self.skipped)
+
+
+def read_again(component: str, found: Point | None, task: str = "") -> str:
+    """The command that has sources read again what a store lacks."""
+    has = "none" if found is None else f"{found.number}:{found.branch}"
+    of = f" --task {task}" if task else ""
+    return f"fulmen state read-again CHECKPOINT {component}{of} --store-has {has} --because TEXT"
 
 
 def checkpoint_of(branch: str) -> str:

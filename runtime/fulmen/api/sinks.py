@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from fulmen.api.components import Component
 from fulmen.api.context import TopologyContext
-from fulmen.api.marks import Point, StoreMismatch
+from fulmen.api.marks import Point, StoreMismatch, read_again
 from fulmen.errors import text_of
 
 Guarantee = Literal["at-least-once", "exactly-once"]
@@ -81,9 +81,12 @@ class Mark:
             return True
         if found == self.previous:
             return False
-        component = self.label.split("/")[-2]
-        command = f"fulmen state CHECKPOINT {component} --accept-store"
-        raise StoreMismatch(f"sink {self.label!r}", "commit", found, self.previous, command)
+        component, task = self.label.split("/")[-2:]
+        command = f"fulmen state accept-store CHECKPOINT {component} --because TEXT"
+        again = read_again(component, found, task)
+        raise StoreMismatch(
+            f"sink {self.label!r}", "commit", found, self.previous, command, again=again
+        )
 
 
 class Rows(Sequence[Any]):
@@ -150,6 +153,8 @@ class Rows(Sequence[Any]):
 class Sink(Component):
     """A bolt that writes to something outside, all rows of a batch in one call for each task.
 
+    With `takes_parts` it is called several times in a batch, with rows as they come.
+
     Its `config` has `guarantee`:
 
     - `at-least-once`: rows are written at the end of their batch, before it is committed, and acked
@@ -167,10 +172,14 @@ class Sink(Component):
     Attributes:
         guarantees: Those that the class can keep. The first is the default.
         prints: Whether it writes rows to standard output, where `fulmen run` then writes nothing.
+        takes_parts: Whether `encode` and `write` are called for rows as soon as they have come, if
+            the guarantee is `at-least-once`. Set it where a call costs next to nothing: no row
+            waits in memory for the end of its batch.
     """
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once",)
     prints: ClassVar[bool] = False
+    takes_parts: ClassVar[bool] = False
     outputs: ClassVar[Mapping[str, Sequence[str]]] = {ERRORS_STREAM: ("row", "reason")}
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

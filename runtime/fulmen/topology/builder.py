@@ -31,7 +31,7 @@ class ComponentDeclarer:
         self._document = document
 
     def set_num_tasks(self, num_tasks: int) -> Self:
-        """Make this many tasks, fixed for the topology's life. Default: as many as executors."""
+        """Make this many tasks. Default: as many as executors."""
         self._document["numTasks"] = num_tasks
         return self
 
@@ -63,6 +63,11 @@ class SpoutDeclarer(ComponentDeclarer):
 
 class BoltDeclarer(ComponentDeclarer):
     """Says more about a bolt, and above all what it receives."""
+
+    def set_keyed_state(self, backend: str) -> Self:
+        """Keep `self.state` in "memory", or on "disk"."""
+        self._document["keyedState"] = {"backend": backend}
+        return self
 
     def set_blocking(self, blocking: bool = True) -> Self:
         """Run the bolt's executors as threads beside each other: it waits for something outside."""
@@ -128,6 +133,21 @@ class BoltDeclarer(ComponentDeclarer):
         path = grouping if isinstance(grouping, str) else _path_of(grouping, "custom grouping")
         more = {"config": dict(config)} if config else {}
         return self._input(component, stream, type="custom", **{"class": path}, **more)
+
+    def where(self, condition: str) -> Self:
+        """Receive only some tuples of the input before: those for which an expression is true."""
+        return self._of_last("where", condition)
+
+    def select(self, fields: Mapping[str, str]) -> Self:
+        """Receive other fields from the input before: each is an expression over the stream's."""
+        return self._of_last("select", dict(fields))
+
+    def _of_last(self, name: str, value: Any) -> Self:
+        if not (inputs := self._document.get("inputs")):
+            message = f"{name} is said of an input, and there is none yet"
+            raise ValidationFailed([Problem("", message, "Call shuffle_grouping, say, before.")])
+        inputs[-1][name] = value
+        return self
 
     def _input(self, component: str, stream: str, **grouping: Any) -> Self:
         content: Document = {"from": component, "stream": stream, "grouping": grouping}

@@ -144,15 +144,6 @@ def test_executors_beyond_the_tasks_are_a_warning():
     assert checked.topology().component("split").executors == 1
 
 
-def test_num_tasks_can_not_change():
-    assert [
-        str(p) for p in check(word_count(), checkpoint_tasks={"count": 8, "gone": 3}).problems
-    ] == [
-        "spec.bolts[1].numTasks: bolt 'count': numTasks is 4, but its checkpoint is of 8 tasks, "
-        "and the number of tasks is fixed for a topology's life. Remove numTasks, or write 8."
-    ]
-
-
 def test_parallelism_beyond_the_tasks_in_the_checkpoint_is_capped():
     problems = [
         *check(word_count({"spec.bolts.0.parallelism": 5}), checkpoint_tasks={"split": 2}).problems
@@ -161,15 +152,15 @@ def test_parallelism_beyond_the_tasks_in_the_checkpoint_is_capped():
         (
             "warning",
             "spec.bolts[0].parallelism: bolt 'split': parallelism is 5, but there are only "
-            "2 tasks: it runs with 2 executors. The tasks are those of its checkpoint, fixed for a "
-            "topology's life. For more of them begin with another checkpoint and numTasks.",
+            "2 tasks: it runs with 2 executors. The tasks are those of its checkpoint. For more of "
+            "them write numTasks: 5.",
         )
     ]
 
 
 def test_numbers_of_tasks_come_from_the_checkpoint():
     topology = parse(word_count({"spec.bolts.0.parallelism": 5}))
-    fixed = with_checkpoint_tasks(topology, {"split": 2})
+    fixed = with_checkpoint_tasks(topology, {"split": 2, "count": 8})
     assert {c.name: (c.executors, c.num_tasks) for c in fixed.spec.components} == {
         "sentences": (1, 1),
         "split": (2, 2),

@@ -525,6 +525,30 @@ FIELDS = {
         "spec.checkpoint.uri: uri is '/data', but must be a folder in a kind of store: s3://…, "
         "gs://…, az://… or file:///…. Write file:///data.",
     ),
+    "rename-to-nothing": (
+        {"spec.renames": {"old": "cuont"}},
+        "spec.renames.old: there is no component 'cuont', which is to have been 'old'. "
+        "Did you mean 'count'?",
+    ),
+    "rename-to-the-same": (
+        {"spec.renames": {"count": "count"}},
+        "spec.renames.count: the old name is the new one. Remove the entry.",
+    ),
+    "two-renames-to-one": (
+        {"spec.renames": {"a": "count", "b": "count"}},
+        "spec.renames.b: 'a' was renamed to 'count' as well: their state can't be merged. "
+        "Remove one of the two.",
+    ),
+    "class-that-is-not-there": (
+        {"spec.stateClasses": {"m.Old": "collections.Countr"}},
+        "spec.stateClasses.m.Old: 'collections' has no class 'Countr'. Did you mean 'Counter'?",
+    ),
+    "classes-in-a-chain": (
+        {"spec.stateClasses": {"m.Old": "collections.Counter", "collections": "typing"}},
+        "spec.stateClasses.m.Old: its new name 'collections.Counter' is an old one, too: "
+        "spec.stateClasses.collections. Write the name that the class has now, such as "
+        "'typing.Counter'.",
+    ),
     "checkpoint-as-text": (
         {"spec.checkpoint": "s3://a/b"},
         "spec.checkpoint: checkpoint is 's3://a/b', but must be a mapping. "

@@ -1,8 +1,8 @@
 """Signals of a task's code to the engine, besides tuples: metrics, lag, backpressure.
 
 All of it is part of the batch in which it is told. A batch that comes to nothing takes it along:
-its tasks are made anew, and count again. Uses only `errors`; used by the context, which authors
-have, and by the engine, which takes what was told.
+its tasks are made anew, and count again. Uses only `errors` and `marks`; used by the context, which
+authors have, and by the engine, which takes what was told.
 """
 
 from fulmen.api.signals.families import BUCKETS, MOST_SERIES, Family, differs, family_of, too_many

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from fulmen.api.marks import EngineMark
 from fulmen.api.signals.families import MOST_SERIES, Family, differs, too_many
 from fulmen.api.signals.metrics import KINDS, Metric, Sample
 from fulmen.errors import MetricError
@@ -43,6 +44,7 @@ class Signals:
         maps: The maps of a committer that were made, by their names: what is to be called with an
             attempt that has nothing for the map, which says whether the map is the bolt's. None:
             it was written to.
+        kept_mark: What the store of a bolt that keeps a mark by itself has.
     """
 
     def __init__(self, hold: Hold | None = None) -> None:
@@ -52,6 +54,7 @@ class Signals:
         self._lock = threading.Lock()
         self.hold = hold or Hold()
         self.maps: dict[str, Callable[[Any], bool] | None] = {}
+        self.kept_mark = EngineMark()
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Signals, ()

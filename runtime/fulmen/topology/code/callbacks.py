@@ -13,6 +13,7 @@ BASES = (
     api.ArrowSpout,
     api.Bolt,
     api.BasicBolt,
+    api.ManyBolt,
     api.BatchBolt,
     api.ArrowBolt,
     api.Sink,
@@ -62,7 +63,8 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
         arguments = _arguments(base)
         is_async = inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given)
         if inspect.iscoroutinefunction(given) and name in MAY_BE_ASYNC:
-            is_async = not issubclass(cls, ASYNC_BASES)
+            by_list = name == "execute" and issubclass(cls, api.ManyBolt)
+            is_async = by_list or not issubclass(cls, ASYNC_BASES)
         runs_nothing = inspect.isgeneratorfunction(given) and name not in MAY_YIELD
         if is_async or runs_nothing:
             what = "is async" if is_async else "has a yield"

@@ -113,6 +113,14 @@ def load_class(name: str, folder: Path | None = None) -> Any:
     Raises:
         CodeError: The module can't be found or imported, or has no such class.
     """
+    found = load_named(name, folder)
+    if not isinstance(found, type):
+        raise CodeError(f"{name!r} is not a class but of the type {type(found).__name__}")
+    return found
+
+
+def load_named(name: str, folder: Path | None = None) -> Any:
+    """Import what a module has under a name. Takes and raises what `load_class` does."""
     _put_on_path(folder)
     module, attributes = _import(name, folder)
     found: Any = module
@@ -121,8 +129,6 @@ def load_class(name: str, folder: Path | None = None) -> Any:
             found = getattr(found, attribute)
         except AttributeError:
             _refuse_attribute(found, ".".join([module.__name__, *attributes[:depth]]), attribute)
-    if not isinstance(found, type):
-        raise CodeError(f"{name!r} is not a class but of the type {type(found).__name__}")
     return found
 
 

@@ -41,6 +41,8 @@ class InputPart:
         stream: Its stream, if that is text.
         grouping: Its grouping, if that can be understood; wrong fields have their default.
         wrong: Names of the fields of the grouping that are wrong by themselves.
+        where: Its condition, if that is text.
+        select: Its new fields, those whose expression is text; None: it has none.
     """
 
     path: str
@@ -49,6 +51,8 @@ class InputPart:
     stream: str | None
     grouping: Grouping | None
     wrong: frozenset[str]
+    where: str | None = None
+    select: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,16 @@ def _input(path: str, label: str, index: int, raw: Any) -> InputPart:
         stream=stream if isinstance(stream, str) else None,
         grouping=grouping,
         wrong=wrong,
+        where=where if isinstance(where := content.get("where"), str) else None,
+        select=_texts(content.get("select")),
     )
+
+
+def _texts(value: Any) -> Mapping[str, str] | None:
+    if not isinstance(value, Mapping):
+        return None
+    texts = {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, str)}
+    return texts or None
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:

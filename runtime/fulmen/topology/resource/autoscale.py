@@ -104,7 +104,7 @@ class ScalingReason(StrEnum):
 
 LIMITED: Final = {
     ScalingReason.AT_MAXIMUM: "raise `maxWorkers`",
-    ScalingReason.TASKS_ARE_THE_LIMIT: "give it a larger `numTasks`, with a new checkpoint",
+    ScalingReason.TASKS_ARE_THE_LIMIT: "give it a larger `numTasks`",
     ScalingReason.HOT_KEY: "group by more fields, or use a partial-key grouping",
     ScalingReason.SOURCE_IS_THE_LIMIT: "give its source more parts, such as partitions of a topic",
     ScalingReason.NO_FASTER: "make what it waits for faster. A bolt that waits for something"

@@ -126,6 +126,7 @@ NAME = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$"
 """Names of components: they are part of metrics' labels, of checkpoint keys and of file names."""
 DNS_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 CLASS_PATH = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$"
+IMPORT_PATH = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 Name = Annotated[str, Field(pattern=NAME, max_length=63)]
@@ -135,6 +136,7 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=253)]
 ClassPath = Annotated[str, Field(pattern=CLASS_PATH, max_length=253)]
 FieldName = Annotated[str, Field(min_length=1, max_length=253)]
 """The name of a stream, or of a field of one."""
+ImportPath = Annotated[str, Field(pattern=IMPORT_PATH, max_length=253)]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=7 * 24 * 3600)]
 Text = Annotated[str, Field(max_length=4096)]

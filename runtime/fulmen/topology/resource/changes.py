@@ -17,13 +17,12 @@ class Effect(StrEnum):
     LIVE: the driver or the operator applies it while everything runs; the driver does so between
     two batches: instances are closed, and opened anew from what is committed. REBALANCE: spouts
     stop, pending trees end or time out, the executors are placed anew, spouts go on. REPLACE: the
-    driver drains and ends, a new one starts with new pods. IMMUTABLE: it can't be changed.
+    driver drains and ends, a new one starts with new pods.
     """
 
     LIVE = "Live"
     REBALANCE = "Rebalance"
     REPLACE = "Replace"
-    IMMUTABLE = "Immutable"
 
 
 MEANINGS: Final[dict[Effect, str]] = {
@@ -35,7 +34,6 @@ MEANINGS: Final[dict[Effect, str]] = {
     Effect.REPLACE: "First, a dry run and a preflight pod validate the new image and code. If they"
     " fail, `SpecAccepted` is `False`, and the running topology is left alone. Otherwise the driver"
     " drains and ends, and a new one starts with new pods. State is kept.",
-    Effect.IMMUTABLE: "The field can't be changed.",
 }
 """The meaning of each effect, in the words of docs/crd.md; the strongest one last."""
 
@@ -47,7 +45,7 @@ _COMPONENT: Final = {
     "name": _REPLACE,
     "class": _REPLACE,
     "parallelism": _REBALANCE,
-    "numTasks": Effect.IMMUTABLE,
+    "numTasks": _REBALANCE,
     "config": _LIVE,
     "tickSeconds": _LIVE,
     "eventTime.field": _LIVE,
@@ -100,6 +98,11 @@ EFFECTS: Final[dict[str, Effect]] = {
     "batchTargetMillis": _LIVE,
     "batchIntervalMillis": _LIVE,
     "batchTimeoutSeconds": _LIVE,
+    "keyedState.backend": _REPLACE,
+    "keyedState.diskLimit": _REPLACE,
+    "savepoints.every": _LIVE,
+    "savepoints.keep": _LIVE,
+    "restoreFrom.savepoint": _REPLACE,
     "state": _LIVE,
     "config": _LIVE,
     **_ENV,
@@ -114,9 +117,12 @@ EFFECTS: Final[dict[str, Effect]] = {
     **{f"transactional[].{name}": effect for name, effect in _COMPONENT.items()},
     "bolts[].blocking": _REPLACE,
     "bolts[].committer": _REPLACE,
+    "bolts[].keyedState.backend": _REPLACE,
     "bolts[].trackResults": _REPLACE,
     "bolts[].inputs[].from": _REPLACE,
     "bolts[].inputs[].stream": _REPLACE,
+    "bolts[].inputs[].where": _REPLACE,
+    "bolts[].inputs[].select": _REPLACE,
     "bolts[].inputs[].grouping.type": _REPLACE,
     "bolts[].inputs[].grouping.fields": _REPLACE,
     "bolts[].inputs[].grouping.class": _REPLACE,
@@ -125,9 +131,14 @@ EFFECTS: Final[dict[str, Effect]] = {
     "checkpoint.persistentVolumeClaim": _REPLACE,
     "checkpoint.takeOver": _REPLACE,
     "checkpoint.deletionPolicy": _LIVE,
+    "renames": _REPLACE,
+    "forgetRemovedAfter": _LIVE,
+    "stateClasses": _REPLACE,
     **{f"driver.{name}": effect for name, effect in _POD.items()},
     **{f"worker.{name}": effect for name, effect in _POD.items()},
     "spark.conf": _REPLACE,
+    "deadLetters.keep": _LIVE,
+    "deadLetters.maxBytes": _LIVE,
     "tap.allowed": _LIVE,
     "tap.mask": _LIVE,
     "restartNonce": _REPLACE,

@@ -10,12 +10,14 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field
 
+from fulmen.api.event_time import milliseconds
 from fulmen.topology.resource.autoscale import Autoscale
 from fulmen.topology.resource.base import (
     ClassPath,
     Count,
     DnsName,
     FieldName,
+    ImportPath,
     Json,
     JsonMap,
     Model,
@@ -23,8 +25,11 @@ from fulmen.topology.resource.base import (
     Seconds,
 )
 from fulmen.topology.resource.component_order import with_followers
-from fulmen.topology.resource.event_time import EventTime
+from fulmen.topology.resource.dead_letters import DeadLetterRules
+from fulmen.topology.resource.event_time import Duration, EventTime
+from fulmen.topology.resource.keyed_state import BoltKeyedState, KeyedStateSettings
 from fulmen.topology.resource.pods import Checkpoint, Code, EnvVar, Pod, Spark
+from fulmen.topology.resource.savepoints import RestoreFrom, Savepoints
 from fulmen.topology.resource.tap import Tap
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"
@@ -77,6 +82,22 @@ class Input(Model):
     fields stream, values, msg_id, failures and reason: messages that were given up after
     `maxReplays`. So has every bolt that emits: results that were given up."""
 
+    where: Annotated[str, Field(min_length=1, max_length=10_000)] | None = None
+    """The condition of the tuples to receive, as an expression of SQL over the stream's fields,
+    such as `amount > 0 and kind = 'buy'`. Others are left out where they are emitted: they are
+    acked, and never sent. Default: all."""
+
+    select: (
+        Annotated[
+            dict[FieldName, Annotated[str, Field(min_length=1, max_length=10_000)]],
+            Field(min_length=1, max_length=200),
+        ]
+        | None
+    ) = None
+    """The fields to receive instead of the stream's, each with an expression of SQL over these,
+    such as `{user: user, euros: price * 0.908}`. They are computed where the tuple is emitted, so
+    `grouping` may name them. Default: the stream's own."""
+
     grouping: Grouping
     """How the tuples are divided among this bolt's tasks."""
 
@@ -97,9 +118,9 @@ class ComponentSpec(Model):
     executors as tasks."""
 
     num_tasks: Count | None = None
-    """The number of tasks: instances of the class, each with its own state. It is fixed for the
-    topology's life, so give more tasks than `parallelism` if that may have to grow. Default:
-    `parallelism`."""
+    """The number of tasks: instances of the class, each with its own part of the state. When it is
+    changed, Fulmen moves keys of state to the tasks that have them from then on, or refuses the
+    change and says why. Default: as many as the checkpoint has, else `parallelism`."""
 
     config: JsonMap = Field({})
     """Any values for this component. `open` and `prepare` receive the topology's `config` with
@@ -149,6 +170,10 @@ class BoltSpec(ComponentSpec):
     """In a transactional topology: whether this BatchBolt is a committer, whose `finish_batch` is
     called in the strict order of the transactions. A class with the marker `fulmen.Committer` is
     one anyway."""
+
+    keyed_state: BoltKeyedState | None = None
+    """Where `self.state` is kept while it runs: in memory, or on disk. Default: as the
+    topology's `keyedState` says."""
 
     track_results: Annotated[bool, Field(strict=True)] = True
     """Whether what the bolt emits by itself (at a tick, by a timer, in `end_batch` or `drain`, at
@@ -215,6 +240,9 @@ class TopologySpec(Model):
     transaction may fail before it is given up. Default: none is; one that ends its workers again
     and again ends the topology."""
 
+    dead_letters: DeadLetterRules = DeadLetterRules()
+    """How many dead letters the checkpoint keeps, for `fulmen dead-letters`."""
+
     on_error: Literal["fail", "crash"] = "fail"
     """What an exception in a bolt does. `fail`: the tuple's trees fail, the error is reported, and
     everything else continues. `crash`: the topology stops, as a Storm worker does."""
@@ -240,6 +268,10 @@ class TopologySpec(Model):
     state: Literal["Active", "Inactive", "Suspended"] = "Active"
     """`Active`: everything runs. `Inactive`: spouts emit nothing; bolts and acks continue.
     `Suspended`: pending trees end, then all pods are removed; state is kept."""
+
+    keyed_state: KeyedStateSettings = KeyedStateSettings()
+    """Where `self.state` of bolts is kept while they run: in memory, or on disk. What is called
+    `state` here is whether the topology runs."""
 
     config: JsonMap = Field({})
     """Any values for the spouts and bolts, which receive them in `open` and `prepare`. In a text
@@ -268,6 +300,31 @@ class TopologySpec(Model):
 
     checkpoint: Checkpoint = Checkpoint()
     """Where state is kept. Default: a volume claim named after the topology."""
+
+    renames: Annotated[dict[FieldName, Name], Field(max_length=500)] = Field({})
+    """Components that had other names: the old name of each, and its new one, such as `{count:
+    counts}`. The new one takes over what the checkpoint has under the old one, once; an entry may
+    stay. Default: a component with a new name begins with nothing, and what the old one has kept
+    stays in the checkpoint."""
+
+    state_classes: Annotated[dict[FieldName, ImportPath], Field(max_length=500)] = Field({})
+    """Classes of values in the checkpoint that were renamed or moved: the old name of each, as
+    `module.Class`, and its new one. A module that was renamed may be given as a whole. Values of
+    `self.state` and of fields are written anew under the new names as soon as they are read.
+    Default: classes have the names that they had."""
+
+    forget_removed_after: Duration | None = None
+    """The state of a component that has not been in the topology for so long is removed from the
+    checkpoint, such as `30d`. Savepoints keep it. Default: it stays until `renames` takes it over
+    or `fulmen state forget` removes it."""
+
+    savepoints: Savepoints | None = None
+    """Automatic savepoints. Default: none. `{}` makes one an hour and keeps 24."""
+
+    restore_from: RestoreFrom | None = None
+    """A savepoint that the topology goes back to, or that it begins with as a copy of another
+    topology. A copy never touches what the original has written: its sinks have ids of their own,
+    and rows that the original had still to write are left out."""
 
     driver: Pod = Pod()
     """The driver's pod, which hosts the coordinator of batches, and pinned spouts."""
@@ -317,6 +374,23 @@ class TopologySpec(Model):
         if self.transactional:  # what counts is the transaction
             return 0
         return self.workers if self.ackers is None else self.ackers
+
+    @property
+    def forget_removed_seconds(self) -> float | None:
+        """`forget_removed_after` in seconds; None: never."""
+        after = self.forget_removed_after
+        return None if after is None else milliseconds(after) / 1000
+
+    def keeps_on_disk(self, component: ComponentSpec) -> bool:
+        """Whether keyed state of a component is on disk."""
+        if not isinstance(component, BoltSpec):
+            return False
+        return (component.keyed_state or self.keyed_state).backend == "disk"
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether keyed state of a bolt is on disk."""
+        return any(map(self.keeps_on_disk, self.bolts))
 
     @property
     def commit_phase(self) -> frozenset[str]:
@@ -374,6 +448,11 @@ class Topology(Model):
             if component.name == name:
                 return component
         raise KeyError(name)
+
+    @property
+    def tasks(self) -> dict[str, int]:
+        """The number of tasks of each component."""
+        return {component.name: component.tasks for component in self.spec.components}
 
     def with_each(self, change: Callable[[ComponentSpec], dict[str, Any]], **more: Any) -> Self:
         """Replace fields of each component.

@@ -74,7 +74,8 @@ class ComponentStatus(Model):
     """The component's name."""
 
     tasks: Number
-    """The component's number of tasks, fixed when it was first accepted."""
+    """The component's number of tasks, as the driver reports. Another `numTasks` counts when the
+    driver has taken it over."""
 
     executors: Number
     """The component's number of executors."""
@@ -137,6 +138,28 @@ class ComponentError(Model):
 
     count: Number = 1
     """How often the error has come since this driver started."""
+
+
+class SavepointStatus(Model):
+    """The savepoints of the topology's checkpoint, as the driver reports."""
+
+    count: Number = 0
+    """How many there are."""
+
+    newest: Name = ""
+    """The name of the newest one; empty: there is none."""
+
+    commit: Number = 0
+    """The commit whose state it is."""
+
+    time: Time = ""
+    """When it was made."""
+
+    why: Message = ""
+    """What it was made for."""
+
+    trouble: Message = ""
+    """What is wrong with savepoints, such as one that can't be read; empty: nothing."""
 
 
 class TriedWorkers(Model):
@@ -278,12 +301,15 @@ class TopologyStatus(Model):
     errors: tuple[ComponentError, ...] = Field((), max_length=MAX_ERRORS)
     """The last errors of components."""
 
+    savepoints: SavepointStatus = SavepointStatus()
+    """The newest savepoint of the checkpoint, and what is wrong with any."""
+
     conditions: tuple[Condition, ...] = Field((), max_length=16)
     """Ready, Reconciling, Stalled, SpecAccepted and Placed."""
 
     @property
     def kept_tasks(self) -> dict[str, int]:
-        """The numbers of tasks that are fixed, by component: none before there is a checkpoint."""
+        """The numbers of tasks that components have: none before there is a checkpoint."""
         if self.epoch == 0:  # what there is was not looked at yet: it may be of other numbers
             return {}
         return {c.name: c.tasks for c in self.components if c.name != ACKER}

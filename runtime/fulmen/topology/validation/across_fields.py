@@ -45,6 +45,40 @@ def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         first.setdefault(part.name, part)
 
 
+def renames(spec: TopologySpec, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Renames of which nothing can come: to a component that is not there, or of two to one."""
+    there = dict.fromkeys(part.name for part in parts if part.name is not None)
+    from_: dict[str, str] = {}
+    for old, new in spec.renames.items():
+        path = f"spec.renames.{old}"
+        if old == new:
+            yield Problem(path, "the old name is the new one", "Remove the entry.")
+        elif new not in there:
+            message = f"there is no component {new!r}, which is to have been {old!r}"
+            yield Problem(path, message, did_you_mean(new, there) or there_are(there))
+        elif new in from_:
+            message = f"{from_[new]!r} was renamed to {new!r} as well: their state can't be merged"
+            yield Problem(path, message, "Remove one of the two.")
+        from_.setdefault(new, old)
+
+
+def state_classes(spec: TopologySpec) -> Iterator[Problem]:
+    """New names of classes that are old ones, too: values would be renamed again and again."""
+    for old, new in spec.state_classes.items():
+        path = f"spec.stateClasses.{old}"
+        if old == new:
+            yield Problem(path, "the old name is the new one", "Remove the entry.")
+            continue
+        outer = new
+        while outer and outer not in spec.state_classes:
+            outer = outer.rpartition(".")[0]
+        if outer:
+            message = f"its new name {new!r} is an old one, too: spec.stateClasses.{outer}"
+            last = f"{spec.state_classes[outer]}{new.removeprefix(outer)}"
+            cure = f"Write the name that the class has now, such as {last!r}."
+            yield Problem(path, message, cure)
+
+
 def sources(document: Any, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
     """A topology without a source, or with sources of both kinds."""
     spec = document.get("spec")
@@ -273,20 +307,12 @@ def ticks(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
 
 
 def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -> Iterator[Problem]:
-    """A numTasks that differs from the checkpoint's, and executors beyond the tasks."""
+    """Executors beyond the tasks."""
     for part in parts:
         if part.model is None or part.wrong & {"parallelism", "numTasks"}:
             continue
-        count, kept = part.model.tasks, checkpoint_tasks.get(part.name or "")
-        if kept is not None:
-            if part.model.num_tasks not in (None, kept):
-                message = (
-                    f"{part.label}: numTasks is {count}, but its checkpoint is of {_tasks(kept)}, "
-                    "and the number of tasks is fixed for a topology's life"
-                )
-                cure = f"Remove numTasks, or write {kept}."
-                yield Problem(f"{part.path}.numTasks", message, cure)
-            count = kept
+        kept = checkpoint_tasks.get(part.name or "")
+        count = part.model.num_tasks or kept or part.model.tasks
         if part.model.parallelism > count:
             message = (
                 f"{part.label}: parallelism is {part.model.parallelism}, but there "
@@ -294,9 +320,9 @@ def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -
                 f"it runs with {count} executor{'s' if count > 1 else ''}"
             )
             cure = ""
-            if kept is not None:
-                message += ". The tasks are those of its checkpoint, fixed for a topology's life"
-                cure = "For more of them begin with another checkpoint and numTasks."
+            if part.model.num_tasks is None:
+                message += ". The tasks are those of its checkpoint"
+                cure = f"For more of them write numTasks: {part.model.parallelism}."
             yield Problem(f"{part.path}.parallelism", message, cure, "warning")
 
 

@@ -59,7 +59,7 @@ def _beyond_tasks(
 ) -> Iterator[Problem]:
     """More workers than there are tasks."""
     models = [part.model for part in parts if part.model is not None]
-    tasks = sum(checkpoint_tasks.get(model.name, model.tasks) for model in models)
+    tasks = sum(m.num_tasks or checkpoint_tasks.get(m.name, m.tasks) for m in models)
     if most > tasks and len(models) == len(parts):
         message = (
             f"maxWorkers is {most}, but all components together have {tasks} tasks: the other"

@@ -23,6 +23,7 @@ from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
 from fulmen.topology.validation import across_fields
 from fulmen.topology.validation.autoscaling import autoscaling
 from fulmen.topology.validation.classes import Classes, without_classes
+from fulmen.topology.validation.disk_state import state_on_disk
 from fulmen.topology.validation.event_times import event_times
 
 
@@ -132,6 +133,7 @@ def check(
         return Checked(tuple(bounded(shape)), parsed, {}, ())
     parts = components_of(document)
     spec, wrong = rest_of(document)
+    checkpoint_tasks = _with_renamed(checkpoint_tasks or {}, spec)
     severity: Severity = "error" if for_kubernetes else "warning"
     classes = Classes(None, spec, severity)
     unclear = "code" in wrong or len(across_fields.code_sources(spec.code)) > 1
@@ -142,14 +144,16 @@ def check(
         across_fields.transactions(spec, parts),
         across_fields.either_or(spec),
         across_fields.pods(spec),
-        autoscaling(spec, wrong, parts, checkpoint_tasks or {}),
+        autoscaling(spec, wrong, parts, checkpoint_tasks),
         across_fields.spark(spec, severity),
         across_fields.checkpoint(spec),
+        across_fields.renames(spec, parts),
+        across_fields.state_classes(spec),
         across_fields.code(spec),
         across_fields.in_pods(spec) if for_kubernetes else (),
         mistaken_in_topology(spec),
         across_fields.ticks(parts),
-        across_fields.tasks(parts, checkpoint_tasks or {}),
+        across_fields.tasks(parts, checkpoint_tasks),
         event_times(parts),
         across_fields.inputs(parts),
         across_fields.groupings(parts),
@@ -157,6 +161,7 @@ def check(
         if not import_classes or (unclear and code_folder is None)
         else _check_classes(classes, parts, spec, code_folder, base or Path()),
         across_fields.cycles(parts),
+        state_on_disk(spec, parts, classes.checks),
     )
     return Checked(
         tuple(sorted(bounded(found), key=_place)),
@@ -198,6 +203,7 @@ def _check_classes(
     with folder:
         classes.folder, classes.base = folder.path, base
         yield from classes.load(parts)
+        yield from classes.of_state(spec)
         yield from classes.subscriptions(parts)
 
 
@@ -213,15 +219,22 @@ def code_elsewhere(code: Code | None) -> tuple[str, str] | None:
 
 
 def with_checkpoint_tasks(topology: Topology, checkpoint_tasks: Mapping[str, int]) -> Topology:
-    """The topology with every number of tasks written down: the checkpoint's, else its own.
+    """The topology with every number of tasks written down: its own, else the checkpoint's.
 
-    The number of tasks is fixed for a topology's life, also where it came from `parallelism`.
+    So another parallelism is no other number of tasks.
     """
+    known = _with_renamed(checkpoint_tasks, topology.spec)
 
-    def fixed(component: ComponentSpec) -> dict[str, Any]:
-        return {"num_tasks": checkpoint_tasks.get(component.name, component.tasks)}
+    def numbered(component: ComponentSpec) -> dict[str, Any]:
+        return {"num_tasks": component.num_tasks or known.get(component.name, component.tasks)}
 
-    return topology.with_each(fixed)
+    return topology.with_each(numbered)
+
+
+def _with_renamed(tasks: Mapping[str, int], spec: TopologySpec) -> Mapping[str, int]:
+    """The numbers of tasks, also of components that the checkpoint has under their old names."""
+    moved = {new: tasks[old] for old, new in spec.renames.items() if old in tasks}
+    return {**moved, **tasks}
 
 
 def with_committers(topology: Topology, committers: Collection[str]) -> Topology:

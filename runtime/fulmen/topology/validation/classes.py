@@ -15,6 +15,7 @@ from fulmen.topology.code.loading import (
     create_grouping,
     instantiate,
     load_class,
+    load_named,
     streams_of,
     unpickle,
 )
@@ -40,6 +41,7 @@ from fulmen.topology.reading.field_problems import SECTIONS
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.validation.event_times import timed_stream, without_watermark
+from fulmen.topology.validation.input_steps import as_received, mistaken_steps
 from fulmen.topology.validation.inputs import checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
 from fulmen.topology.validation.transactions import (
@@ -109,6 +111,14 @@ class Classes:
         for part in parts:
             if part.model is not None:
                 yield from self._component(part)
+
+    def of_state(self, spec: TopologySpec) -> Iterator[Problem]:
+        """Import the classes of values in the checkpoint that have other names by now."""
+        for old, new in spec.state_classes.items():
+            try:
+                load_named(f"{new}.__name__", self.folder)  # of a class, or of a whole module
+            except CodeError as error:
+                yield Problem(f"spec.stateClasses.{old}", error.message, error.cure)
 
     def _component(self, part: ComponentPart) -> Iterator[Problem]:
         assert part.model is not None
@@ -252,13 +262,18 @@ class Classes:
         """Streams and fields that the inputs name, but the classes don't declare."""
         self._add_dead_letters(parts)
         for part in parts:
+            selected_by = as_received(part, self.streams, int(self.is_transactional))
             for item in part.inputs:
                 yield from self._custom(item)
-                if item.source in self.streams and item.stream is not None:
-                    yield from _subscription(item, item.stream, self.streams[item.source])
+                of_source = self.streams.get(item.source or "")
+                stream = (of_source or {}).get(item.stream or "")
+                yield from mistaken_steps(item, stream, int(self.is_transactional))
+                if of_source is not None and item.stream is not None:
+                    got = selected_by[item.source or ""]
+                    yield from _subscription(item, item.stream, got)
                 else:
                     yield from _needs_fields(item, None)
-            streams = self._received(part)
+            streams = self._received(part, selected_by)
             if self.sinks.get(part.name or "") is False:
                 yield from _inputs_of_sink(part, streams)
             if part.name in self.checks:
@@ -287,13 +302,15 @@ class Classes:
                 dead = {DEAD_LETTERS: api.Stream(DEAD_LETTER_FIELDS)}
                 self.streams[item.source] = {**streams, **dead}
 
-    def _received(self, part: ComponentPart) -> Mapping[str, Streams]:
-        """The streams of all components as a component gets them."""
+    def _received(
+        self, part: ComponentPart, streams: Mapping[str, Streams]
+    ) -> Mapping[str, Streams]:
+        """The streams of all components as a component gets them: a sink gets no attempt."""
         if not self.is_transactional or part.name not in self.sinks:
-            return self.streams
+            return streams
         return {
-            name: {stream: without_attempt(it) for stream, it in streams.items()}
-            for name, streams in self.streams.items()
+            name: {stream: without_attempt(it) for stream, it in of_one.items()}
+            for name, of_one in streams.items()
         }
 
     def _custom(self, item: InputPart) -> Iterator[Problem]:
@@ -335,6 +352,7 @@ def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
     """Mistakes in the fields of groupings that show without classes."""
     for part in parts:
         for item in part.inputs:
+            yield from mistaken_steps(item, None)
             yield from _needs_fields(item, None)
 
 
