@@ -25,6 +25,7 @@ TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
 MODULES = {
     "activate": "cluster.lifecycle",
     "completion": "completion",
+    "dead-letters": "letters.dead_letters",
     "deactivate": "cluster.lifecycle",
     "diff": "cluster.diff",
     "kill": "cluster.lifecycle",
@@ -35,8 +36,10 @@ MODULES = {
     "manifest": "manifest",
     "plan": "plan",
     "rebalance": "cluster.rebalance",
+    "replay": "letters.replay",
     "run": "run",
-    "state": "state",
+    "savepoint": "savepoint",
+    "state": "state.command",
     "tap": "cluster.tap",
     "top": "cluster.top",
     "ui": "cluster.ui",
@@ -46,7 +49,10 @@ MODULES = {
 }
 """Each subcommand, and its module in `fulmen.cli.commands`."""
 ENGINES = frozenset(
-    {"msgpack", "numpy", "obstore", "orjson", "prometheus_client", "py4j", "pyarrow", "pyspark"}
+    {
+        *("msgpack", "numpy", "obstore", "orjson", "prometheus_client", "py4j", "pyarrow"),
+        *("pyspark", "rocksdict"),
+    }
 )
 """What is missing if Fulmen was installed without its extra `local`."""
 
@@ -113,7 +119,7 @@ def _load(name: str) -> click.Command:
         if missing not in ENGINES:
             raise
         return _uninstalled(name, missing)
-    command: click.Command = getattr(module, name)
+    command: click.Command = getattr(module, name.replace("-", "_"))
     return command
 
 

@@ -1,6 +1,7 @@
-"""A topology that is written in Python: a file that defines `topology` at module level."""
+"""A topology that is written in Python: a file that defines it at module level."""
 
 import importlib
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,19 +25,30 @@ def read_python(file: Path) -> dict[str, Any]:
     """The document of the topology that a Python file defines. Its module is imported."""
     if not file.is_file():
         raise CodeError(f"{str(file)!r} can't be read: there is no such file")
-    found = getattr(_imported(file), NAME, None)
-    if isinstance(found, TopologyBuilder):
+    module = _imported(file)
+    found = getattr(module, NAME, None)
+    if found is None:
+        pipelines = [one for one in vars(module).values() if _is_pipeline(one)]
+        found = pipelines[0] if len(pipelines) == 1 else None
+    if found is not None and (isinstance(found, TopologyBuilder) or _is_pipeline(found)):
         found = found.build()
     if not isinstance(found, Topology):
         kind = "nothing" if found is None else f"an object of the type {type(found).__name__}"
         raise CodeError(
             f"{str(file)!r} has {kind} by the name {NAME!r} at module level",
-            f"Write {NAME} = TopologyBuilder(name=...), and then its spouts and bolts.",
+            f"Write {NAME} = TopologyBuilder(name=...), and then its spouts and bolts; or"
+            f" {NAME} = Streams(name), and then its sources and steps.",
         )
     document = to_document(found)
     if "code" not in document["spec"]:
         document["spec"]["code"] = {"folder": "."}
     return document
+
+
+def _is_pipeline(found: object) -> bool:
+    """Whether it is a `Streams`: then its room, which needs the engine, is imported already."""
+    streams = sys.modules.get("fulmen.streams")
+    return streams is not None and isinstance(found, streams.Streams)
 
 
 def _imported(file: Path) -> ModuleType:

@@ -1,5 +1,6 @@
 """The options and the reading of a topology's file that several subcommands share."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -14,6 +15,7 @@ from fulmen.cli.python_file import is_python, read_python
 from fulmen.cli.streams import tell
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.problems import Problem
 from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import read_document
 from fulmen.topology.reading.partial_document import rest_of
@@ -80,13 +82,14 @@ class TopologyFile:
         document = self.document() if document is None else document
         self._keep_modules(document)
         with redirect_stdout(sys.stderr):
-            return check(
+            checked = check(
                 document,
                 self.code_folder,
                 checkpoint_tasks,
                 base=self.path.parent,
                 for_kubernetes=for_kubernetes,
             )
+        return _with_lines(checked, document) if is_python(self.path) else checked
 
     def _keep_modules(self, document: Any) -> None:
         """Have a folder's modules imported once by the command, not by each part of it."""
@@ -95,6 +98,25 @@ class TopologyFile:
             _keep_open(CodeFolder(own) if own else CodeFolder.folder_of(code, self.path.parent))
         except CodeError:
             return  # which the check of the document tells
+
+
+_COMPONENT = re.compile(r"spec\.(spouts|transactional|bolts)\[(\d+)\]")
+
+
+def _with_lines(checked: Checked, document: Any) -> Checked:
+    """The same problems, each with the line of the step of `fulmen.streams` that it is about."""
+    graph = sys.modules.get("fulmen.streams.graph")
+    if graph is None:  # the room needs the engine, and nobody has imported it
+        return checked
+
+    def with_line(problem: Problem) -> Problem:
+        if (match := _COMPONENT.match(problem.path)) is None:
+            return problem
+        name = document["spec"][match[1]][int(match[2])]["name"]
+        place = graph.place_of(document["metadata"]["name"], name)
+        return replace(problem, message=f"{place}: {problem.message}") if place else problem
+
+    return replace(checked, problems=tuple(map(with_line, checked.problems)))
 
 
 def _keep_open(folder: CodeFolder) -> None:

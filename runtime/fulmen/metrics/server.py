@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from typing import Any, Self
@@ -14,37 +13,29 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from fulmen.engine.driver.taps.taps import OpenTap, Taps
+from fulmen.engine.driver.taps.taps import Taps
 from fulmen.engine.driver.taps.wanted_tap import TapRefused, WantedTap
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, AccessRules, is_foreign, is_from_here
+from fulmen.metrics.answers import Answer
 from fulmen.metrics.as_json.topology import TopologyJson
+from fulmen.metrics.dead_letters import Content, LetterAnswers, no_content
 from fulmen.metrics.families.topology import TopologyCollector
 from fulmen.metrics.history import STEPS, History
 from fulmen.metrics.page import Page
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.serving import BoundedHandler, BoundedServer
 
+TAP, LETTERS = "/api/tap", "/api/dead-letters"
+_NOT_FROM_HERE = (
+    "Tuples are shown to the server's own machine, as through a port-forward, and to those who show"
+    f" a token: this server has none in {TOKEN_ENV}.\n"
+)
 _SILENT_SECONDS = 1.0
 """Without a tuple; then a client that has gone is noticed."""
 Scaling = Callable[[], Mapping[str, Any] | None]
 """What there is to say of a number of workers that follows the load; None: it does not."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer to a client.
-
-    Attributes:
-        tap: Its tuples follow the body, for as long as the client reads them.
-    """
-
-    body: bytes
-    content_type: str = "text/plain; charset=utf-8"
-    status: HTTPStatus = HTTPStatus.OK
-    policy: str = "default-src 'none'; frame-ancestors 'none'"
-    tap: OpenTap | None = None
 
 
 class Site:
@@ -62,6 +53,7 @@ class Site:
         self._access = access
         self._taps = taps or Taps()
         self._scaling = scaling
+        self._letters = LetterAnswers(self._taps, totals)
         self._probes = {"/healthz": lambda: True, **(probes or {})}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TopologyCollector(totals))
@@ -69,13 +61,23 @@ class Site:
         self._history = history
         self._page = Page.read()
 
-    def answer(self, target: str, from_here: bool, headers: Message) -> Answer:
-        """Answer a GET. Probes are for everyone.
+    def answer(
+        self,
+        target: str,
+        from_here: bool,
+        headers: Message,
+        *,
+        posts: bool = False,
+        content: Content = no_content,
+    ) -> Answer:
+        """Answer a GET, or a POST. Probes are for everyone.
 
         Args:
             target: Path and query.
             from_here: Whether the request comes from this machine, or this pod.
             headers: Those of the request.
+            posts: Whether it is a POST.
+            content: Reads its content, of so many bytes at most.
         """
         try:
             url = urlsplit(target)
@@ -86,11 +88,18 @@ class Site:
             refusal = self._access.refusal(from_here, headers.get("Host"), shown)
             if refusal is not None:
                 return Answer(refusal.reason.encode(), status=refusal.status)
-        if url.path == "/api/tap":
+        if url.path in (TAP, LETTERS):
             if is_foreign(headers):
                 text = b"Tuples are not shown to pages of others.\n"
                 return Answer(text, status=HTTPStatus.FORBIDDEN)
-            return self._tap(url.query, from_here)
+            if not (from_here or self._access.token):
+                return Answer(_NOT_FROM_HERE.encode(), status=HTTPStatus.FORBIDDEN)
+            if url.path == TAP and not posts:
+                return self._tap(url.query)
+            if url.path == LETTERS:
+                return self._letters.change(url.query, content) if posts else self._letters.show()
+        if posts:
+            return Answer(b"Only GET.\n", status=HTTPStatus.METHOD_NOT_ALLOWED)
         return self._allowed(url, headers.get("Accept", ""))
 
     def _allowed(self, url: SplitResult, accept: str) -> Answer:
@@ -107,7 +116,7 @@ class Site:
             case "/api/topology":
                 return self._topology(url.query)
         return Answer(
-            b"There are /, /metrics, /healthz, /api/topology and /api/tap.\n",
+            b"There are /, /metrics, /healthz, /api/topology, /api/tap and /api/dead-letters.\n",
             status=HTTPStatus.NOT_FOUND,
         )
 
@@ -135,17 +144,11 @@ class Site:
         shown = {**view.json(), **own}
         return Answer(json.dumps(shown).encode(), "application/json")
 
-    def _tap(self, query: str, from_here: bool) -> Answer:
+    def _tap(self, query: str) -> Answer:
         """Tuples, for those who may forward a port, or show the token: they are an author's data.
 
         Metrics and the page have none, and whoever reaches the port may read these.
         """
-        if not (from_here or self._access.token):
-            text = (
-                "Tuples are shown to the server's own machine, as through a port-forward, and to"
-                f" those who show a token: this server has none in {TOKEN_ENV}.\n"
-            )
-            return Answer(text.encode(), status=HTTPStatus.FORBIDDEN)
         given = parse_qs(query)
         where = tuple(given.pop("where", ()))
         asked = {name: values[-1] for name, values in given.items()}
@@ -164,14 +167,21 @@ class Site:
 
 def _handler(site: Site) -> type[BoundedHandler]:
     class Handler(BoundedHandler):
-        """Answers GET, and nothing else."""
+        """Answers GET; and POST, where something is to be done."""
 
-        def do_GET(self) -> None:
+        def do_GET(self, *, posts: bool = False) -> None:
             """Answer."""
             from_here = is_from_here(self.client_address[0], self.connection.getsockname()[0])
-            answer = site.answer(self.path, from_here, self.headers)
+            answer = site.answer(
+                self.path, from_here, self.headers, posts=posts, content=self.content
+            )
             with answer.tap or nullcontext():  # it is closed, whatever becomes of the client
                 self._send(answer)
+
+        def do_POST(self) -> None:
+            """Do what is asked for."""
+            self.close_connection = True  # content is read only where it is needed
+            self.do_GET(posts=True)
 
         def refuse(self) -> None:
             """Refuse any other method. Its content is not read, so the connection ends."""
@@ -179,7 +189,7 @@ def _handler(site: Site) -> type[BoundedHandler]:
             text = b"" if self.command == "HEAD" else b"Only GET.\n"
             self._send(Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED))
 
-        do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = refuse
+        do_HEAD = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = refuse
 
         def _send(self, answer: Answer) -> None:
             self.send_response(answer.status)

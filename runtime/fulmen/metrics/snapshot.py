@@ -195,10 +195,12 @@ class Snapshot(Counted):
 
     @cached_property
     def sums(self) -> Counter[tuple[str, str]]:
-        """(component, what) -> number, over all streams."""
+        """(component, what) -> number, over all streams; of a level, over all tasks."""
         sums: Counter[tuple[str, str]] = Counter()
         for (component, what, _), n in self.counts.items():
             sums[component, what] += n
+        for (what, task), n in self.levels.items():
+            sums[self.placed.plan.component_of(task), what] += n
         return sums
 
     @cached_property

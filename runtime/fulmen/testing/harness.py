@@ -16,6 +16,7 @@ from fulmen.api import (
     ArrowBolt,
     BasicBolt,
     FailedException,
+    ManyBolt,
     Stream,
     TopologyContext,
     Tuple,
@@ -39,8 +40,11 @@ from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tasks.author.event_loop import completed
 from fulmen.engine.tasks.author.instance import AuthorInstance
+from fulmen.engine.tasks.bolts.many_tuples import ChunkCollector, ChunkTuples, positions_of
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.configuration.options import configured_alone
@@ -137,7 +141,7 @@ class BoltHarness:
         self.lag: Lag | None = None
         self._metrics = AuthorMetrics()
         self._journals: dict[str, list[bytes]] = {}
-        self._lives = 0
+        self._commits = 0
         self._timers_state = KeyedState()  # which outlives the instance
         self._watermark: int | None = None
         self._clock = 0.0
@@ -234,12 +238,16 @@ class BoltHarness:
         origin = Held(TICK_COMPONENT, stream, (), -1)
         self._execute_row(Tuple([], origin, HELD), turn)
 
+    def commit(self) -> None:
+        """Have what the bolt keeps committed: a restart goes on from there."""
+        self._commits += 1
+        self._author.write_down(self._journals, self._commits)
+        self.errors += self._author.take_warnings()
+
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
         self._take_signals()
-        self._lives += 1
-        self._author.write_down(self._journals, self._lives)
-        self.errors += self._author.take_warnings()
+        self.commit()
         self._start()
 
     def report(self, error: BaseException | str) -> None:
@@ -305,7 +313,7 @@ class BoltHarness:
             if turn is not None:
                 _call(turn, *([collector] if is_basic else []))
             elif is_basic:
-                _call(self.bolt.execute, tup, collector)
+                self._execute_basic(tup)
                 self.acked.append(tup)
             else:
                 _call(self.bolt.execute, tup)
@@ -321,9 +329,26 @@ class BoltHarness:
             self.failed += [(t, reason) for t, reason in collector.late if reason is not None]
             self.resets += collector.reset
 
+    def _execute_basic(self, tup: Tuple) -> None:
+        collector, bolt = self._collector, self.bolt
+        if not isinstance(bolt, ManyBolt) or tup.is_tick():
+            _call(bolt.execute, tup, collector)
+            return
+        failed: list[BaseException] = []
+        chunk = Chunk(
+            tup.component, tup.stream, tup.fields, tup.task, None, TupleRows([tup.values])
+        )
+        many = ChunkCollector(collector, 1, lambda _, error: failed.append(error))
+        left = bolt.execute_many(ChunkTuples(chunk), many)
+        many.close()
+        if positions_of(left, 1):
+            _call(bolt.execute, tup, collector)
+        for error in failed:
+            raise error
+
     def _take_emits(self, inputs: tuple[Tuple, ...]) -> None:
         for buffer in self._collector.runs:
-            for i, values in enumerate(buffer.rows()):
+            for i, values in enumerate(buffer.tuple_rows()):
                 if not isinstance(values, list | tuple):
                     raise not_a_list(self.who, values)
                 anchors = inputs if isinstance(self.bolt, BasicBolt) else buffer.origins[i]

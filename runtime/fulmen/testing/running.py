@@ -213,6 +213,7 @@ def run(  # noqa: PLR0913 (all but the first by name)
     topology: Topology | TopologyBuilder | Path | str,
     *,
     until: Literal["drained"] | Callable[[Result], bool] = "drained",
+    enough: Callable[[Result], bool] | None = None,
     batches: int | None = None,
     end_of_input: bool = True,
     workers: int | None = None,
@@ -231,6 +232,7 @@ def run(  # noqa: PLR0913 (all but the first by name)
         topology: What to run, or the file that it is in.
         until: "drained": every spout is exhausted, or nothing happens any more, and no tree is
             pending. Or a condition, looked at after each batch.
+        enough: Stop earlier, if this is true after a batch.
         batches: Stop after so many, whatever is pending; `until` does not matter then.
         end_of_input: Whether event time ends when it is drained. False: as `fulmen run
             --until-drained` does, as more may come in another run with the same checkpoint.
@@ -257,7 +259,7 @@ def run(  # noqa: PLR0913 (all but the first by name)
     clock = clock or ManualClock()
     result = Result(_store(checkpoint), has_emits=emits)
     ends = until == "drained" and batches is None
-    observer = _RunObserver(result, _condition(until, batches), at_most, ends=ends)
+    observer = _RunObserver(result, _condition(until, batches, enough), at_most, ends=ends)
     observer.stop.when_drained = until == "drained" and batches is None
     observer.stop.more_may_come = not end_of_input
     observer.stop.now = batches == 0
@@ -306,12 +308,17 @@ def _model(topology: Topology | TopologyBuilder | Path | str) -> tuple[Topology,
 
 
 def _condition(
-    until: Literal["drained"] | Callable[[Result], bool], batches: int | None
+    until: Literal["drained"] | Callable[[Result], bool],
+    batches: int | None,
+    enough: Callable[[Result], bool] | None,
 ) -> Callable[[Result], bool]:
     """Whether that is enough, of a result so far."""
+    conditions = [] if enough is None else [enough]
     if batches is not None:
-        return lambda result: result.batches >= batches
-    return until if callable(until) else lambda _result: False
+        conditions.append(lambda result: result.batches >= batches)
+    elif callable(until):
+        conditions.append(until)
+    return lambda result: any(is_met(result) for is_met in conditions)
 
 
 def _store(checkpoint: Result | Store | str | None) -> Store:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SECONDS = 90
+SECONDS = 240
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),

@@ -80,6 +80,8 @@ def component(number, is_long):
         }
         if number
         else {},
+        "state_keys": 0 if is_spout else 1_234_567,
+        "state_bytes": 0 if is_spout else 123_456_789,
         "errors": number,
         "unread_errors": 0,
         "busiest_task": {"task": number * 4 + 2, "share": 0.25 if number % 2 else 0.73},
@@ -259,6 +261,7 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "uptime_seconds": 100_000.5,
         "message_timeout_seconds": 30.0,
         "trees": {**trees, "dead_lettered": 12, "dropped": 0},
+        "dead_letters_kept": 0,
         "transactions": transactions(is_long) if is_transactional else None,
         "waits": [away(name_of(1, is_long), is_long), hold(name_of(2, is_long), is_long)],
         "kept_state": {},

@@ -151,7 +151,10 @@ def test_a_bolt_that_does_not_anchor(run):
 
 
 def test_a_bolt_that_fails_what_is_anchored(run):
-    assert hints(run("AcksAll", "Fails", maxReplays=2)) == []
+    assert hints(run("AcksAll", "Fails", maxReplays=2)) == [
+        "2 dead letters are in the checkpoint. `fulmen dead-letters list` shows them and why they"
+        " failed. Once that is mended, `fulmen dead-letters replay` sends them again."
+    ]
 
 
 def test_without_ackers_nothing_is_in_a_tree(run):
@@ -212,11 +215,11 @@ def test_an_error_at_the_end_is_counted_told_and_logged(run, tmp_path):
 
 def test_state_in_a_global_variable(run, fulmen):
     run("CountsInAGlobal", options=("--until-drained", "--checkpoint", "kept"))
-    result = fulmen("state", "kept", "countsinaglobal")
+    result = fulmen("state", "get", "kept", "countsinaglobal")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == (
         "component 'countsinaglobal' has nothing in self.state. What is kept in a global variable, "
-        "or in a field of the class itself, is lost with its process. --show fields shows the "
+        "or in a field of the class itself, is lost with its process. --kind fields shows the "
         "fields of its instances.\n"
     )
 

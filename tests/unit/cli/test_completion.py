@@ -27,7 +27,7 @@ def complete(*words):
 
 def test_subcommands_are_completed_without_loading_any():
     assert complete("") == sorted(MODULES)
-    assert complete("re") == ["rebalance"]
+    assert complete("reb") == ["rebalance"]
     assert complete("--ver") == ["--version"]
 
 

@@ -38,9 +38,7 @@ def on_cluster(changes=None, status=STATUS, **metadata):
         ({"spec.bolts.1.parallelism": 3}, "Rebalance", ["spec.bolts[count].parallelism"]),
         ({"spec.workers": 3, "spec.config": {}}, "Rebalance", ["spec.workers"]),
         ({"spec.driver": {"image": "a"}}, "Replace", ["spec.driver.image"]),
-        ({"spec.bolts.1.numTasks": 8}, "Refused", ["spec.bolts[count].numTasks"]),
-        # that there are two is only written down
-        ({"spec.bolts.0.numTasks": 2}, "Live", ["spec.bolts[split].numTasks"]),
+        ({"spec.bolts.1.numTasks": 8}, "Rebalance", ["spec.bolts[count].numTasks"]),
         ({"spec.bolts.1.inputs.0.from": "splt"}, "Refused", ["spec.bolts[count].inputs[0].from"]),
     ],
 )  # fmt: skip
@@ -49,11 +47,6 @@ def test_a_change_does_what_the_operator_would_do(changes, does, paths):
     assert found.does == does
     assert sorted(change.path for change in found.changes) == sorted(paths)
     assert bool(found.problems) == (does == "Refused")
-
-
-def test_a_number_of_tasks_can_be_changed_until_there_is_a_checkpoint():
-    young = on_cluster(status={**STATUS, "epoch": 0})
-    assert difference(young, on_cluster({"spec.bolts.1.numTasks": 8})).does == "Live"
 
 
 def test_a_topology_that_is_not_there_is_made():
@@ -140,14 +133,14 @@ def test_diff_gives_json_to_programs(fulmen, kubectl, file):
 def test_diff_of_a_refused_change_says_why_and_has_the_exit_code_of_bad_input(
     fulmen, kubectl, file
 ):
-    kubectl.answer(on_cluster({"spec.bolts.1.numTasks": 8}), on_cluster())
+    kubectl.answer(on_cluster({"spec.bolts.1.inputs.0.from": "splt"}), on_cluster())
     result = fulmen("diff", file)
     assert result.exit_code == 2
     assert result.stdout.splitlines()[1:] == [
         "topology 'word-count' in namespace 'blue' would not change: the operator refuses the"
         " change.",
-        "  spec.bolts[1].numTasks: bolt 'count': numTasks is 8, but its checkpoint is of 4 tasks,"
-        " and the number of tasks is fixed for a topology's life. Remove numTasks, or write 4.",
+        "  spec.bolts[1].inputs[0].from: bolt 'count', input from 'splt': there is no component"
+        " 'splt'. Did you mean 'split'?",
     ]
 
 

@@ -93,7 +93,7 @@ def written(sink, folder, stdout):
     if sink == "sqlite":
         with closing(sqlite3.connect(folder / "out.db")) as db:
             return sorted(db.execute("SELECT id, customer, amount FROM orders"))
-    files = (folder / "out").glob("*") if sink == "files" else ()
+    files = (folder / "out").glob("[!.]*") if sink == "files" else ()
     text = "".join(file.read_text() for file in files) or stdout
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return sorted((line["id"], line["customer"], line["amount"]) for line in lines)

@@ -99,7 +99,7 @@ def test_table_with_pinned_spouts(fulmen, write):
 def test_json(fulmen, write, tmp_path):
     result = fulmen("plan", write(), "-o", "json", "--set", "spec.ackers=0")
     content = json.loads(result.stdout)
-    assert list(content) == ["workers", "tasks", "executors", "stages", "stage_costs"]
+    assert list(content) == ["workers", "tasks", "executors", "stages", "stage_costs", "inputs"]
     assert (content["workers"], len(content["tasks"])) == (2, 7)
     assert content["tasks"][:3] == [
         {"task": 1, "component": "count", "executor": [1, 2], "worker": 0},

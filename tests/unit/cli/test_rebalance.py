@@ -59,9 +59,21 @@ def test_a_transactional_spout_has_executors_and_no_ackers():
 def test_more_executors_than_tasks_are_told(status):
     made = make_rebalance(topology(status=status), WantedNumbers(executors=["split=3"]))
     assert made.warnings == [
-        "component 'split' has 2 tasks, a number that is fixed for the topology's life: so there"
-        " will be 2 executors, not 3."
+        "component 'split' has 2 tasks: so there will be 2 executors, not 3. For more, give it more"
+        " tasks as well: -t split=3"
     ]
+
+
+def test_tasks_and_executors_change_at_once():
+    made = make_rebalance(topology(), WantedNumbers(executors=["split=4"], tasks=["split=4"]))
+    assert made.patch == [
+        {"op": "test", "path": "/spec/bolts/0/name", "value": "split"},
+        {"op": "add", "path": "/spec/bolts/0/parallelism", "value": 4},
+        {"op": "test", "path": "/spec/bolts/0/name", "value": "split"},
+        {"op": "add", "path": "/spec/bolts/0/numTasks", "value": 4},
+    ]
+    assert made.warnings == []
+    assert made.changes[1].startswith("tasks of 'split' 4 (was ")
 
 
 def test_all_mistakes_are_told_at_once():
@@ -140,5 +152,5 @@ def test_rebalance_without_options(fulmen):
     result = fulmen("rebalance", "word-count")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: nothing was asked for. Give -n, -e or -a.\n",
+        "Error: nothing was asked for. Give -n, -e, -t or -a.\n",
     )

@@ -39,7 +39,7 @@ def test_variables_of_the_spec_are_set_during_a_run_only(fulmen, tmp_path):
         code.write(READS)
     result = fulmen("run", file, "--in-process", "--until-drained", "--checkpoint", "kept")
     assert result.exit_code == 0, result.output
-    assert fulmen("state", "kept", "reads").stdout == "names  ['hello', 'hello', 'mine']\n"
+    assert fulmen("state", "get", "kept", "reads").stdout == "names  ['hello', 'hello', 'mine']\n"
     assert "GREETING" not in os.environ
     assert "OF_WORKER" not in os.environ
 
@@ -170,4 +170,4 @@ def test_values_of_workers_count_for_what_they_host(fulmen, tmp_path):
     )
     result = fulmen("run", file, "--in-process", "--until-drained", "--checkpoint", "kept")
     assert result.exit_code == 0, result.output
-    assert fulmen("state", "kept", "prints").stdout == "options  (7, 5)\n"
+    assert fulmen("state", "get", "kept", "prints").stdout == "options  (7, 5)\n"

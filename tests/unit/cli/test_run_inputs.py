@@ -167,14 +167,15 @@ def test_what_the_authors_module_prints_is_no_part_of_our_output(in_python):
         pytest.param(
             "x = 1",
             "'in-python/topology.py' has nothing by the name 'topology' at module level. Write "
-            "topology = TopologyBuilder(name=...), and then its spouts and bolts.",
+            "topology = TopologyBuilder(name=...), and then its spouts and bolts; or "
+            "topology = Streams(name), and then its sources and steps.",
             id="nothing",
         ),
         pytest.param(
             "topology = {}",
             "'in-python/topology.py' has an object of the type dict by the name 'topology' at "
             "module level. Write topology = TopologyBuilder(name=...), and then its spouts and "
-            "bolts.",
+            "bolts; or topology = Streams(name), and then its sources and steps.",
             id="something-else",
         ),
         pytest.param(

@@ -1,18 +1,16 @@
-"""`fulmen state`: what a component keeps, out of a checkpoint."""
+"""`fulmen state get` and `delete`: what a component keeps, out of a checkpoint."""
 
 import json
 
 import pytest
 
 from fulmen import TopologyBuilder
-from fulmen.checkpoint import Store
 from fulmen.cli.display.kept_values import brief
-from fulmen.engine.driver.stop import Stop
-from fulmen.errors import JobFailed
-from fulmen.testing import CollectBolt, ListSpout, run
+from fulmen.testing import ListSpout, run
 from fulmen.windows import Aggregate
 from support.cli.cli_runs import write_letters
-from support.runs.engine_runs import Losing, Numbers, make_driver
+
+WHY = ("--because", "a test")
 
 
 def keep(file, value, more=""):
@@ -31,27 +29,27 @@ def kept(fulmen, tmp_path):
 
 
 def test_all_keys_of_a_component_are_shown(fulmen, kept):
-    result = fulmen("state", "kept", "count")
+    result = fulmen("state", "get", "kept", "count")
     assert (result.exit_code, result.stderr) == (0, "")
     assert sorted(result.stdout.splitlines()) == ["a  6", "b  6", "c  6", "d  4", "e  4"]
 
 
 def test_the_largest_values_are_shown_with_top(fulmen, kept):
-    assert fulmen("state", kept, "count", "--top", "4").stdout == "a  6\nb  6\nc  6\nd  4\n"
+    assert fulmen("state", "get", kept, "count", "--top", "4").stdout == "a  6\nb  6\nc  6\nd  4\n"
 
 
 def test_the_fields_of_a_spout_are_shown_task_by_task(fulmen, kept):
-    result = fulmen("state", "kept", "letters", "--show", "fields", "--key", "count")
+    result = fulmen("state", "get", "kept", "letters", "--kind", "fields", "--key", "count")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == "task 0  count  13\ntask 1  count  13\n"
     entries = json.loads(
-        fulmen("state", "kept", "letters", "--show", "fields", "-o", "json").stdout
+        fulmen("state", "get", "kept", "letters", "--kind", "fields", "-o", "json").stdout
     )
     assert {"key": "count", "value": 13, "task": 0} in entries
 
 
 def test_a_field_that_is_not_there(fulmen, kept):
-    result = fulmen("state", "kept", "letters", "--show", "fields", "--key", "cuont")
+    result = fulmen("state", "get", "kept", "letters", "--kind", "fields", "--key", "cuont")
     assert (result.exit_code, result.stderr) == (
         1,
         "Error: component 'letters' has no field 'cuont'.\n",
@@ -59,11 +57,11 @@ def test_a_field_that_is_not_there(fulmen, kept):
 
 
 def test_one_key_is_shown_by_its_name(fulmen, kept):
-    assert fulmen("state", "kept", "count", "--key", "d").stdout == "d  4\n"
+    assert fulmen("state", "get", "kept", "count", "--key", "d").stdout == "d  4\n"
 
 
 def test_keys_and_values_are_shown_as_json(fulmen, kept):
-    entries = json.loads(fulmen("state", "kept", "count", "-o", "json").stdout)
+    entries = json.loads(fulmen("state", "get", "kept", "count", "-o", "json").stdout)
     assert {entry["key"]: entry["value"] for entry in entries} == {
         **dict.fromkeys("abc", 6),
         **dict.fromkeys("de", 4),
@@ -76,7 +74,7 @@ def test_values_that_json_does_not_know(fulmen, tmp_path):
     keep(tmp_path / "letters.py", "{(letter, 1): [(1, None), {2}], 3: 4}")
     options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
     assert fulmen("run", file, *options).exit_code == 0
-    result = fulmen("state", "kept", "count", "--key", "a", "-o", "json")
+    result = fulmen("state", "get", "kept", "count", "--key", "a", "-o", "json")
     assert result.exit_code == 0, result.output
     [entry] = json.loads(result.stdout)
     assert entry["value"] == {"('a', 1)": [[1, None], "{2}"], "3": 4}
@@ -89,18 +87,18 @@ def test_classes_are_in_the_folder_that_the_topology_names(fulmen, tmp_path):
     code = (tmp_path / "letters.py").rename(tmp_path / "src" / "letters.py")
     keep(code, "Kind(letter)", "class Kind(str): pass\n")
     assert fulmen("run", file, "--in-process", "--until-drained").exit_code == 0
-    result = fulmen("state", file, "count", "--key", "a")
+    result = fulmen("state", "get", file, "count", "--key", "a")
     assert (result.exit_code, result.stdout) == (0, "a  a\n"), result.output
 
 
 def test_by_a_topology_that_names_its_checkpoint(fulmen, kept, tmp_path):
     file = write_letters(tmp_path, checkpoint={"uri": kept})
-    assert fulmen("state", file, "count", "--key", "a").stdout == "a  6\n"
+    assert fulmen("state", "get", file, "count", "--key", "a").stdout == "a  6\n"
 
 
 def test_a_component_without_keyed_state(fulmen, kept):
-    assert (fulmen("state", "kept", "letters").stdout) == ""
-    assert json.loads(fulmen("state", "kept", "letters", "-o", "json").stdout) == []
+    assert (fulmen("state", "get", "kept", "letters").stdout) == ""
+    assert json.loads(fulmen("state", "get", "kept", "letters", "-o", "json").stdout) == []
 
 
 @pytest.mark.parametrize(
@@ -111,15 +109,16 @@ def test_windows_and_timers_of_a_key_are_taken_out_and_those_of_others_stay(
     fulmen, timed, component, kind, which
 ):
     def listed():
-        return fulmen("state", timed, component, "--show", kind).stdout.splitlines()
+        return fulmen("state", "get", timed, component, "--kind", kind).stdout.splitlines()
 
     before = listed()
     key = before[0].split("  ")[which]
     taken = [line for line in before if f"  {key}" in line]
-    result = fulmen("state", timed, component, "--show", kind, "--key", key, "--remove")
+    remove = ("state", "delete", timed, component, "--kind", kind, "--key", key, *WHY)
+    result = fulmen(*remove)
     assert (result.exit_code, len(result.stdout.splitlines())) == (0, len(taken)), result.output
     assert listed() == [line for line in before if line not in taken] != []
-    again = fulmen("state", timed, component, "--show", kind, "--key", key, "--remove")
+    again = fulmen(*remove)
     assert (again.exit_code, "of the key" in again.stderr) == (1, True)
 
 
@@ -127,14 +126,14 @@ def test_a_key_of_the_state_is_taken_out_and_the_topology_goes_on_without_it(ful
     file = write_letters(tmp_path, {"count": 13})
     options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
     assert fulmen("run", file, *options).exit_code == 0
-    before = fulmen("state", "kept", "count").stdout.splitlines()
+    before = fulmen("state", "get", "kept", "count").stdout.splitlines()
     key = before[0].split()[0]
-    refused = fulmen("state", "kept", "count", "--remove")
-    assert (refused.exit_code, "--remove needs" in refused.stderr) == (2, True)
-    result = fulmen("state", "kept", "count", "--key", key, "--remove")
+    refused = fulmen("state", "delete", "kept", "count", *WHY)
+    assert (refused.exit_code, "give --key, or --like" in refused.stderr) == (2, True)
+    result = fulmen("state", "delete", "kept", "count", "--key", key, *WHY)
     assert (result.exit_code, result.stderr[:12]) == (0, "1 taken out "), result.output
     assert fulmen("run", file, *options).exit_code == 0
-    assert fulmen("state", "kept", "count").stdout.splitlines() == before[1:]
+    assert fulmen("state", "get", "kept", "count").stdout.splitlines() == before[1:]
 
 
 @pytest.mark.parametrize(
@@ -163,65 +162,40 @@ def test_a_key_of_the_state_is_taken_out_and_the_topology_goes_on_without_it(ful
 def test_a_component_a_key_or_a_checkpoint_that_is_not_there_is_told(
     fulmen, kept, tmp_path, arguments, code, message
 ):
-    result = fulmen("state", *arguments)
+    result = fulmen("state", "get", *arguments)
     message = message.format(kept=kept, empty=(tmp_path / "empty").as_uri())
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {message}\n")
     assert not (tmp_path / "empty").exists()
 
 
-def test_nothing_was_dropped(fulmen, kept):
-    result = fulmen("state", kept, "letters", "--show", "dropped")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "nothing of 'letters' was dropped.\n"
-
-
-def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
-    builder = TopologyBuilder(name="losses")
-    builder.set_spout("source", Numbers).set_config({"limit": 1})
-    builder.set_bolt("bolt", CollectBolt).shuffle_grouping("source")
-    store = Store.open((tmp_path / "kept").as_uri())
-    traceback = "Traceback (most recent call last):\n  here\nValueError: a mistake"
-    failed = JobFailed("the process failed", traceback=traceback)
-    driver = make_driver(builder, store=store, jobs=Losing(4, failed, store)).start()
-    driver.run(Stop(when_drained=True))
-    driver.close()
-    first, *below = fulmen("state", "kept", "source", "--show", "dropped").stdout.splitlines()
-    assert first.startswith("task 0  1  {'stream': 'default', 'values': [0], ")
-    assert "'cause': 'the process failed'" in first
-    assert below == [f"    {line}" for line in traceback.splitlines()]
-    (entry,) = json.loads(
-        fulmen("state", "kept", "source", "--show", "dropped", "-o", "json").stdout
-    )
-    assert entry["value"]["traceback"] == traceback
-
-
-def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_path):
+def test_what_can_not_be_read_is_shown_and_taken_out(fulmen, tmp_path):
     file = write_letters(tmp_path, {"count": 13})
     code = tmp_path / "letters.py"
     keep(code, "Odd() if letter == 'a' else 1", "\n\nclass Odd:\n    pass\n")
     options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
     assert fulmen("run", file, *options).exit_code == 0
-    whole = fulmen("state", "kept", "count", "--show", "unreadable", "--code-folder", tmp_path)
+    whole = fulmen(
+        "state", "get", "kept", "count", "--kind", "unreadable", "--code-folder", tmp_path
+    )
     assert (whole.exit_code, whole.stdout) == (0, "")
     assert whole.stderr == "everything that 'count' keeps is readable.\n"
     code.write_text(code.read_text().replace("class Odd", "class Other"))
-    shown = fulmen("state", "kept", "count", "--show", "unreadable", "--code-folder", tmp_path)
+    shown = fulmen(
+        "state", "get", "kept", "count", "--kind", "unreadable", "--code-folder", tmp_path
+    )
     assert "  state  'a'  AttributeError: Can't get attribute 'Odd'" in shown.stdout
-    refused = fulmen("state", "kept", "count", "--show", "unreadable", "--remove")
+    refused = fulmen("state", "delete", "kept", "count", "--kind", "unreadable", *WHY)
     assert (refused.exit_code, "--code-folder" in refused.stderr) == (2, True)
-    arguments = ["kept", "count", "--show", "unreadable", "--remove", "--code-folder", tmp_path]
-    assert fulmen("state", *arguments).stderr.startswith("1 taken out of file://")
-    left = fulmen("state", "kept", "count", "--code-folder", tmp_path)
+    arguments = ["kept", "count", "--kind", "unreadable", "--code-folder", tmp_path, *WHY]
+    assert fulmen("state", "delete", *arguments).stderr.startswith("1 taken out of file://")
+    left = fulmen("state", "get", "kept", "count", "--code-folder", tmp_path)
     assert sorted(left.stdout.splitlines()) == ["b  1", "c  1", "d  1", "e  1"]
-    refused = fulmen("state", "kept", "count", "--remove")
-    assert (refused.exit_code, "--show unreadable" in refused.stderr) == (2, True)
 
 
 def test_no_store_is_accepted_for_a_component_that_writes_to_none(fulmen, kept):
-    refused = fulmen("state", kept, "count", "--accept-store")
+    refused = fulmen("state", "accept-store", kept, "count", *WHY)
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "'count' is neither a sink that has written" in refused.stderr
-    assert fulmen("state", kept, "count", "--above", "5").exit_code == 2
 
 
 NOON = 1_714_564_800_000
@@ -246,7 +220,7 @@ def timed(tmp_path):
 
 
 def test_windows_are_listed_with_their_keys(fulmen, timed):
-    result = fulmen("state", timed, "tumbling", "--show", "windows")
+    result = fulmen("state", "get", timed, "tumbling", "--kind", "windows")
     assert result.exit_code == 0, result.output
     first, second, third = result.stdout.splitlines()
     assert [line[:23] for line in (first, second, third)] == [
@@ -257,7 +231,9 @@ def test_windows_are_listed_with_their_keys(fulmen, timed):
     names = ("ann", "bob", "ann")
     assert all(f"  {n}  " in line for n, line in zip(names, (first, second, third), strict=True))
     [bob] = json.loads(
-        fulmen("state", timed, "tumbling", "--show", "windows", "--key", "bob", "-o", "json").stdout
+        fulmen(
+            "state", "get", timed, "tumbling", "--kind", "windows", "--key", "bob", "-o", "json"
+        ).stdout
     )
     assert (bob["key"], bob["window_start"], bob["task"]) == (["bob"], NOON, 0)
 
@@ -269,18 +245,20 @@ def test_of_a_large_collection_a_line_says_how_many_it_has():
 
 
 def test_sessions_are_listed_from_their_start_to_their_end(fulmen, timed):
-    result = fulmen("state", timed, "visits", "--show", "windows", "--key", "ann")
+    result = fulmen("state", "get", timed, "visits", "--kind", "windows", "--key", "ann")
     text = "2024-05-01 12:00:00 UTC to 2024-05-01 12:41:00 UTC  ann  "
     assert result.stdout.startswith(text), result.output
 
 
 def test_timers_are_listed_the_next_one_first(fulmen, timed):
-    lines = fulmen("state", timed, "visits", "--show", "timers").stdout.splitlines()
+    lines = fulmen("state", "get", timed, "visits", "--kind", "timers").stdout.splitlines()
     assert [line.partition(" UTC  ")[0] for line in lines] == [
         "2024-05-01 12:31:00.001",
         "2024-05-01 12:41:00.001",
     ]
-    entries = json.loads(fulmen("state", timed, "visits", "--show", "timers", "-o", "json").stdout)
+    entries = json.loads(
+        fulmen("state", "get", timed, "visits", "--kind", "timers", "-o", "json").stdout
+    )
     assert [entry["at"] for entry in entries] == [NOON + 31 * 60_000 + 1, NOON + 41 * 60_000 + 1]
 
 
@@ -288,19 +266,19 @@ def test_timers_are_listed_the_next_one_first(fulmen, timed):
     ("arguments", "code", "message"),
     [
         (
-            ["clicks", "--show", "windows"],
+            ["clicks", "--kind", "windows"],
             1,
             "component 'clicks' has no open windows of an Aggregate.",
         ),
-        (["visits", "--show", "timers", "--key", "x"], 1, "'visits' has no timers of the key 'x'."),
+        (["visits", "--kind", "timers", "--key", "x"], 1, "'visits' has no timers of the key 'x'."),
         (
-            ["visits", "--show", "timers", "--top", "1"],
+            ["visits", "--kind", "timers", "--top", "1"],
             2,
-            "--top is for values, and not for windows",
+            "--top and --like are for values, and not for windows",
         ),
     ],
 )
 def test_what_is_wrong_about_windows_and_timers_is_said(fulmen, timed, arguments, code, message):
-    result = fulmen("state", timed, *arguments)
+    result = fulmen("state", "get", timed, *arguments)
     assert result.exit_code == code
     assert message in result.stderr

@@ -69,13 +69,15 @@ def test_a_run_its_log_and_what_is_read_of_it_obey_no_data(ran, fulmen, tmp_path
     [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
     why = fulmen("why", "--report", "r.json")
     assert f"ValueError: {shown}" in why.stdout
-    state = [fulmen("state", "kept", "counts", *options) for options in ([], ["--show", "fields"])]
+    state = [
+        fulmen("state", "get", "kept", "counts", *options) for options in ([], ["--kind", "fields"])
+    ]
     for text in (ran.stderr, ran.stdout, log.read_text(), why.stdout, *(s.stdout for s in state)):
         assert is_harmless(text)
 
 
 def test_state_as_json_is_harmless_and_complete(ran, fulmen):
-    content = fulmen("state", "kept", "counts", "-o", "json").stdout
+    content = fulmen("state", "get", "kept", "counts", "-o", "json").stdout
     evil = "\x1b[2J\x00gone\r\nError: forged\x9b1m\u202e"
     assert [(e["key"], e["value"]) for e in json.loads(content) if e["key"] != "seen"] == [
         (evil, evil)

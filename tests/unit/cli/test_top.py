@@ -50,7 +50,9 @@ def answer(server):
 
 def cells(lines, name):
     """The line of the table that begins with `name`, by its columns."""
-    (titles,) = (line.split() for line in lines if line.startswith("component"))
+    (titles,) = (
+        line.replace("state ", "state_").split() for line in lines if line.startswith("component")
+    )
     joined = [re.sub(r" (ms|µs)\b", r"\1", line).split() for line in lines]
     (values,) = (words for words in joined if words[:1] == [name])
     return dict(zip(titles, values, strict=True))

@@ -153,7 +153,8 @@ def test_the_step_of_points_and_the_tasks_of_a_component_are_chosen(server, tota
 
 def test_anything_else_is_not_there(server):
     status, _, text = get(server, "../../etc/passwd")
-    assert (status, text) == (404, "There are /, /metrics, /healthz, /api/topology and /api/tap.\n")
+    there_are = "/, /metrics, /healthz, /api/topology, /api/tap and /api/dead-letters"
+    assert (status, text) == (404, f"There are {there_are}.\n")
 
 
 def test_what_is_no_address_is_refused(server):

@@ -53,9 +53,14 @@ def _read(url: str) -> str:
 
 
 @contextmanager
-def opened(url: str, path: str, seconds: float) -> Iterator[HTTPResponse]:
-    """A server's answer. A port-forward is not reached through a proxy. HTTPError if it refuses."""
-    request = urllib.request.Request(f"{url.rstrip('/')}/{path}", headers=_shown())
+def opened(
+    url: str, path: str, seconds: float, *, content: bytes | None = None
+) -> Iterator[HTTPResponse]:
+    """A server's answer: to a GET, or to a POST with a content.
+
+    A port-forward is not reached through a proxy. HTTPError if it refuses.
+    """
+    request = urllib.request.Request(f"{url.rstrip('/')}/{path}", headers=_shown(), data=content)
     ways = [urllib.request.ProxyHandler({})] if url.startswith(_LOOPBACK) else []
     try:
         with urllib.request.build_opener(*ways).open(request, timeout=seconds) as answer:

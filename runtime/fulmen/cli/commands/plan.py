@@ -1,7 +1,7 @@
 """`fulmen plan`: where a topology's executors run, and in which stages."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,10 +17,14 @@ from fulmen.cli.topology_file import (
     topology_arguments,
     workers_option,
 )
+from fulmen.expressions.selection import ANY_FIELDS, selected, steps_of
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
 from fulmen.plan.savings import Saving, stage_costs
+from fulmen.streams.fused import FusedSteps
+from fulmen.streams.graph import find_graph
 from fulmen.topology.resource.spec import Input, Topology
+from fulmen.topology.validation.check import Checked
 
 
 @click.command(short_help="Show where everything runs.")
@@ -41,11 +45,12 @@ def plan(file: TopologyFile, output: str) -> None:
     topology = checked.topology()
     made = make_plan(topology, pinned=checked.pinned)
     if output == "json":
-        echo(json.dumps(plan_json(topology, made), indent=2))
+        content = plan_json(topology, made) | {"inputs": list(steps_of_inputs(checked))}
+        echo(json.dumps(content, indent=2))
     elif output == "mermaid":
         echo("\n".join(mermaid(topology, made)))
     else:
-        _print_tables(topology, made, open_console())
+        _print_tables(topology, made, open_console(), list(steps_of_inputs(checked)))
 
 
 def plan_json(topology: Topology, plan: Plan) -> dict[str, Any]:
@@ -70,7 +75,51 @@ def plan_json(topology: Topology, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _print_tables(topology: Topology, plan: Plan, console: Console) -> None:
+def steps_of_inputs(checked: Checked) -> Iterator[dict[str, Any]]:
+    """The inputs with `where` or `select`, with the types of their fields as far as known."""
+    topology = checked.topology()
+    kept = 1 if topology.spec.transactional else 0
+    for bolt in topology.spec.bolts:
+        for item in bolt.inputs:
+            stream = checked.streams.get(item.from_, {}).get(item.stream, ANY_FIELDS)
+            steps = steps_of(stream, item.where, item.select, kept)
+            if steps is None:
+                continue
+            types = selected(steps, stream).stream.types
+            select = {
+                name: {"type": types.get(name), "expression": text}
+                for name, text in (item.select or {}).items()
+            }
+            of = {"bolt": bolt.name, "from": item.from_, "stream": item.stream}
+            yield {**of, "where": item.where, "select": select or None}
+
+
+def fused_steps(topology: Topology) -> Iterator[str]:
+    """The functions that bolts of `fulmen.streams` run, and where each was written."""
+    for bolt in topology.spec.bolts:
+        if bolt.class_ != f"{FusedSteps.__module__}.{FusedSteps.__qualname__}":
+            continue
+        yield f"{bolt.name} runs"
+        graph = find_graph(bolt.config["pipeline"])
+        for step in graph.steps(bolt.config["steps"], bolt.config["digest"]):
+            yield f"  {step.words} ({step.place})"
+
+
+def _print_steps(inputs: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """The steps of inputs, with what is known of the types that they give."""
+    for one in inputs:
+        stream = "" if one["stream"] == "default" else f":{one['stream']}"
+        where = f" where {one['where']}" if one["where"] else ""
+        line = f"{one['bolt']} receives of {one['from']}{stream}{where}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        for name, of in (one["select"] or {}).items():
+            shown = f"  {name} ({of['type'] or 'any type'}): {of['expression']}"
+            console.print(shown, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_tables(
+    topology: Topology, plan: Plan, console: Console, inputs: Sequence[Mapping[str, Any]]
+) -> None:
     table = Table("worker", "component", "executor", "tasks", title=topology.name, box=None)
     table.title_justify = "left"
     for worker in _hosts(plan):
@@ -83,6 +132,9 @@ def _print_tables(topology: Topology, plan: Plan, console: Console) -> None:
     console.print()
     for line in _stages(topology, plan):
         console.print(line, highlight=False, soft_wrap=True)
+    _print_steps(inputs, console)
+    for line in fused_steps(topology):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     counts = f"{plan.task_count} tasks in {len(plan.executors)} executors on {plan.workers} worker"
     console.print(f"{counts}{'' if plan.workers == 1 else 's'}", highlight=False)
 

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
@@ -17,6 +18,7 @@ from fulmen.cli.local.environment import Where
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.prepared_run import Prepared, prepare
 from fulmen.cli.local.run_log import open_log
+from fulmen.cli.local.shown_rows import ShownRows, wanted_streams
 from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import TopologyFile, topology_arguments, workers_option
 from fulmen.engine.driver.driver import Stop
@@ -91,6 +93,19 @@ class _FiniteRange(click.FloatRange):
     "or az://. Default: spec.checkpoint.uri, else a temporary folder.",
 )
 @click.option(
+    "--restore-from",
+    metavar="SAVEPOINT",
+    help="Short for --set spec.restoreFrom.savepoint=SAVEPOINT: go back to a savepoint of this"
+    " checkpoint, or begin an empty one from an export, or from CHECKPOINT#NAME. Done once.",
+)
+@click.option(
+    "--show",
+    metavar="COMPONENT[:STREAM]",
+    multiple=True,
+    help="Print the rows that the component emits, each as a line of JSON: a sample, if there are"
+    " many. May be given several times.",
+)
+@click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -125,6 +140,8 @@ def run(
     end_of_input: bool,
     give_up: float | None,
     checkpoint: str | None,
+    restore_from: str | None,
+    show: tuple[str, ...],
     report: Path | None,
     where: Where,
     metrics_port: int | None,
@@ -144,6 +161,9 @@ def run(
         raise BadInput("--end-of-input says that all ends with --until-drained: give both.")
     if report is not None and not report.absolute().parent.is_dir():
         raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
+    if restore_from is not None:
+        wanted = f"spec.restoreFrom.savepoint={restore_from}"
+        file = replace(file, assignments=(*file.assignments, wanted))
     with (
         prepare(file, checkpoint, where) as prepared,
         open_log(
@@ -151,6 +171,7 @@ def run(
         ) as log,
         logged_to(log.write),
     ):
+        shown = ShownRows(wanted_streams(show, prepared.runnable.streams))
         prepared = prepared.with_large_batches() if until_drained else prepared
         jobs = make_jobs(prepared, log.file, where)
         stop = Stop(
@@ -161,7 +182,7 @@ def run(
             give_up_seconds=give_up,
             drain_seconds=prepared.runnable.topology.spec.message_timeout_seconds,
         )
-        local_run = LocalRun(prepared, jobs, stop, log, STARTS[where])
+        local_run = LocalRun(prepared, jobs, stop, log, STARTS[where], shown)
         with _metrics(metrics_host, metrics_port, local_run):
             try:
                 local_run.run()

@@ -19,8 +19,8 @@ from fulmen.topology.resource.spec import Topology
 @click.option(
     "--checkpoint",
     metavar="CHECKPOINT",
-    help="Tell of state in this checkpoint that no component of the topology has. Default: that of"
-    " spec.checkpoint.uri, if it is a folder.",
+    help="Tell of state in this checkpoint that no component of the topology has, and of values"
+    " that its classes can't read. Default: that of spec.checkpoint.uri, if it is a folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
@@ -35,7 +35,7 @@ def validate(ctx: click.Context, file: TopologyFile, checkpoint: str | None, as_
             checked = file.checked()
             problems = checked.problems
             if all(problem.severity != "error" for problem in problems):
-                problems = (*problems, *_unused_state(checked.topology(), checkpoint))
+                problems = (*problems, *_of_state(file, checked.topology(), checkpoint))
         except ValidationFailed as error:
             problems = tuple(p for p in error.problems if isinstance(p, Problem))
         except CodeError as error:
@@ -46,24 +46,31 @@ def validate(ctx: click.Context, file: TopologyFile, checkpoint: str | None, as_
         ctx.exit(0 if valid else BAD_INPUT)
     checked = file.checked()
     tell_warnings(checked)
-    for problem in _unused_state(checked.topology(), checkpoint):
-        tell(f"warning: {problem}")
+    of_state = _of_state(file, checked.topology(), checkpoint)
+    for problem in of_state:
+        if problem.severity == "warning":
+            tell(f"warning: {problem}")
+    if errors := [problem for problem in of_state if problem.severity == "error"]:
+        raise ValidationFailed(errors)
     echo(f"{file}: {summary(checked.topology())}")
 
 
-def _unused_state(topology: Topology, checkpoint: str | None) -> Sequence[Problem]:
-    """State that a checkpoint keeps, and that no component of the topology has."""
+def _of_state(file: TopologyFile, topology: Topology, checkpoint: str | None) -> Sequence[Problem]:
+    """State that a checkpoint keeps, and that no component has, or that its code can't read."""
     uri = checkpoint or topology.spec.checkpoint.uri
     if uri is None or not (checkpoint or uri.startswith("file:")):
         return ()
     # Without a checkpoint, a topology is validated where nothing that runs one is installed.
+    from fulmen.checkpoint import Store
     from fulmen.cli.local.run_checkpoint import as_uri, look_at_any
-    from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences, lost_source
+    from fulmen.engine.driver.edits.state_check import mistakes_in_state
+    from fulmen.engine.totals.kept_state import CURE, kept_beside, kept_sentences
 
-    manifest = look_at_any(as_uri(uri) if checkpoint else uri, topology.name)
-    kept = kept_sentences(kept_beside(manifest, topology))
-    problems = [Problem("", sentence, CURE, "warning") for sentence in kept]
-    return [*problems, *(Problem("", s, "", "warning") for s in lost_source(manifest, topology))]
+    uri = as_uri(uri) if checkpoint else uri
+    kept = kept_sentences(kept_beside(look_at_any(uri, topology.name), topology))
+    with file.code(topology.spec.code):
+        mistakes = mistakes_in_state(Store.open(uri), topology)
+    return [*(Problem("", sentence, CURE, "warning") for sentence in kept), *mistakes]
 
 
 def summary(topology: Topology) -> str:

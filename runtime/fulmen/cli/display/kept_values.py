@@ -43,16 +43,6 @@ def field_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
         yield f"task {entry.task}  {entry.key!s:{width}}  {shown(entry.value)}"
 
 
-def dropped_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
-    """A line for each tuple, and below it the traceback, if one is kept."""
-    for entry in entries:
-        kept = dict(entry.value)
-        traceback = kept.pop("traceback", "")
-        yield f"task {entry.task}  {entry.key}  {shown(kept)}"
-        for line in traceback.splitlines():
-            yield f"    {line}"
-
-
 def windows_of(state: CommittedState, key: str | None) -> Sequence[ShownRow]:
     """The windows that are open; only those of the key that is written like this, if given."""
     windows = [

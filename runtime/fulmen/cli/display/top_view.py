@@ -148,8 +148,8 @@ COLUMNS: Sequence[Column] = (
     *map(_column, shown(Shown.TOP)[1]),
 )
 DISPENSABLE = (
-    *("timers", "held by", "executed", "execute", "errors", "emitted", "exec/tasks", "late"),
-    *("complete", "pending"),
+    *("state bytes", "state keys", "timers", "held by", "executed", "execute", "errors"),
+    *("emitted", "exec/tasks", "late", "complete", "pending"),
 )
 """Columns that a narrow terminal has no room for, the first one first."""
 

@@ -22,6 +22,7 @@ from fulmen.cli.display.run.meter import Meter
 from fulmen.cli.display.run.wait_lines import assumed_end_sentence, still_open_sentence
 from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
+from fulmen.cli.local.shown_rows import ShownRows
 from fulmen.cli.local.signals import StoppedAtOnce, StopSignals
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
@@ -40,14 +41,16 @@ from fulmen.visible import visible, visible_lines
 class Watcher:
     """Told by the driver what happens: it shows and logs that."""
 
-    def __init__(self, topology: Topology, display: Display, log: RunLog) -> None:
+    def __init__(self, topology: Topology, display: Display, log: RunLog, shown: ShownRows) -> None:
         self._topology = topology
+        self._shown = shown
         self._display = display
         self._log = log
         self._is_advised = False
 
     def batch(self, totals: Totals, _done: Done) -> None:
         """A batch counted."""
+        self._shown.batch()
         if totals.trees.timed_out and not self._is_advised:
             self._is_advised = True
             for sentence in not_acked(totals, self._topology):
@@ -79,14 +82,20 @@ class Watcher:
 class LocalRun:
     """A topology's run. What happens is shown on stderr, the summary on stdout.
 
-    If a sink writes rows to stdout, the summary is on stderr as well.
+    If a sink writes rows to stdout, or rows are shown, the summary is on stderr as well.
 
     Attributes:
         taps: Those who look at its tuples.
     """
 
     def __init__(
-        self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: RunPhase
+        self,
+        prepared: Prepared,
+        jobs: Jobs,
+        stop: Stop,
+        log: RunLog,
+        start: RunPhase,
+        shown: ShownRows,
     ) -> None:
         """Keep the parts. Nothing is started yet.
 
@@ -96,6 +105,7 @@ class LocalRun:
             stop: When to stop. A signal changes it.
             log: Where to write what is too much for the terminal.
             start: What the run does at first.
+            shown: Prints rows of streams.
         """
         self._prepared = prepared
         self._stop = stop
@@ -105,7 +115,8 @@ class LocalRun:
         topology = prepared.runnable.topology
         self._meter = Meter(topology, time.monotonic, prepared.runnable.streams)
         self._display = make_display(topology.name, self._meter, self._phase_now)
-        watcher = Watcher(topology, self._display, log)
+        self._shown = shown
+        watcher = Watcher(topology, self._display, log, shown)
         self.taps = Taps()
         self._tracer = tracer_of(os.environ, topology.name, watcher.note)
         self._driver = Driver(
@@ -169,6 +180,7 @@ class LocalRun:
             with self._display:
                 self._running = self._driver.start()
                 self._meter.start(self._running.totals)
+                self._shown.open(self.taps)
                 self._phase = RunPhase.RUNNING
                 self._running.run(self._stop)
                 self._signals.over()
@@ -199,7 +211,8 @@ class LocalRun:
         if not totals.batches and end == "failed":
             return
         runnable = self._prepared.runnable
-        console = open_console(sys.stderr if runnable.printing else sys.stdout)
+        self._shown.end()
+        console = open_console(sys.stderr if runnable.printing or self._shown else sys.stdout)
         for line in summary_lines(totals, runnable.topology, end):
             console.print(visible(line), soft_wrap=True)
         console.print()

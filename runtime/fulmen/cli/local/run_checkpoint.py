@@ -8,6 +8,7 @@ from typing import Any
 
 from fulmen.checkpoint import CommitLog, Manifest, Store, read_newest, tasks_in
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.topology_file import TopologyFile
 from fulmen.errors import CheckpointError, Unreachable
 from fulmen.own_files import PrivateFolder
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -39,6 +40,19 @@ def wanted_uri(option: str | None, document: Any) -> str | None:
         return as_uri(option)
     uri = _at(document, "spec", "checkpoint", "uri")
     return uri if isinstance(uri, str) else None
+
+
+def checkpoint_of(given: str) -> str:
+    """The URI of a checkpoint: of a folder, a URI, or a topology's file that names its own."""
+    if not (file := Path(given)).is_file():
+        return as_uri(given)
+    uri = wanted_uri(None, TopologyFile(file, (), None).document())
+    if uri is None:
+        raise BadInput(
+            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that you gave to"
+            " `fulmen run --checkpoint`."
+        )
+    return uri
 
 
 def look_at(uri: str, document: Any) -> KnownCheckpoint:

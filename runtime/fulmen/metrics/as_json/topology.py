@@ -18,6 +18,7 @@ from fulmen.engine.protocol.figures.statistics import (
     EXECUTED,
     FAILED,
     FIGURES,
+    LETTERS_KEPT,
     PENDING_TREES,
     PHASES,
     REPLAYED,
@@ -28,6 +29,7 @@ from fulmen.engine.protocol.figures.statistics import (
     Of,
     Shown,
     acker_name,
+    by_task,
 )
 from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.totals.counted import StageSeconds
@@ -80,6 +82,7 @@ class TopologyJson:
             "uptime_seconds": round(now.uptime, 1),
             "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
             "trees": asdict(now.trees),
+            "dead_letters_kept": sum(by_task(now.levels, LETTERS_KEPT).values()),
             "transactions": self._transactions(),
             "waits": [self._wait(wait) for wait in now.waiting],
             "kept_state": dict(now.placed.kept),

@@ -19,7 +19,7 @@ from fulmen.engine.protocol.figures.statistics import Of, Shown, of_topology, sh
 _FOLDER = Path(__file__).parent
 SCRIPTS = (
     *("document", "table", "layout", "graph", "charts", "waits", "sections", "transactions"),
-    *("times", "taps", "main"),
+    *("times", "taps", "letters", "main"),
 )
 """The parts of the script, each of which uses those before it."""
 

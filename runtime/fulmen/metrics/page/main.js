@@ -26,8 +26,8 @@ function show(data) {
   setText(byId("name"), data.name);
   setText(byId("state"), stateOf(data));
   setText(byId("uptime"), `up ${duration(data.uptime_seconds)}, message timeout ${duration(data.message_timeout_seconds)}`);
-  for (const part of [showTiles, showWaits, showGraph, showCharts, showComponents, showTuples, showTimes, showTransactions,
-    showWorkers, showAckers, showBatches, showErrors]) {
+  for (const part of [showTiles, showWaits, showGraph, showCharts, showComponents, showTuples, showLetters, showTimes,
+    showTransactions, showWorkers, showAckers, showBatches, showErrors]) {
     part(data);
   }
 }

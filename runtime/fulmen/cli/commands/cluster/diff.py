@@ -64,9 +64,7 @@ def difference(before: Json | None, after: Json) -> Difference:
         return Difference("Refused", changes, errors)
     if before is None:
         return Difference("Create")
-    # a number of tasks that is accepted is the one that there is, or none is fixed yet
-    taken = [c for c in changes if c.effect is not Effect.IMMUTABLE]
-    does = strongest(taken) or (Effect.LIVE if changes else None)
+    does = strongest(changes) or (Effect.LIVE if changes else None)
     notes = tuple(_notes(before, changes))
     return Difference(does.value if does else "Nothing", changes, (), notes)
 

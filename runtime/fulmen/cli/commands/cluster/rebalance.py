@@ -1,4 +1,4 @@
-"""`fulmen rebalance`: other numbers of workers, executors and ackers, on a cluster."""
+"""`fulmen rebalance`: other numbers of workers, executors, tasks and ackers, on a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,12 @@ from fulmen.topology.problems import Problem, did_you_mean, there_are
 
 @dataclass(frozen=True)
 class WantedNumbers:
-    """The numbers that are asked for; None: as before. Executors are COMPONENT=PARALLELISM."""
+    """The numbers that are asked for; None: as before. Executors and tasks are COMPONENT=N."""
 
     workers: int | None = None
     ackers: int | None = None
     executors: Sequence[str] = ()
+    tasks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,13 @@ class Rebalance:
     metavar="COMPONENT=N",
     help="The number of executors of a spout or bolt. May be repeated.",
 )
+@click.option(
+    "-t",
+    "--tasks",
+    multiple=True,
+    metavar="COMPONENT=N",
+    help="The number of tasks of a spout or bolt. May be repeated.",
+)
 @click.option("-a", "--ackers", type=int, metavar="N", help="The number of ackers; 0: none.")
 @cluster_command_without_short
 def rebalance(
@@ -48,15 +56,17 @@ def rebalance(
     name: str,
     workers: int | None,
     executors: tuple[str, ...],
+    tasks: tuple[str, ...],
     ackers: int | None,
 ) -> None:
-    """Change the numbers of workers, executors and ackers of the topology NAME while it runs.
+    """Change the numbers of workers, executors, tasks and ackers of the topology NAME as it runs.
 
     Its spouts stop, its pending trees end, its executors are placed anew, and its spouts continue.
+    With another number of tasks, keys of state move to the tasks that they belong to from then on.
     """
-    wanted = WantedNumbers(workers, ackers, executors)
+    wanted = WantedNumbers(workers, ackers, executors, tasks)
     if wanted == WantedNumbers():
-        raise BadInput("nothing was asked for. Give -n, -e or -a.")
+        raise BadInput("nothing was asked for. Give -n, -e, -t or -a.")
     made = make_rebalance(kubectl.get(name), wanted)
     try:
         topology = kubectl.patch(name, made.patch)
@@ -80,15 +90,19 @@ def make_rebalance(topology: Json, wanted: WantedNumbers) -> Rebalance:
         problems += _too_small("-n", "the number of workers", wanted.workers, 1)
         _set(made, "/spec/workers", "workers", spec.get("workers", 1), wanted.workers)
     parts = _components(spec)
-    executors, mistakes = _executors(wanted.executors, list(parts))
-    problems += mistakes
+    executors, mistakes = _numbers("-e", "executors", wanted.executors, list(parts))
+    tasks, more = _numbers("-t", "tasks", wanted.tasks, list(parts))
+    problems += [*mistakes, *more]
     for name, number in executors.items():
-        path, component = parts[name]
-        # Another component may have taken its place in the list since it was read.
-        made.patch.append({"op": "test", "path": f"{path}/name", "value": name})
+        path, component = _tested(made, name, parts)
         before = component.get("parallelism", 1)
         _set(made, f"{path}/parallelism", f"executors of {name!r}", before, number)
-        made.warnings.extend(_capped(topology, component, number))
+        there = tasks.get(name, _tasks_of(topology, component))
+        made.warnings.extend(_capped(name, there, number))
+    for name, number in tasks.items():
+        path, component = _tested(made, name, parts)
+        before = _tasks_of(topology, component) or "as many as executors"
+        _set(made, f"{path}/numTasks", f"tasks of {name!r}", before, number)
     if wanted.ackers is not None:
         problems += _too_small("-a", "the number of ackers", wanted.ackers, 0)
         if spec.get("transactional") and wanted.ackers > 0:
@@ -98,6 +112,13 @@ def make_rebalance(topology: Json, wanted: WantedNumbers) -> Rebalance:
     if problems:
         raise ValidationFailed(problems)
     return made
+
+
+def _tested(made: Rebalance, name: str, parts: Mapping[str, tuple[str, Json]]) -> tuple[str, Json]:
+    """The path of a component, and it. The patch fails if another one has taken its place there."""
+    path, component = parts[name]
+    made.patch.append({"op": "test", "path": f"{path}/name", "value": name})
+    return path, component
 
 
 def _set(made: Rebalance, path: str, what: str, before: object, number: int) -> None:
@@ -121,21 +142,23 @@ def _components(spec: Json) -> dict[str, tuple[str, Json]]:
     return {component["name"]: (path, component) for path, component in listed}
 
 
-def _executors(
-    pairs: Sequence[str], names: Sequence[str]
+def _numbers(
+    given_as: str, what: str, pairs: Sequence[str], names: Sequence[str]
 ) -> tuple[Mapping[str, int], list[Problem]]:
-    """The number of executors of each component that was named rightly, and all mistakes."""
+    """The number of each component that was named rightly, and all mistakes."""
     found: dict[str, int] = {}
     problems: list[Problem] = []
     for pair in pairs:
         name, _, text = pair.partition("=")
-        option = f"-e {pair}"
+        option = f"{given_as} {pair}"
         try:
             number = int(text)
         except ValueError:
-            problems.append(Problem(option, "not a component and a number", "Such as -e count=4."))
+            problems.append(
+                Problem(option, "not a component and a number", f"Such as {given_as} count=4.")
+            )
             continue
-        problems += _too_small(option, "the number of executors", number, 1)
+        problems += _too_small(option, f"the number of {what}", number, 1)
         if name not in names:
             cure = did_you_mean(name, names) or there_are(names)
             problems.append(Problem(option, f"there is no component {name!r}", cure))
@@ -146,13 +169,18 @@ def _executors(
     return found, problems
 
 
-def _capped(topology: Json, component: Json, number: int) -> Iterator[str]:
-    """A warning if there are fewer tasks. Status knows their number if the spec doesn't say it."""
-    name = component["name"]
+def _tasks_of(topology: Json, component: Json) -> int | None:
+    """The number of tasks, which the status knows if the spec doesn't say it."""
     known = {c["name"]: c["tasks"] for c in topology.get("status", {}).get("components", ())}
-    tasks = known.get(name, component.get("numTasks"))
+    tasks: int | None = known.get(component["name"], component.get("numTasks"))
+    return tasks
+
+
+def _capped(name: str, tasks: int | None, number: int) -> Iterator[str]:
+    """A warning if there are fewer tasks."""
     if tasks is not None and number > tasks:
         yield (
-            f"component {name!r} has {tasks} task{'' if tasks == 1 else 's'}, a number that is"
-            f" fixed for the topology's life: so there will be {tasks} executors, not {number}."
+            f"component {name!r} has {tasks} task{'' if tasks == 1 else 's'}: so there will be"
+            f" {tasks} executors, not {number}. For more, give it more tasks as well: -t"
+            f" {name}={number}"
         )

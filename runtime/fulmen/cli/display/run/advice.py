@@ -5,11 +5,23 @@ from collections.abc import Iterator
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
-from fulmen.engine.protocol.figures.statistics import ACKED, EMITTED, EXECUTE, EXECUTED, FAILED
+from fulmen.engine.protocol.figures.statistics import (
+    ACKED,
+    EMITTED,
+    EXECUTE,
+    EXECUTED,
+    FAILED,
+    LETTERS_KEPT,
+    by_task,
+)
 from fulmen.engine.totals.derived_waits import full_spouts
 from fulmen.engine.totals.totals import Totals
 from fulmen.topology.resource.spec import BoltSpec, Topology
 
+LETTERS_CURE = (
+    "`fulmen dead-letters list` shows them and why they failed. Once that is mended, `fulmen"
+    " dead-letters replay` sends them again."
+)
 SLOW_SECONDS = 0.02
 """A bolt that takes as long for a tuple is either waiting, or at work that needs more cores."""
 _SOME = 10  # fewer tuples tell nothing
@@ -27,6 +39,15 @@ def advice(totals: Totals, topology: Topology) -> Iterator[str]:
     yield from _slow(totals, topology)
     yield from _replayed(totals, topology)
     yield from _head_fails(totals, topology)
+    yield from _dead_letters(totals)
+
+
+def _dead_letters(totals: Totals) -> Iterator[str]:
+    """Messages that wait for a person."""
+    with totals.lock:
+        if number := sum(by_task(totals.levels, LETTERS_KEPT).values()):
+            are = "dead letter is" if number == 1 else "dead letters are"
+            yield f"{count(number)} {are} in the checkpoint. {LETTERS_CURE}"
 
 
 def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import age, count, milliseconds, several
-from fulmen.cli.display.run.advice import not_acked_by, not_anchored_sentence
+from fulmen.cli.display.run.advice import LETTERS_CURE, not_acked_by, not_anchored_sentence
 from fulmen.cli.display.served_figures import (
     ComponentView,
     ErrorView,
@@ -52,7 +52,8 @@ CURES_OF_WAITS: Mapping[WaitKind, str] = {
 }
 CURES: Mapping[str, str] = {
     "silent": "It is asked, and returns without a tuple. Look at what its source has to read, and"
-    " at what its fields say that it has emitted: `fulmen state CHECKPOINT SPOUT --show fields`.",
+    " at what its fields say that it has emitted: `fulmen state get CHECKPOINT SPOUT --kind"
+    " fields`.",
     "ahead": "Look for a sender whose clock is ahead, or times of another time zone or unit than"
     " eventTime says. What is further ahead than eventTime.maxAhead moves no watermark.",
     "missing": "Their executors run on the others meanwhile: see why their pods are not ready.",
@@ -61,7 +62,7 @@ CURES: Mapping[str, str] = {
     " docs/connectors/index.md.",
     "attempts": "See docs/troubleshooting.md#batches-are-run-again.",
     "late": "See docs/troubleshooting.md#trees-time-out.",
-    "dropped": "`fulmen state CHECKPOINT SPOUT --show dropped` shows them.",
+    "dead": LETTERS_CURE,
     "head": "With spec.maxReplays such a transaction is given up in the end.",
     "skew": "If a fields grouping has a value that comes often: an Aggregate adds up each worker's"
     " tuples before they are sent if it has `partial: true`; a bolt of yours may get its tuples by"
@@ -219,10 +220,10 @@ def _ends(trees: TreeCounts) -> Iterator[Finding]:
         text = (
             f"{several(trees.dead_lettered, 'message')} went to the dead letters after maxReplays"
         )
-        yield Finding(f"{text} failures")
+        yield Finding(f"{text} failures", CURES["dead"])
     if trees.dropped:
         text = f"{several(trees.dropped, 'tuple')} dropped, since they kill their workers"
-        yield Finding(text, CURES["dropped"])
+        yield Finding(text, CURES["dead"])
 
 
 def _unanswered(view: TopologyView, bolt: ComponentView) -> Iterator[Finding]:
@@ -319,9 +320,8 @@ def _more_executors(bolt: ComponentView) -> str:
         )
     tasks = "task" if bolt.tasks == 1 else "tasks"
     return (
-        f"It has as many executors as its {bolt.tasks} {tasks}, and the number of tasks is fixed"
-        " for a topology's life: make it cheaper, or start with more numTasks and another"
-        " checkpoint. If it waits for something outside, give it blocking: true."
+        f"It has as many executors as its {bolt.tasks} {tasks}: make it cheaper, or give it more"
+        " numTasks. If it waits for something outside, give it blocking: true."
     )
 
 
