@@ -89,6 +89,13 @@ class Reason(StrEnum):
     POD_LOST = "PodLost", News.TROUBLE
     """The driver's pod is gone, and Kubernetes does not say why."""
 
+    # of events alone
+
+    SAVEPOINT_MADE = "SavepointMade", News.EXPECTED
+    """There is a new savepoint."""
+    SAVEPOINT_FAILED = "SavepointFailed", News.TROUBLE
+    """A savepoint can't be read, or one that was asked for can't be made."""
+
     # of Placed
 
     AS_PLANNED = "AsPlanned", News.EXPECTED

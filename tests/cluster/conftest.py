@@ -31,7 +31,13 @@ NEEDED = {
 LAST = "test_afterwards.py"
 ALONE = {"test_neighbours.py", "test_recovery.py", "test_rights.py", LAST}
 """They take the operator, the API server or the node away: nothing may run beside them."""
-LONGEST = ("test_transactions.py", "test_lifecycle.py", "test_troubles.py", "test_checkpoint.py")
+LONGEST = (
+    "test_transactions.py",
+    "test_lifecycle.py",
+    "test_troubles.py",
+    "test_checkpoint.py",
+    "test_savepoints.py",
+)
 FOLDER = "FULMEN_CLUSTER_RUN"
 """Of `make test-cluster`, which builds, installs, and runs pytest twice: what each has seen."""
 

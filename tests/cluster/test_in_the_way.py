@@ -92,19 +92,14 @@ def policy(namespace):
     ]
 
 
-def refusal_of(kube, pod, *options):
-    """What the API server says against a pod; empty if it would take it. Nothing is made."""
+def refusal_of(kube, pod, user=""):
+    """What the API server says against a pod of a user; empty if it would take it."""
     content = {key: pod[key] for key in ("apiVersion", "kind", "metadata", "spec")}
     spec = {key: value for key, value in content["spec"].items() if key != "nodeName"}
-    try:
-        content = json.dumps({**content, "spec": spec})
-        kube.run("create", "--dry-run=server", "-f", "-", *options, content=content)
-    except AssertionError as refused:
-        return str(refused)
-    return ""
+    return api_reads.refusal("pod", kube.namespace, {**content, "spec": spec}, user)
 
 
-AS_DRIVER = ("--as", f"system:serviceaccount:test-in-the-way:{RUNNING}-driver")
+DRIVER = f"system:serviceaccount:test-in-the-way:{RUNNING}-driver"
 CONTAINER = ("spec", "containers", 0)
 
 
@@ -141,10 +136,10 @@ def test_a_driver_may_make_no_pods_but_its_workers(kube, running):
     again["spec"] = {**spec, "containers": [{**spec["containers"][0], "volumeMounts": []}]}
     kube.run("label", "namespace", kube.namespace, "pod-security.kubernetes.io/enforce-")
     try:
-        assert refusal_of(kube, again, *AS_DRIVER) == ""
+        assert refusal_of(kube, again, DRIVER) == ""
         others = [changed(again, path, value) for path, value in NOT_WORKERS]
         assert [text for other in others if (text := refusal_of(kube, other))] == []
-        said = [refusal_of(kube, other, *AS_DRIVER) for other in others]
+        said = [refusal_of(kube, other, DRIVER) for other in others]
         assert [text for text in said if "denied request" not in text] == []
     finally:
         restricted = "pod-security.kubernetes.io/enforce=restricted"
@@ -153,11 +148,11 @@ def test_a_driver_may_make_no_pods_but_its_workers(kube, running):
 
 def test_a_driver_may_label_pods_and_not_change_what_they_run(kube, running):
     name = kube.list("pods", WORKERS)[0]["metadata"]["name"]
-    kube.run("label", "pod", name, "example.com/seen=yes", *AS_DRIVER)
+    kube.run("label", "pod", name, "example.com/seen=yes", "--as", DRIVER)
     images = [{"name": "worker", "image": "other"}]
     change = json.dumps({"spec": {"containers": images}})
     with pytest.raises(AssertionError, match="not change what runs in them"):
-        kube.run("patch", "pod", name, "-p", change, *AS_DRIVER)
+        kube.run("patch", "pod", name, "-p", change, "--as", DRIVER)
 
 
 def test_a_driver_that_its_node_ends_says_so_and_another_one_follows(kube, running):

@@ -1,7 +1,9 @@
-"""Every verb that operator and drivers are given is needed: each is taken away once.
+"""Every verb that operator and drivers are given is needed.
 
-The operator that runs here has all of its code but kopf, and real calls of a real API server, as a
-ServiceAccount whose Role lacks a verb. The pods that it makes find no node: nothing is started.
+The operator that runs here has all of its code but kopf, and real calls of a real API server. The
+pods that it makes find no node: nothing is started. What it asks for in the life of a topology it
+needs. The other rights let it make what it applies, and give rights to drivers: each is taken away
+once, of a ServiceAccount whose Role lacks it.
 
 For drivers the API server is asked what it would say without a verb. That drivers ask for what it
 allows is what test_afterwards.py sees in its log of their requests.
@@ -24,8 +26,9 @@ from fulmen_operator.controller.watching import WATCHED, refresh
 from fulmen_operator.manifests.rights import driver_role
 from fulmen_operator.model import APPLIED_ANNOTATION, Key
 from fulmen_operator.settings import Settings
-from support.cluster import operators
+from support.cluster import api_reads, operators
 from support.cluster.kube import eventually
+from support.cluster.requests import asked_for
 from support.operator.charts import template
 from support.servers.ports import free_port
 
@@ -80,26 +83,42 @@ def account_with(name, rules):
 
 @pytest.fixture(scope="module")
 def accounts(operator, kube):
-    """An account for each right, without that right; last one with all. No operator runs."""
+    """Makes an account without each of some rights; None: one with all. No operator runs."""
     given = rights()
-    lacking = {f"lacks-{n}": right for n, right in enumerate(given)}
-    objects = [o for name, lack in lacking.items() for o in account(name, set(given) - {lack})]
-    with operators.none():
-        kube.apply(*objects, *account("lacks-nothing", given))
-        user = f"--as=system:serviceaccount:{kube.namespace}:lacks-nothing"
+
+    def make(lacking):
+        names = {right: f"lacks-{given.index(right) if right else 'nothing'}" for right in lacking}
+        kube.apply(
+            *(o for right, name in names.items() for o in account(name, set(given) - {right}))
+        )
         eventually(
-            lambda: kube.run("auth", "can-i", "list", "topologies", user, check=False).strip(),
-            lambda answer: answer == "yes",
+            lambda: all(has_some_right(kube.namespace, name) for name in names.values()),
+            bool,
             30,
             "known to the API server",
         )
-        yield lacking
+        return names
+
+    with operators.none():
+        yield make
+
+
+def has_some_right(namespace, account):
+    """Whether its Role is in force: it lacks one of these at most."""
+    asked = [("patch", "configmaps"), ("patch", "serviceaccounts")]
+    return any(api_reads.may(namespace, user_of(namespace, account), *what) for what in asked)
+
+
+def user_of(namespace, account):
+    """What the API server calls a ServiceAccount."""
+    return f"system:serviceaccount:{namespace}:{account}"
 
 
 class Impersonating(KubernetesApi):
     """The API server, as somebody else.
 
     Attributes:
+        asked: (API group, resource, verb) of all that was asked for.
         refused: What it refused to do.
         wrote: Whether anything was written.
     """
@@ -107,6 +126,7 @@ class Impersonating(KubernetesApi):
     def __init__(self, user):
         super().__init__()
         self.user = user
+        self.asked = set()
         self.refused = []
         self.wrote = False
 
@@ -117,6 +137,8 @@ class Impersonating(KubernetesApi):
 
     async def call(self, method, path, *args, **options):
         self.wrote |= method != "GET"
+        if asked := asked_for(method, path):
+            self.asked.add((group_of(path), *asked))
         try:
             return await super().call(method, path, *args, **options)
         except CallFailed as error:
@@ -125,10 +147,21 @@ class Impersonating(KubernetesApi):
             raise
 
 
-async def refusals(namespace, name):
-    """What an operator with the account of that name is refused, in the life of a topology."""
-    user = f"system:serviceaccount:{namespace}:{name}"
-    async with KubernetesApi() as own, Impersonating(user) as api:
+def group_of(path):
+    """The API group that a path is of; the first one's is empty."""
+    _, root, group, *_ = path.split("/")
+    return group if root == "apis" else ""
+
+
+async def life(namespace, name):
+    """What an operator with the account of that name asks for in the life of a topology.
+
+    Ends as soon as it is refused something.
+
+    Returns:
+        The API as it has seen it.
+    """
+    async with KubernetesApi() as own, Impersonating(user_of(namespace, name)) as api:
         memory = Memory()
         for code, policy in (
             (None, "None"),
@@ -151,8 +184,8 @@ async def refusals(namespace, name):
                         continue
                     if error.status != 403:
                         raise
-                    return api.refused
-        return api.refused
+                    return api
+        return api
 
 
 async def refusals_of_all(namespace, names):
@@ -161,7 +194,7 @@ async def refusals_of_all(namespace, names):
 
     async def of_one(name):
         async with some:
-            return await refusals(namespace, name)
+            return (await life(namespace, name)).refused
 
     return dict(zip(names, await asyncio.gather(*map(of_one, names)), strict=True))
 
@@ -201,22 +234,25 @@ async def change(api, namespace, name, code, policy):
     await api.call("PATCH", place, topology, AS_USER)
 
 
-def test_with_all_of_them_nothing_is_refused(accounts, kube):
-    assert asyncio.run(refusals(kube.namespace, "lacks-nothing")) == []
+def test_each_right_is_asked_for_or_its_lack_is_refused(accounts, kube):
+    accounts([None])
+    with_all = asyncio.run(life(kube.namespace, "lacks-nothing"))
+    assert with_all.refused == []
     assert kube.get("configmap", "lacks-nothing-revision") is not None
-
-
-def test_without_any_of_them_something_is_refused(accounts, kube):
-    lacking = [name for name, right in accounts.items() if right[1:] not in WATCHED_ONLY]
-    found = asyncio.run(refusals_of_all(kube.namespace, lacking))
-    assert [accounts[name] for name, refused in found.items() if not refused] == []
+    others = [
+        right for right in rights() if right not in with_all.asked and right[1:] not in WATCHED_ONLY
+    ]
+    assert ("", "pods", "deletecollection") in others
+    lacking = accounts(others)
+    refused = asyncio.run(refusals_of_all(kube.namespace, lacking.values()))
+    assert [right for right, name in lacking.items() if not refused[name]] == []
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
 def test_without_its_watches_the_operator_says_so(accounts, kube, tmp_path, verb):
-    right = next(name for name, right in accounts.items() if right[1:] == ("topologies", verb))
+    [name] = accounts([("fulmen.dev", "topologies", verb)]).values()
     config = tmp_path / "kubeconfig"
-    config.write_text(json.dumps(kubeconfig(kube, right)))
+    config.write_text(json.dumps(kubeconfig(kube, name)))
     env = {
         **os.environ,
         "KUBECONFIG": str(config),
@@ -237,10 +273,9 @@ def test_without_its_watches_the_operator_says_so(accounts, kube, tmp_path, verb
 def may(kube, account, verb, rule):
     """Whether the API server lets an account do this with the resource of a rule."""
     group, resource = rule["apiGroups"][0], rule["resources"][0]
-    names = [f"/{name}" for name in rule.get("resourceNames", ())]
-    what = f"{resource}.{group}".rstrip(".") + "".join(names)
-    user = f"--as=system:serviceaccount:{kube.namespace}:{account}"
-    return kube.run("auth", "can-i", verb, what, user, check=False).strip() == "yes"
+    [name] = rule.get("resourceNames", [""])
+    user = user_of(kube.namespace, account)
+    return api_reads.may(kube.namespace, user, verb, resource, group, name)
 
 
 def test_without_a_verb_of_its_role_a_driver_is_refused_what_it_asks_for(operator, kube):

@@ -6,6 +6,7 @@ from itertools import chain
 import pytest
 
 from support.cli.documents import ABSENT, word_count
+from support.cluster import api_reads
 from support.docs.scripts import script
 
 RULES = script("crd_schema").RULES
@@ -65,27 +66,19 @@ REFUSED = [
         for pod in ("driver", "worker")
     ),
 ]
-FIXED = "numTasks is fixed for a topology's life"
-
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_each_rule_is_broken_here():
     said = {rule["message"] for rule in chain.from_iterable(RULES.values())}
     broken = {message for message in said for _, part in REFUSED if message.startswith(part)}
-    assert said - broken == {message for message in said if message.startswith(FIXED)}
-
-
-def refusal(kube, changes):
-    """What the API server says against a topology; nothing is made."""
-    with pytest.raises(AssertionError) as refused:
-        kube.run("create", "--dry-run=server", "-f", "-", content=json.dumps(word_count(changes)))
-    return str(refused.value)
+    assert said == broken
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(c) for c, _ in REFUSED])
 def test_what_breaks_a_rule_is_refused(operator, kube, changes, message):
-    assert message in refusal(kube, {**CODE, **changes})
+    topology = word_count({**CODE, **changes})
+    assert message in api_reads.refusal("topology", kube.namespace, topology)
 
 
 ASLEEP = {**CODE, "spec.state": "Suspended"}
@@ -107,23 +100,6 @@ def there(operator, kube):
 
     yield make
     kube.delete("topology", "word-count")
-
-
-def test_numbers_of_tasks_may_be_removed_but_not_changed(kube, there):
-    there({"spec.bolts.0.numTasks": 4})
-    replaced(kube, {})
-    with pytest.raises(AssertionError, match=FIXED):
-        replaced(kube, {"spec.bolts.0.numTasks": 5})
-
-
-def test_tasks_of_a_transactional_spout_are_fixed_until_another_comes(kube, there):
-    there({**TRANSACTIONAL, "spec.transactional.0.numTasks": 4})
-    replaced(kube, TRANSACTIONAL)
-    other = {**TRANSACTIONAL, "spec.transactional.0.numTasks": 5}
-    with pytest.raises(AssertionError, match=FIXED):
-        replaced(kube, other)
-    replaced(kube, {**other, "spec.transactional.0.name": "others"})
-    replaced(kube, {})  # with spouts again
 
 
 def test_fields_of_a_transactional_spout_have_owners_of_their_own(kube, there):

@@ -23,7 +23,7 @@ print(sum(len(lines_of(file)) for file in text_files(sysconfig.get_path("stdlib"
 VERIFY = """
 cd /opt/fulmen/code
 folder=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
-fulmen state file:///checkpoint count -o json | python3 verify.py "$folder"
+fulmen state get file:///checkpoint count -o json | python3 verify.py "$folder"
 """
 
 pytestmark = pytest.mark.timeout(900)

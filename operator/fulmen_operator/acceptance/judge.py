@@ -86,7 +86,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
 
     Args:
         seen: The topology, and the sources of its code.
-        tasks: The numbers of tasks that components were first accepted with.
+        tasks: The numbers of tasks that components have.
     """
     checked = check(
         _document(seen.topology), checkpoint_tasks=tasks, import_classes=False, for_kubernetes=True
@@ -230,10 +230,11 @@ def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topo
 
 
 def _with_tasks(component: C, tasks: Mapping[str, int]) -> C:
-    """The component with its number of tasks, if that is fixed already.
+    """The component with its number of tasks: its own, else the one that it has had so far.
 
-    If not, a checkpoint of an earlier topology of that name may know it, which the driver reads.
+    If it has had none, a checkpoint of an earlier topology of that name may know it, which the
+    driver reads.
     """
     return component.model_copy(
-        update={"num_tasks": tasks.get(component.name, component.num_tasks)}
+        update={"num_tasks": component.num_tasks or tasks.get(component.name)}
     )

@@ -12,6 +12,7 @@ from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import lasting, metadata, selector
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, LAST_WORDS, whole_pod
+from fulmen_operator.manifests.storage import access_modes, claim_named
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     GENERATION_ANNOTATION,
@@ -19,6 +20,7 @@ from fulmen_operator.model import (
     UID_ANNOTATION,
     Manifest,
     Observed,
+    phase_of,
 )
 
 DRIVER_RESOURCES = {"cpu": "400m", "memory": f"{LEAST_MEBIBYTES}Mi"}
@@ -130,13 +132,18 @@ def worker_pod(
         ],
     }
     if together:
-        near = {
-            "labelSelector": {"matchLabels": selector(seen.name, contract.DRIVER)},
-            "topologyKey": "kubernetes.io/hostname",
-        }
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}
-        forced["affinity"] = {"podAffinity": required}
+        forced |= _near_driver(seen)
     return _pod_of_attempt(attempt, meta, forced, container, spec.worker)
+
+
+def _near_driver(seen: Observed) -> Manifest:
+    """On the driver's node."""
+    near = {
+        "labelSelector": {"matchLabels": selector(seen.name, contract.DRIVER)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [near]}
+    return {"affinity": {"podAffinity": required}}
 
 
 def _pod_of_attempt(
@@ -151,7 +158,9 @@ def _pod_of_attempt(
     return whole_pod({**meta, "labels": labels}, forced, pod, container["name"])
 
 
-def preflight_pod(seen: Observed, revision: Revision, policy: str) -> Manifest:
+def preflight_pod(
+    seen: Observed, revision: Revision, policy: str, *, reads_claim: bool = True
+) -> Manifest:
     """The pod that validates a candidate with its own images and code, before it replaces anything.
 
     It runs as the workers do: the author's code is imported there, without a token. An image that
@@ -159,6 +168,15 @@ def preflight_pod(seen: Observed, revision: Revision, policy: str) -> Manifest:
     If instances are opened, what workers host is opened there, with the workers' environment,
     resources and volumes, but without the init containers of their template. What fetches code from
     a store gets their environment and volumes too, which may have the credentials.
+
+    It reads the checkpoint, to see that the new code can. A claim that pods of one node alone can
+    mount is where the driver is: the preflight has to find room there.
+
+    Args:
+        seen: The topology.
+        revision: The candidate.
+        policy: When to pull the operator's own image.
+        reads_claim: Whether the checkpoint is read if it is on a claim.
     """
     topology, images = revision.running.spec, revision.images
     opens = topology.preflight == "Open"
@@ -169,7 +187,12 @@ def preflight_pod(seen: Observed, revision: Revision, policy: str) -> Manifest:
         contract.PREFLIGHT,
         annotations={INPUT_ANNOTATION: revision.input_hash} | _code_annotation(revision),
     )
-    mounts = volumes.preflight_mounts(revision)
+    claim = revision.mounts.claim
+    modes = access_modes(claim_named(seen, claim)) if claim and reads_claim else ()
+    is_shared = "ReadWriteMany" in modes
+    is_near = "ReadWriteOnce" in modes and not is_shared and _has_driver(seen)
+    claim = claim if is_shared or is_near else ""
+    mounts = volumes.preflight_mounts(revision, claim)
     resources = preflight_resources(topology)
 
     def container(name: str, image: str, pod: Pod, host: str) -> Manifest:
@@ -184,8 +207,9 @@ def preflight_pod(seen: Observed, revision: Revision, policy: str) -> Manifest:
     spec: Manifest = {
         "serviceAccountName": service_account(seen.name, contract.WORKER, worker),
         "automountServiceAccountToken": False,
-        "volumes": volumes.of_preflight(revision, seen.name),
+        "volumes": volumes.of_preflight(revision, seen.name, claim),
         "containers": [last],
+        **(_near_driver(seen) if is_near else {}),
     }
     if opens or images.worker != images.driver:
         as_big = worker if opens else worker.model_copy(update={"resources": driver.resources})
@@ -195,6 +219,11 @@ def preflight_pod(seen: Observed, revision: Revision, policy: str) -> Manifest:
     if "initContainers" in spec and (opens or revision.mounts.code_uri):
         spec = merged(_mounted_by(worker), spec)
     return whole_pod(meta, spec, _pulling_both(driver, worker), contract.PREFLIGHT_CONTAINER)
+
+
+def _has_driver(seen: Observed) -> bool:
+    """Whether a driver is on a node: who waits for one that never is would hold up its cure."""
+    return any(phase_of(pod) == "Running" for pod in seen.pods_of(contract.DRIVER))
 
 
 def _pulling_both(driver: Pod, worker: Pod) -> Pod:
@@ -258,7 +287,9 @@ def _env(revision: Revision, pod: Pod, own: list[Manifest]) -> list[Manifest]:
     """Fulmen's variables, then the user's, which may refer to them; of equal names the pod's."""
     wanted = {variable.name: variable for variable in (*revision.running.spec.env, *pod.env)}
     users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in wanted.values())
-    return [*own, *_code_env(revision.mounts), *users]
+    on_disk = revision.running.spec.is_on_disk
+    of_state = {"name": contract.STATE_FOLDER_ENV, "value": contract.STATE_FOLDER}
+    return [*own, *_code_env(revision.mounts), *([of_state] if on_disk else []), *users]
 
 
 def _code_env(mounts: contract.Mounts) -> list[Manifest]:

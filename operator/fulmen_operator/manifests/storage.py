@@ -1,6 +1,6 @@
 """ConfigMaps, the secret and the claim."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fulmen.kube import contract, names
@@ -129,5 +129,9 @@ def claim_named(seen: Observed, name: str) -> Object | None:
 
 def is_shared(claim: Object | None, settings: Settings) -> bool:
     """Whether a claim can be mounted by pods on several nodes."""
-    modes = claim["spec"].get("accessModes", []) if claim else [settings.claim_access_mode]
-    return "ReadWriteMany" in modes
+    return "ReadWriteMany" in (access_modes(claim) if claim else [settings.claim_access_mode])
+
+
+def access_modes(claim: Object | None) -> Sequence[str]:
+    """In which ways a claim can be mounted; none if it does not exist."""
+    return claim["spec"].get("accessModes", ()) if claim else ()

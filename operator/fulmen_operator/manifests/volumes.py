@@ -4,7 +4,7 @@ from typing import Final
 
 from fulmen.kube import contract, names
 from fulmen.kube.contract import Revision
-from fulmen_operator.model import Manifest
+from fulmen_operator.model import Manifest, Object
 
 SECRET_MODE: Final = 0o440
 """Readable for the user of the containers, by way of `fsGroup`."""
@@ -14,6 +14,7 @@ CHECKPOINT_VOLUME: Final = "fulmen-checkpoint"
 CANDIDATE_VOLUME: Final = "fulmen-candidate"
 TEMP_VOLUME: Final = "fulmen-tmp"
 WORK_VOLUME: Final = "fulmen-work"
+STATE_VOLUME: Final = "fulmen-state"
 
 
 def mounts(revision: Revision, spark_volume: str = "") -> list[Manifest]:
@@ -23,6 +24,8 @@ def mounts(revision: Revision, spark_volume: str = "") -> list[Manifest]:
         found.append(_mount(spark_volume, contract.SPARK_FOLDER))
     found.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], readOnly=True))
     found += _code_mount(revision)
+    if revision.running.spec.is_on_disk:
+        found.append(_mount(STATE_VOLUME, contract.STATE_FOLDER))
     if revision.mounts.claim:
         found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER))
     return found
@@ -31,23 +34,37 @@ def mounts(revision: Revision, spark_volume: str = "") -> list[Manifest]:
 def of_pod(revision: Revision, topology: str, attempt: int) -> list[Manifest]:
     """The volumes of a driver's or a worker's pod."""
     found = [*_scratch(), _secret(topology, attempt), *_code(revision)]
+    spec = revision.running.spec
+    if spec.is_on_disk:
+        limit = spec.keyed_state.disk_limit
+        found.append({"name": STATE_VOLUME, "emptyDir": {"sizeLimit": limit}})
     if revision.mounts.claim:
-        claim = {"claimName": revision.mounts.claim}
-        found.append({"name": CHECKPOINT_VOLUME, "persistentVolumeClaim": claim})
+        found.append(_checkpoint(revision.mounts.claim))
     return found
 
 
-def preflight_mounts(revision: Revision) -> list[Manifest]:
-    """The mounts of the container of a preflight."""
+def preflight_mounts(revision: Revision, claim: str) -> list[Manifest]:
+    """The mounts of the container of a preflight. `claim`: that it reads; empty: none."""
     folder = contract.CANDIDATE_FILE.rsplit("/", 1)[0]
-    candidate = _mount(CANDIDATE_VOLUME, folder, readOnly=True)
-    return [*_scratch_mounts(), candidate, *_code_mount(revision)]
+    found = [*_scratch_mounts(), _mount(CANDIDATE_VOLUME, folder, readOnly=True)]
+    if claim:
+        found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER, readOnly=True))
+    return [*found, *_code_mount(revision)]
 
 
-def of_preflight(revision: Revision, topology: str) -> list[Manifest]:
-    """The volumes of a preflight's pod."""
+def of_preflight(revision: Revision, topology: str, claim: str) -> list[Manifest]:
+    """The volumes of a preflight's pod. `claim`: that it reads; empty: none."""
     candidate = {"name": CANDIDATE_VOLUME, "configMap": {"name": names.candidate(topology)}}
-    return [*_scratch(), *_code(revision), candidate]
+    return [*_scratch(), *_code(revision), candidate, *([_checkpoint(claim)] if claim else [])]
+
+
+def reads_claim(pod: Object) -> bool:
+    """Whether a preflight's pod has the claim of the checkpoint."""
+    return any(volume["name"] == CHECKPOINT_VOLUME for volume in pod["spec"].get("volumes", ()))
+
+
+def _checkpoint(claim: str) -> Manifest:
+    return {"name": CHECKPOINT_VOLUME, "persistentVolumeClaim": {"claimName": claim}}
 
 
 def _mount(volume: str, path: str, **more: bool) -> Manifest:

@@ -123,7 +123,7 @@ def _reconciling(facts: Facts) -> Said:
     if step is not None and step.state in ON_THE_WAY and not (step.is_stalled or step.hopeless):
         return "True", step.state, step.message, facts.generation
     report, revision = step.report if step else None, verdict.revision
-    if report and revision and report.generation < revision.generation:
+    if report and revision and report.generation < revision.generation and not report.refused:
         return "True", Reason.APPLYING, "the driver takes the change over", facts.generation
     return "False", Reason.AS_EXPECTED, "", facts.generation
 
@@ -136,6 +136,9 @@ def _stalled(facts: Facts) -> Said:
         return "True", step.reason, step.message, facts.generation
     if step is not None and step.hopeless:
         return "True", *step.hopeless, facts.generation
+    if step is not None and step.report is not None and (why := step.report.refused):
+        message = f"the change is not taken over, and the topology runs as before it: {why}"
+        return "True", Foreign("CheckpointMismatch"), message, facts.generation
     return "False", Reason.AS_EXPECTED, "", facts.generation
 
 

@@ -4,6 +4,7 @@ It may be cut off after any of its actions, and made anew by another operator: e
 is decided again from the present state.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from fulmen.kube import contract, names
 from fulmen.kube.load import Load
-from fulmen.topology.resource.status import TopologyStatus
+from fulmen.topology.resource.status import SavepointStatus, TopologyStatus
 from fulmen_operator.manifests.common import marked, owner
 from fulmen_operator.manifests.network import network_policies
 from fulmen_operator.manifests.revisions import for_attempt
@@ -153,7 +154,11 @@ def _with_revision(
     )
     waits = [wait for wait in limits if wait is not None]
     again_in = min(waits) if waits else None
-    events = (*_restart_event(step), *scaling_events(before.autoscale, scaling))
+    events = (
+        *_restart_event(step),
+        *_savepoint_events(before.savepoints, status.savepoints),
+        *scaling_events(before.autoscale, scaling),
+    )
     decision = Decision(actions=actions, events=events, probe=probe, again_in=again_in)
     return _told(seen, before, status, decision)
 
@@ -278,6 +283,16 @@ def _restart_event(step: Step) -> tuple[Event, ...]:
         return ()  # other ends were told when they came
     message = f"driver {step.attempt} is started, since the last one ended: {step.cause.message}"
     return (Event("Warning", step.cause.reason, message),)
+
+
+def _savepoint_events(before: SavepointStatus, after: SavepointStatus) -> Iterator[Event]:
+    """A savepoint that is new, and what is newly wrong."""
+    if after.commit > before.commit:
+        why = f" ({after.why})" if after.why else ""
+        message = f"savepoint {after.newest!r} is made: the state of commit {after.commit}{why}"
+        yield Event("Normal", Reason.SAVEPOINT_MADE, message)
+    if after.trouble and after.trouble != before.trouble:
+        yield Event("Warning", Reason.SAVEPOINT_FAILED, after.trouble)
 
 
 def _told(

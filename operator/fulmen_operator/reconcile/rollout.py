@@ -21,6 +21,7 @@ from fulmen_operator.manifests.revisions import (
     was_given_up,
 )
 from fulmen_operator.manifests.storage import candidate_map, code_maps, tried_since
+from fulmen_operator.manifests.volumes import reads_claim
 from fulmen_operator.model import (
     Action,
     Apply,
@@ -33,8 +34,9 @@ from fulmen_operator.model import (
     seconds_since,
 )
 from fulmen_operator.ownership import is_claim_going
-from fulmen_operator.reasons import AnyReason, Reason
+from fulmen_operator.reasons import AnyReason, Reason, Trouble
 from fulmen_operator.reconcile.pod_states import Next, preflight_ending_of, waiting_for
+from fulmen_operator.room import UNSCHEDULABLE
 from fulmen_operator.settings import Settings
 
 REFUSED_SECONDS = 120
@@ -81,7 +83,7 @@ def consider(
     Args:
         seen: Everything.
         before: The revision that holds.
-        tasks: The numbers of tasks that components were first accepted with.
+        tasks: The numbers of tasks that components have.
         attempt: The number of the driver.
         proven: Whether the revision that holds is known to work: then nothing replaces it untried,
             also while its driver is being started anew.
@@ -166,7 +168,8 @@ class _Change:
         pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
         if pod is not None:
             return self._after_preflight(pod)
-        preflight = preflight_pod(seen, candidate, self.settings.image_pull_policy)
+        policy, has_time = self.settings.image_pull_policy, self._waited <= self._limit / 2
+        preflight = preflight_pod(seen, candidate, policy, reads_claim=has_time)
         if (dry_run := self.dry_run(attempt, preflight)) is not None:
             return dry_run
         made = (Apply(candidate_map(seen, candidate, tasks)), Apply(preflight))
@@ -191,14 +194,23 @@ class _Change:
             return Verdict(before, "False", Reason.POD_REFUSED, words, again_in=REFUSED_SECONDS)
         return None
 
+    @property
+    def _limit(self) -> int:
+        """The seconds that a preflight may take."""
+        return self.candidate.resolved.spec.start_timeout_seconds
+
+    @property
+    def _waited(self) -> float:
+        """The seconds since it was first to be made."""
+        return seconds_since(tried_since(self.seen, self.candidate), self.seen.now)
+
     def _checking(self, preflight: str, message: str) -> Verdict:
         verdict = Verdict(self.before, "Unknown", Reason.CHECKING, message)
         return replace(verdict, preflight=preflight, code_name=self.judged.mounts.code)
 
     def _within(self, verdict: Verdict, reason: AnyReason, words: str) -> Verdict:
         """The verdict; after the time that a preflight may take, from its first try, no."""
-        limit = self.candidate.resolved.spec.start_timeout_seconds
-        waited = seconds_since(tried_since(self.seen, self.candidate), self.seen.now)
+        limit, waited = self._limit, self._waited
         if waited <= limit:
             return replace(verdict, again_in=limit - waited + 1)
         return replace(verdict, status="False", reason=reason, message=f"{words} (after {limit} s)")
@@ -213,7 +225,7 @@ class _Change:
             trouble = waiting_for(pod, self.seen.now)
             verdict = replace(verdict, message=trouble[1] if trouble else verdict.message)
             said = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name} has not ended")
-            return self._within(verdict, *said)
+            return self._with_claim_or_without(pod, trouble, self._within(verdict, *said))
         if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
             return replace(verdict, actions=(Delete.pod(pod),), message=ending.message)
         texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
@@ -222,6 +234,18 @@ class _Change:
         reason = Reason.INVALID_SPEC if ending.next is Next.NEVER else Reason.PREFLIGHT_FAILED
         message = " ".join([ending.where, *texts]).strip()
         return replace(verdict, status="False", reason=reason, message=message)
+
+    def _with_claim_or_without(
+        self, pod: Object, trouble: Trouble | None, verdict: Verdict
+    ) -> Verdict:
+        """The verdict; half of the time is for a place beside the checkpoint's claim."""
+        if not reads_claim(pod) or trouble is None or trouble[0] != UNSCHEDULABLE:
+            return verdict
+        left = self._limit / 2 - self._waited
+        if left < 0:
+            message = f"{verdict.message}; it is tried without reading the checkpoint"
+            return replace(verdict, actions=(Delete.pod(pod),), message=message)
+        return replace(verdict, again_in=left + 1)
 
 
 def _for_trial(seen: Observed, pod: Manifest) -> Manifest:

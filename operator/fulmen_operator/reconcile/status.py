@@ -16,6 +16,7 @@ from fulmen.topology.resource.status import (
     Condition,
     Placement,
     Restarts,
+    SavepointStatus,
     TopologyStatus,
     WorkerCounts,
 )
@@ -134,6 +135,7 @@ def new_status(
         assignment=rows,
         restarts=_restarts(seen, before, step),
         errors=_errors(seen, before, step),
+        savepoints=_savepoints(before, step),
         conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
         **_components(topology),
     )
@@ -202,12 +204,14 @@ def _selector(name: str) -> str:
 def _as_reported(
     topology: Topology, before: TopologyStatus, report: contract.Report | None
 ) -> Topology:
-    """The topology with the numbers of tasks that a driver found in the checkpoint.
+    """The topology with the numbers of tasks that its components have.
 
-    One that starts or is gone reports none: then those that the status had stay.
+    A driver that starts or is gone reports none: then those that the status had stay. The spec may
+    ask for others, until the driver has taken them over.
     """
     found = {**before.kept_tasks, **(report.tasks if report else {})}
-    return with_checkpoint_tasks(topology, found)
+    topology = with_checkpoint_tasks(topology, found)
+    return topology.with_each(lambda one: {"num_tasks": found.get(one.name, one.tasks)})
 
 
 def _components(topology: Topology) -> dict[str, Any]:
@@ -307,6 +311,22 @@ def _errors(seen: Observed, before: TopologyStatus, step: Step) -> tuple[Compone
             count=error.count,
         )
         for error in report.errors[-MAX_ERRORS:]
+    )
+
+
+def _savepoints(before: TopologyStatus, step: Step) -> SavepointStatus:
+    """The savepoints; those that were there last, while no driver tells."""
+    found = step.report.savepoints if step.report else None
+    if found is None:
+        return before.savepoints
+    made = text_of(datetime.fromtimestamp(found.time, UTC)) if found.name else ""
+    return SavepointStatus(
+        count=found.count,
+        newest=found.name,
+        commit=found.commit,
+        time=made,
+        why=clipped(found.why, MAX_MESSAGE),
+        trouble=clipped(found.trouble, MAX_MESSAGE),
     )
 
 

@@ -93,6 +93,9 @@ CHECKPOINT_URI: Final = "file:///checkpoint"
 TEMP_FOLDER: Final = "/tmp"
 WORK_FOLDER: Final = "/var/fulmen"
 SPARK_FOLDER: Final = "/var/fulmen/spark"
+STATE_FOLDER: Final = "/var/fulmen/state"
+STATE_FOLDER_ENV: Final = "FULMEN_STATE_FOLDER"
+"""The environment variable by which workers find it, if keyed state is on disk."""
 SPARK_VOLUME: Final = "spark-local-dir-1"
 """The volume at SPARK_FOLDER in worker pods: Spark takes volumes of that name for its own."""
 LOG_FILE: Final = "/var/fulmen/spark.log"
@@ -293,6 +296,26 @@ class Outage(ContractModel):
     message: str
 
 
+class ReportedSavepoints(ContractModel):
+    """The savepoints of the checkpoint.
+
+    Attributes:
+        count: How many there are.
+        name: The newest one.
+        commit: The commit whose state it is.
+        time: When it was made, in seconds of the Unix clock.
+        why: What it was made for.
+        trouble: What is wrong with savepoints; may be empty.
+    """
+
+    count: int = 0
+    name: str = ""
+    commit: int = 0
+    time: float = 0.0
+    why: str = ""
+    trouble: str = ""
+
+
 class Report(ContractModel):
     """A driver's report, in the annotation REPORT_ANNOTATION of its own pod.
 
@@ -309,6 +332,8 @@ class Report(ContractModel):
         errors: The newest ones.
         message: What a person should know now; may be empty.
         outage: A longer wait for a service; no batch is committed meanwhile.
+        refused: Why the newest revision is not taken over while the driver runs; empty: it is.
+        savepoints: Those that there are. None: it is not known yet.
         load: The latest load, if it decides about the number of workers. None: it is not known yet,
             or not asked for.
     """
@@ -325,6 +350,8 @@ class Report(ContractModel):
     errors: tuple[ReportedError, ...] = ()
     message: str = ""
     outage: Outage | None = None
+    refused: str = ""
+    savepoints: ReportedSavepoints | None = None
     load: Load | None = None
 
 

@@ -1,4 +1,7 @@
-"""`preflight`: validates a candidate with this image and this code, before anything is replaced."""
+"""`preflight`: validates a candidate with this image and this code, before anything is replaced.
+
+It also sees whether the code can read what is kept in the checkpoint, if that is within reach.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
+from fulmen.checkpoint import Store
+from fulmen.engine.driver.edits.state_check import mistakes_in_state
 from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
@@ -18,7 +23,7 @@ from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.kinds import kind_of
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
-from fulmen.errors import FulmenError, ValidationFailed
+from fulmen.errors import CheckpointError, FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
 from fulmen.kube.contract import (
@@ -59,6 +64,7 @@ def preflight(
         runnable = checked(candidate.topology, code_folder(folder, into), candidate.tasks)
         if opens:
             _open_all(runnable, pinned=opens == DRIVER)
+        _read_state(runnable)
     except (OSError, ValidationError) as e:
         return ExitCode.FAILED, Ended(reason="Error", message=f"{file}: {e}")
     except FulmenError as e:
@@ -66,6 +72,31 @@ def preflight(
         return of_error(e)
     message = f"topology {runnable.topology.name!r} is valid"
     return ExitCode.FINISHED, Ended(reason="Valid", message=message)
+
+
+def _read_state(runnable: Runnable) -> None:
+    """See that the new code can read what is kept, and numbers of tasks can be as they are asked.
+
+    A claim that is not mounted is as one with nothing on it.
+
+    Raises:
+        ValidationFailed: There is a value that it can't read.
+    """
+    topology = runnable.topology
+    uri = topology.spec.checkpoint.uri
+    if uri is None:
+        return
+    try:
+        store = Store.open(uri)
+        with CodeFolder(runnable.code_folder):
+            problems = mistakes_in_state(store, topology)
+    except CheckpointError as e:  # a driver says more of it, and waits for the store
+        _log.warning("the state of the topology was not looked at: %s", e)
+        return
+    for problem in problems:
+        _log.warning("%s", problem)
+    if errors := [problem for problem in problems if problem.severity == "error"]:
+        raise ValidationFailed(errors)
 
 
 def _open_all(runnable: Runnable, *, pinned: bool) -> None:

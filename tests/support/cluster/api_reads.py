@@ -1,4 +1,4 @@
-"""What tests on a cluster read of its API without kubectl, whose start costs more than the answer.
+"""What tests on a cluster ask of its API without kubectl, whose start costs more than the answer.
 
 Tests look again and again while they wait, several of them at once.
 """
@@ -18,6 +18,7 @@ from fulmen_operator.cluster.api import KINDS, Kind
 REQUEST_SECONDS = 60
 CONNECT_SECONDS = 10
 NOT_FOUND = 404
+JSON, MERGE = "application/json", "application/merge-patch+json"
 CLUSTER_WIDE = {"Node"}
 PLACES = {
     **KINDS,
@@ -90,7 +91,44 @@ def text(path, **query):
 
 def merge(kind, namespace, name, change):
     """Merge into an object."""
-    _answer("PATCH", path_of(kind, namespace, name), {}, change)
+    _answer("PATCH", path_of(kind, namespace, name), {}, change, {"Content-Type": MERGE})
+
+
+def refusal(kind, namespace, thing, user=""):
+    """What the API server says against an object; empty: it would make it. Nothing is made.
+
+    Args:
+        kind: Of the object.
+        namespace: Where it would be.
+        thing: The object.
+        user: Who asks; empty: the tests.
+    """
+    headers = {"Content-Type": JSON}
+    headers |= {"Impersonate-User": user} if user else {}
+    try:
+        _answer("POST", path_of(kind, namespace), {"dryRun": "All"}, thing, headers)
+    except RefusedError as refused:
+        if not refused.status:
+            raise
+        return str(refused)
+    return ""
+
+
+def may(namespace, user, verb, resource, group="", name=""):
+    """Whether the API server lets a user do this in a namespace."""
+    resource, _, subresource = resource.partition("/")
+    asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": user,
+            "resourceAttributes": {**asked, "namespace": namespace, "name": name},
+        },
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    answer = _answer("POST", path, {}, review, {"Content-Type": JSON})
+    return json.loads(answer)["status"]["allowed"]
 
 
 def shown(thing):
@@ -99,8 +137,8 @@ def shown(thing):
     return thing
 
 
-def _answer(method, path, query, body=None):
-    with _opened(method, path, query, body) as answer:
+def _answer(method, path, query, body=None, headers=None):
+    with _opened(method, path, query, body, headers=headers) as answer:
         try:
             return answer.data.decode()
         except (HTTPError, OSError) as error:
@@ -108,30 +146,35 @@ def _answer(method, path, query, body=None):
 
 
 @contextmanager
-def _opened(method, path, query, body=None, read_seconds=REQUEST_SECONDS):
+def _opened(method, path, query, body=None, read_seconds=REQUEST_SECONDS, headers=None):
     """The answer to a request. RefusedError if there is none or it says no."""
     client = _client()
     sent = client.param_serialize(
         method,
         path,
         query_params=list(query.items()),
-        header_params={
-            "Accept": "application/json",
-            "Content-Type": "application/merge-patch+json",
-        },
+        header_params={"Accept": JSON, **(headers or {})},
         body=body,
         auth_settings=["BearerToken"],
     )
     try:
         answer = client.call_api(*sent, _request_timeout=(CONNECT_SECONDS, read_seconds)).response
         if answer.status >= 300:
-            raise RefusedError(f"{method} {path}", answer.status, answer.data.decode()[:500])
+            raise RefusedError(f"{method} {path}", answer.status, _words(answer.data.decode()))
     except (HTTPError, OSError) as error:
         raise RefusedError(f"{method} {path}", 0, repr(error)) from error
     try:
         yield answer
     finally:
         answer.close()
+
+
+def _words(text):
+    """What a refusal says."""
+    try:
+        return json.loads(text)["message"]
+    except (ValueError, KeyError):
+        return text[:500]
 
 
 @cache

@@ -15,7 +15,7 @@ OPERATOR = "fulmen-operator:dev"
 RUNTIME = "fulmen:dev"
 NEXT_OPERATOR = f"docker.io/library/{OPERATOR}"
 """The same image. What compares names takes it for another one, as if it were the next version."""
-BUILD_SECONDS = 1200
+BUILD_SECONDS = 3000
 
 
 def build():

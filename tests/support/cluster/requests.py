@@ -1,5 +1,6 @@
 """Who has asked the API server for what, by its own log of requests."""
 
+import os
 import re
 import subprocess
 from collections import Counter
@@ -82,10 +83,12 @@ def logged(log, folder=None):
             them knows whether it is the last. None: nobody else does.
     """
     begin = Path(folder, "requests-begin") if folder else None
-    with suppress(FileExistsError):
-        if begin:
-            with begin.open("x") as file:
-                file.write(str(log.stat().st_size))
+    if begin:  # written before it has its name: another one may read it at once
+        mine = begin.with_name(f"{begin.name}-{os.getpid()}")
+        mine.write_text(str(log.stat().st_size))
+        with suppress(FileExistsError):
+            os.link(mine, begin)
+        mine.unlink()
     requests = Requests(log, int(begin.read_text()) if begin else None)
     _set_level(SHOWN)
     try:

@@ -373,6 +373,7 @@ class FakeCluster:
             batch=7,
             committed=True,
             workers=tuple(hosted),
+            tasks={component.name: component.tasks for component in topology.spec.components},
             load=self.load(topology.spec.workers),
         )
         self.say(pod, report)

@@ -30,7 +30,7 @@ class FakeApi:
 
 
 def driver_of(answer):
-    return DriverPod(WHERE, FakeApi(answer), None, Revision.model_construct(), None)
+    return DriverPod(WHERE, FakeApi(answer), None, Revision.model_construct(generation=1), None)
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,15 @@ def test_what_another_driver_is_to_run_is_not_taken_over(instructions):
     instructions.follow(later({"spec.workers": 3}, input_hash="b"))
     assert instructions.stop.topology is None
     assert instructions.generation == 1
+
+
+def test_a_change_that_the_driver_refuses_is_tried_again_when_the_spec_changes(instructions):
+    instructions.follow(later({"spec.bolts.1.numTasks": 8}))
+    assert instructions.phase is DriverPhase.REBALANCING
+    instructions.stop.topology, instructions.stop.refused = None, "a join"  # as the driver does
+    assert (instructions.generation, instructions.phase) == (1, DriverPhase.ACTIVE)
+    instructions.follow(FIRST.model_copy(update={"generation": 3}))
+    assert instructions.stop.refused == ""
+    assert instructions.stop.topology is not None
+    instructions.stop.topology = None
+    assert instructions.generation == 3

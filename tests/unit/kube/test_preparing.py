@@ -4,13 +4,17 @@ import errno
 import io
 import json
 import os
+import pickle
 import random
 import subprocess
+import sys
 import tarfile
+from types import ModuleType
 
 import pytest
 
-from fulmen.checkpoint import CommitLog, Store
+from fulmen.checkpoint import LAYOUT, CommitLog, Store, Update
+from fulmen.engine.driver.checkpoints.layout import Layout
 from fulmen.errors import (
     CheckpointLost,
     CheckpointMismatch,
@@ -257,6 +261,7 @@ def test_a_preflight_of_a_good_candidate(tmp_path, code):
             update={"reason": "Valid", "message": "topology 'shop' is valid"}
         ),
     )
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_a_preflight_of_a_bad_candidate(tmp_path, code):
@@ -266,6 +271,30 @@ def test_a_preflight_of_a_bad_candidate(tmp_path, code):
     found, ended = preflight(file, code)
     assert (found, ended.reason) == (2, "InvalidSpec")
     assert "No module named 'nonsense_that_is_not_there'" in ended.errors[0].reason
+
+
+def test_a_preflight_finds_state_that_the_new_code_cannot_read(tmp_path, code, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gone_parts", ModuleType("gone_parts"))
+    gone = type("Gone", (), {"__module__": "gone_parts"})
+    sys.modules["gone_parts"].Gone = gone
+    log = CommitLog(Store.open((tmp_path / "checkpoint").as_uri()), "blue/shop", "somebody")
+    log.claim()
+    engine = pickle.dumps({"other_classes": ["gone_parts:Gone"]})
+    fields = pickle.dumps(({"last": gone()}, {}, {}))
+    journals = {"engine": Update(engine), "fields": Update(fields)}
+    layout = json.dumps(Layout({"source": 3}, {"source/0": 1}).to_json()).encode()
+    updates = {"source/0": journals}
+    log.commit(log.draft(tag="a", clock=0.0, updates=updates, sections={LAYOUT: layout}))
+    monkeypatch.delitem(sys.modules, "gone_parts")
+    file = tmp_path / "candidate.json"
+    file.write_text(Candidate(topology=document(tmp_path)).to_json())
+    found, ended = preflight(file, code)
+    assert (found, ended.reason) == (2, "InvalidSpec")
+    assert ended.errors[0].reason == (
+        "component 'source', task 0: fields 'last': ModuleNotFoundError: No module named"
+        " 'gone_parts'"
+    )
+    assert ended.errors[0].path == "spec.spouts[0]"
 
 
 OPTIONS = """
@@ -295,15 +324,6 @@ def test_a_preflight_validates_the_config_of_components(tmp_path, code):
         "spec.spouts[0].config.size",
         "spec.spouts[0].config.siez",
     ]
-
-
-def test_a_preflight_minds_the_tasks_in_the_checkpoint(tmp_path, code):
-    file = tmp_path / "candidate.json"
-    candidate = Candidate(topology=document(tmp_path), tasks={"source": 5})
-    file.write_text(candidate.to_json())
-    found, ended = preflight(file, code)
-    assert found == 2
-    assert ended.errors[0].path == "spec.spouts[0].numTasks"
 
 
 # ---- packages that came with the code

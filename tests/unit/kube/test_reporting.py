@@ -6,6 +6,7 @@ from bisect import bisect_right
 import pytest
 
 from fulmen import TopologyBuilder
+from fulmen.checkpoint.savepoints.pins import PINS, Pin, pins_section
 from fulmen.kube.contract import (
     REPORT_ANNOTATION,
     REPORT_BYTES,
@@ -14,6 +15,7 @@ from fulmen.kube.contract import (
     Hosted,
     Report,
     ReportedError,
+    ReportedSavepoints,
 )
 from fulmen.kube.driver.reporting import (
     ERROR_CHARACTERS,
@@ -23,6 +25,7 @@ from fulmen.kube.driver.reporting import (
     WorkerPods,
     fitting,
     report_of,
+    savepoints_of,
 )
 from fulmen.testing import CollectBolt, ListSpout
 from support.runs.engine_runs import make_driver
@@ -147,6 +150,24 @@ def test_what_is_planned_is_said_while_workers_are_missing():
     assert less.planned == whole.workers
     assert len(less.workers[0].executors) == sum(len(h.executors) for h in whole.workers)
     driver.close()
+
+
+def test_the_newest_savepoint_is_said_and_what_is_wrong_with_any():
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout([]))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    driver = make_driver(builder).start()
+    assert savepoints_of(driver) == ReportedSavepoints()
+    pins = {"b": Pin(4, 20.0, "newest"), "a": Pin(3, 30.0)}
+    section = {PINS: pins_section(pins)}
+    driver.log.commit(driver.log.draft(tag="t", clock=0.0, sections=section, full=True))
+    driver.committer.savepoints.trouble = "an order"
+    newest = ReportedSavepoints(count=2, name="b", commit=3, time=20.0, why="newest")
+    assert savepoints_of(driver) == newest.model_copy(update={"trouble": "an order"})
+    driver.committer.savepoints.trouble = ""
+    driver.committer.collect()  # these savepoints are of no commit with a manifest
+    driver.close()
+    assert "can't be read" in savepoints_of(driver).trouble
 
 
 def test_a_transactional_topology_says_where_its_emitters_are():

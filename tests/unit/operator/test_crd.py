@@ -3,7 +3,6 @@
 import json
 from itertools import chain
 
-import pytest
 import yaml
 
 from fulmen.topology.resource.status import TopologyStatus
@@ -26,7 +25,6 @@ def schemas(schema, place=""):
 
 
 ALL = list(chain.from_iterable(schemas(SCHEMA["properties"][p], p) for p in ("spec", "status")))
-IDS = [place for place, _ in ALL]
 
 
 def test_the_files_are_as_the_models_say():
@@ -43,38 +41,72 @@ def test_it_is_small_enough_for_a_plain_apply():
     assert len(json.dumps(CRD.definition())) < 128 * 1024
 
 
-@pytest.mark.parametrize(("place", "schema"), ALL, ids=IDS)
-def test_every_part_is_structural_bounded_and_described(place, schema):
-    assert not {"$ref", "anyOf", "oneOf", "nullable", "title", "const"} & schema.keys()
-    if not place.endswith(("[]", ".*")):
-        assert schema["description"].endswith("."), "no sentence"
+def mistakes_of(place, schema):
+    """What is wrong with a part of the schema."""
+    for word in sorted({"$ref", "anyOf", "oneOf", "nullable", "title", "const"} & schema.keys()):
+        yield f"it has {word}"
+    if not place.endswith(("[]", ".*")) and not schema["description"].endswith("."):
+        yield "its description is no sentence"
     match schema.get("type"):
         case "array":
-            assert "maxItems" in schema
-            assert schema["x-kubernetes-list-type"] in ("map", "atomic")
+            bounded = "maxItems" in schema
+            bounded &= schema["x-kubernetes-list-type"] in ("map", "atomic")
         case "string":
-            assert {"maxLength", "enum"} & schema.keys()
+            bounded = {"maxLength", "enum"} & schema.keys()
         case "object":
             free = schema.get("x-kubernetes-preserve-unknown-fields")
-            assert free or "properties" in schema or "maxProperties" in schema
+            bounded = free or "properties" in schema or "maxProperties" in schema
         case None:
-            assert schema["x-kubernetes-int-or-string"] is True
+            bounded = schema["x-kubernetes-int-or-string"] is True
         case "integer" | "number":
-            assert {"minimum", "maximum"} <= schema.keys()
+            bounded = {"minimum", "maximum"} <= schema.keys()
         case kind:
-            assert kind == "boolean"
-
-
-@pytest.mark.parametrize(("place", "schema"), ALL, ids=IDS)
-def test_keys_of_lists_are_required(place, schema):
+            bounded = kind == "boolean"
+    if not bounded:
+        yield "it is not bounded"
     for key in schema.get("x-kubernetes-list-map-keys", ()):
-        assert key in schema["items"]["required"]
-
-
-@pytest.mark.parametrize(("place", "schema"), ALL, ids=IDS)
-def test_rules_ask_for_what_was_only_of_entries_that_can_be_told_apart(place, schema):
+        if key not in schema["items"]["required"]:
+            yield f"the key {key} is not required"
     rules = json.dumps(schema.get("items", {}).get("x-kubernetes-validations", []))
-    assert "oldSelf" not in rules or schema["x-kubernetes-list-type"] == "map"
+    if "oldSelf" in rules and schema["x-kubernetes-list-type"] != "map":
+        yield "its rules ask for what was of entries that can't be told apart"
+
+
+def test_every_part_is_structural_bounded_and_described():
+    mistakes = {place: found for place, part in ALL if (found := list(mistakes_of(place, part)))}
+    assert mistakes == {}
+
+
+WRONG = {
+    "$ref": {"type": "boolean", "$ref": "#/a"},
+    "sentence": {"type": "boolean", "description": "no end"},
+    "a list without an end": {"type": "array", "x-kubernetes-list-type": "map"},
+    "a list of no type": {"type": "array", "maxItems": 1, "x-kubernetes-list-type": "set"},
+    "a long text": {"type": "string"},
+    "an object of anything": {"type": "object"},
+    "anything": {"x-kubernetes-int-or-string": False},
+    "a large number": {"type": "integer", "minimum": 1},
+    "null": {"type": "null"},
+    "a key that may be missing": {
+        "type": "boolean",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": {"required": []},
+    },
+    "a rule about what was": {
+        "type": "array",
+        "maxItems": 1,
+        "x-kubernetes-list-type": "atomic",
+        "items": {"x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+    },
+}
+
+
+def test_each_mistake_is_found():
+    found = {
+        name: list(mistakes_of("spec.a", {"description": "A sentence.", **part}))
+        for name, part in WRONG.items()
+    }
+    assert {name: len(mistakes) for name, mistakes in found.items()} == dict.fromkeys(WRONG, 1)
 
 
 def test_every_rule_and_key_has_its_place():

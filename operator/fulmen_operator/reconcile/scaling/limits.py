@@ -68,6 +68,6 @@ def _bottleneck(scene: Scene, workers: int) -> tuple[ScalingReason, str]:
             message = (
                 f"{scene.why}, but also with {workers} workers one would have"
                 f" {scene.forecast.tasks_on(part, workers)} of the {part.tasks} tasks of"
-                f" {part.name!r}. A larger numTasks needs a new checkpoint"
+                f" {part.name!r}. Give it a larger numTasks"
             )
             return ScalingReason.TASKS_ARE_THE_LIMIT, message

@@ -25,6 +25,7 @@ class Instructions:
         self.stop = Stop()
         self.taps = Taps()
         self.first = self.latest = revision
+        self._taken = revision.generation
 
     def follow(self, revision: Revision) -> None:
         """Do what a revision says. Draining is never taken back: the next driver runs again."""
@@ -37,12 +38,15 @@ class Instructions:
             wanted = topology_of(revision)
             self.taps.rule(wanted.spec.tap)
             if runs_unlike(wanted, topology_of(self.latest)):
-                self.stop.topology = wanted
+                self._taken = self.generation
+                self.stop.topology, self.stop.refused = wanted, ""
         self.latest = revision
 
     @property
     def generation(self) -> int:
         """The generation of the revision that runs: a change takes until no tree is pending."""
+        if self.stop.refused:
+            return self._taken
         if self.stop.topology is None and self.latest.input_hash == self.first.input_hash:
             return self.latest.generation
         return self.first.generation

@@ -24,7 +24,7 @@ from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
-from fulmen.kube.container.ending import of_error, write_ended
+from fulmen.kube.container.ending import MESSAGE_CHARACTERS, of_error, write_ended
 from fulmen.kube.container.preparation import prepare
 from fulmen.kube.contract import (
     GRACE_SECONDS,
@@ -67,7 +67,7 @@ QUIET_SECONDS = 10
 """After so many seconds without a batch, Spark is asked which workers are there. An idle topology
 has some batches meanwhile."""
 PATIENCE_SECONDS = 5
-"""Seconds to wait without any worker when the topology is deleted."""
+"""Seconds to wait without any worker for the end after SIGTERM."""
 MARGIN_SECONDS = 10
 """Seconds before the kubelet kills the pod, for the last writes."""
 LOG_LINES = 40
@@ -170,9 +170,16 @@ class DriverPod:
         observer = self._event_log
         tracer = tracer_of(os.environ, topology.name, observer.note)
         driver = Driver(
-            runnable, self._jobs, checkpoint, observer=observer, taps=self._taps, tracer=tracer
+            runnable,
+            self._jobs,
+            checkpoint,
+            observer=observer,
+            taps=self._taps,
+            tracer=tracer,
+            keeps_tasks=True,  # what a driver before refused must not end the next one
         )
         running = self._running = driver.start()
+        self._instructions.stop.refused = running.planner.refused
         try:
             self._instructions.follow(self._revision)
             self._termination.raise_no_more()
@@ -269,6 +276,8 @@ class DriverPod:
         present = self._present(running, jobs)
         generation, latest = self._instructions.generation, self._instructions.latest
         said = report_of(running, phase, generation, present, pods, where, message)
+        if refused := self._instructions.stop.refused:
+            said = said.model_copy(update={"refused": refused[:MESSAGE_CHARACTERS]})
         if latest.topology["spec"].get("autoscale") and phase is DriverPhase.ACTIVE:
             said = said.model_copy(update={"load": self._load.measure(running.totals)})
         else:
@@ -309,26 +318,31 @@ class DriverPod:
                 "Got SIGTERM, and the topology is deleted: draining for at most %d s", seconds
             )
             self._stop.drain = True
-            if self._is_drained_within(seconds):
+            if self._ends_within(seconds):
                 return
             self._stop.now = True
             left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0.0
         else:
             _log.info("Got SIGTERM: the driver ends after the current batch")
             self._stop.now = True
-            left = seconds + GRACE_SECONDS - MARGIN_SECONDS
+            if self._ends_within(seconds + GRACE_SECONDS - MARGIN_SECONDS):
+                return
+            left = 0.0
         if not self._ended.wait(left):
             self._give_up()
 
-    def _is_drained_within(self, seconds: float) -> bool:
-        """Wait for that. Without workers it can't be: a whole namespace goes at once."""
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait for the end. Without workers it never comes: all pods of a namespace may go at once.
+
+        Of a namespace that is deleted the pods go first, and the topology only after them.
+        """
         deadline = time.monotonic() + seconds
         without_workers = 0
         while not self._ended.wait(1.0):
             without_workers = 0 if self._has_workers() else without_workers + 1
             if without_workers > PATIENCE_SECONDS or time.monotonic() > deadline:
                 reason = "no worker is left" if without_workers else "its time is over"
-                _log.warning("The topology is not drained: %s", reason)
+                _log.warning("The topology has not come to its end: %s", reason)
                 return False
         return True
 

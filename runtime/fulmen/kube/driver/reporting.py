@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from fulmen.checkpoint.savepoints.pins import PINS, pins_in
 from fulmen.engine.driver.driver import RunningTopology
 from fulmen.engine.totals.failures import is_error
 from fulmen.engine.totals.kept_state import kept_sentences
@@ -24,6 +25,7 @@ from fulmen.kube.contract import (
     OutageReason,
     Report,
     ReportedError,
+    ReportedSavepoints,
 )
 from fulmen.kube.driver.api import Api, ApiError, Json
 from fulmen.kube.placing import hosted, planned
@@ -200,6 +202,25 @@ def report_of(
         or failing_head(running.totals)
         or "; ".join(kept_sentences(running.placed.kept))[:MESSAGE_CHARACTERS],
         outage=_outage_of(running),
+        savepoints=savepoints_of(running),
+    )
+
+
+def savepoints_of(running: RunningTopology) -> ReportedSavepoints:
+    """The newest savepoint, and what is wrong with any."""
+    committer = running.committer
+    trouble = committer.savepoints.trouble or committer.uncollected
+    pins = pins_in(running.log.manifest.sections.get(PINS))
+    if not pins:
+        return ReportedSavepoints(trouble=trouble[:MESSAGE_CHARACTERS])
+    name, pin = max(pins.items(), key=lambda one: one[1].commit)
+    return ReportedSavepoints(
+        count=len(pins),
+        name=name,
+        commit=pin.number,
+        time=round(pin.time, 3),
+        why=pin.why[:ERROR_CHARACTERS],
+        trouble=trouble[:MESSAGE_CHARACTERS],
     )
 
 

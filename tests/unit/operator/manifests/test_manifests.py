@@ -69,6 +69,18 @@ def test_pods_are_allowed_in_a_namespace_that_restricts_them(pod):
     assert pod["spec"]["restartPolicy"] == "Never"
 
 
+def test_state_on_disk_has_a_volume_with_the_limit_of_the_spec_in_each_pod():
+    plain = made()
+    for pod in plain:
+        assert "fulmen-state" not in {volume["name"] for volume in pod["spec"]["volumes"]}
+    on_disk = made({"spec.keyedState": {"backend": "disk", "diskLimit": "20Gi"}})
+    for pod in on_disk:
+        volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        assert volumes["fulmen-state"]["emptyDir"] == {"sizeLimit": "20Gi"}
+        [mount] = [m for m in container(pod)["volumeMounts"] if m["name"] == "fulmen-state"]
+        assert {"name": "FULMEN_STATE_FOLDER", "value": mount["mountPath"]} in container(pod)["env"]
+
+
 SINGLE = {"spec.deployment": "single-pod", "spec.workers": 1, "spec.worker": {}}
 
 
@@ -350,6 +362,37 @@ def test_a_claim_of_one_node_keeps_all_pods_together(modes, together):
     claim = {"spec": {"accessModes": modes}}
     _, worker = made(children={("PersistentVolumeClaim", "word-count-checkpoint"): claim})
     assert ("affinity" in worker["spec"]) == together
+
+
+DRIVER = {
+    "metadata": {
+        "name": "word-count-driver-2",
+        "labels": {contract.COMPONENT_LABEL: "driver", contract.ATTEMPT_LABEL: "2"},
+    },
+    "status": {"phase": "Running"},
+}
+
+
+@pytest.mark.parametrize(
+    ("modes", "pods", "reads", "is_near"),
+    [
+        pytest.param(["ReadWriteMany"], [], True, False, id="many"),
+        pytest.param(["ReadWriteOnce"], [DRIVER], True, True, id="one-node"),
+        pytest.param(["ReadWriteOnce"], [], False, False, id="no-driver-on-a-node"),
+        pytest.param(["ReadWriteOncePod"], [DRIVER], False, False, id="one-pod"),
+        pytest.param(None, [DRIVER], False, False, id="no-claim"),
+    ],
+)
+def test_a_preflight_reads_the_claim_of_the_checkpoint_where_it_can(modes, pods, reads, is_near):
+    claim = {"spec": {"accessModes": modes}}
+    children = {("PersistentVolumeClaim", "word-count-checkpoint"): claim} if modes else {}
+    pod = preflight_of(observed(CODE, children=children, pods=pods))
+    mounts = {m["mountPath"]: m.get("readOnly") for m in container(pod)["volumeMounts"]}
+    volumes = pod["spec"]["volumes"]
+    claims = [v["persistentVolumeClaim"] for v in volumes if "persistentVolumeClaim" in v]
+    assert mounts.get("/checkpoint") == (True if reads else None)
+    assert claims == ([{"claimName": "word-count-checkpoint"}] if reads else [])
+    assert ("affinity" in pod["spec"]) == is_near
 
 
 def test_a_checkpoint_at_a_uri_needs_no_claim():

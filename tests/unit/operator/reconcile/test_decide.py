@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Ended, Hosted, Mistake
+from fulmen.kube.contract import DriverPhase, Ended, Hosted, Mistake, Report, ReportedSavepoints
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import Trial, text_of
 from fulmen_operator.reconcile.decide import decide, is_as_wanted
@@ -186,3 +186,34 @@ def test_a_claim_that_the_user_names_is_not_in_the_way(cluster):
     assert summary(cluster) == ("Active", "True", "Active")
     assert "ObjectInTheWay" not in cluster.events()
     assert cluster.api.objects[place] == theirs
+
+
+def test_savepoints_are_in_the_status_and_events_tell_of_new_ones_and_of_trouble(cluster):
+    def told(**found):
+        said = ReportedSavepoints(**found)
+        report = Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=9, savepoints=said)
+        cluster.say(cluster.pod("word-count-driver-1"), report)
+        cluster.reconcile()
+        return cluster.status["savepoints"]
+
+    def of_savepoints():
+        return [event for event in events(cluster) if event[1].startswith("Savepoint")]
+
+    assert told()["count"] == 0
+    newest = {"count": 1, "name": "mine", "commit": 8, "time": 0.0, "why": "version 7"}
+    made = told(**newest)
+    assert made == {
+        "count": 1,
+        "newest": "mine",
+        "commit": 8,
+        "time": "1970-01-01T00:00:00Z",
+        "why": "version 7",
+        "trouble": "",
+    }
+    assert of_savepoints() == [("Normal", "SavepointMade")]
+    for _ in range(2):
+        told(**newest, trouble="savepoint 'mine' can't be read")
+    assert of_savepoints()[1:] == [("Warning", "SavepointFailed")]
+    cluster.end("word-count-driver-1", 1, Ended(reason="Error", message="boom"))
+    cluster.reconcile()
+    assert cluster.status["savepoints"]["newest"] == "mine", "what no driver reports is still so"

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from fulmen.kube import contract
 from fulmen_operator.cluster.api import CallFailed
 from support.operator.operated import OTHER_CODE, summary, waiting
 
@@ -56,3 +57,27 @@ def test_an_image_that_can_not_be_pulled_is_told_once(cluster):
     assert len(said) == 1
     assert cluster.events()[told:].count("ImagePullBackOff") == 1
     assert "ErrImagePull" not in cluster.events()
+
+
+def test_a_preflight_without_room_beside_the_claim_is_made_again_without_it(cluster):
+    def claims():
+        [pod] = cluster.pods(contract.PREFLIGHT)
+        return [v for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v]
+
+    cluster.change({**OTHER_CODE, "spec.startTimeoutSeconds": LIMIT})
+    look(cluster)
+    assert claims()
+    words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
+    [pod] = cluster.pods(contract.PREFLIGHT)
+    cluster.set_status(pod, {"phase": "Pending", "conditions": [words]})
+    cluster.later(LIMIT / 2 - 10)
+    assert 0 < cluster.reconcile() <= 11
+    assert claims()
+    cluster.later(11)
+    look(cluster)
+    message = cluster.condition("SpecAccepted")["message"]
+    assert message.endswith("it is tried without reading the checkpoint")
+    look(cluster)
+    assert claims() == []
+    cluster.settle()
+    assert cluster.status["attempt"] == 2

@@ -288,7 +288,7 @@ def test_a_topology_that_was_never_valid_has_failed():
     assert summary(cluster) == ("Active", "True", "Active")
 
 
-def test_the_number_of_tasks_is_kept_for_ever(cluster):
+def test_the_number_of_tasks_is_kept_until_another_one_is_written(cluster):
     cluster.change({**CODE, "spec.bolts.0.parallelism": 5})
     cluster.settle()
     split = next(c for c in cluster.status["components"] if c["name"] == "split")
@@ -298,8 +298,18 @@ def test_the_number_of_tasks_is_kept_for_ever(cluster):
     cluster.settle()
     assert cluster.condition("SpecAccepted")["reason"] == "Accepted"
     cluster.change({**CODE, "spec.bolts.0.numTasks": 3})
+    cluster.reconcile()
+    assert cluster.condition("SpecAccepted")["reason"] == "Accepted"
+    assert cluster.revision.topology["spec"]["bolts"][0]["numTasks"] == 3
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert split["tasks"] == 2, "the driver has not taken it over"
     cluster.settle()
-    assert "fixed for a topology's life" in cluster.condition("SpecAccepted")["message"]
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert (split["tasks"], cluster.status["attempt"]) == (3, 1)
+    cluster.change(CODE)
+    cluster.settle()
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert split["tasks"] == 3
 
 
 def test_what_the_checkpoint_knows_of_tasks_wins(cluster):

@@ -46,6 +46,12 @@ CASES = [
         id="active",
     ),
     pytest.param(
+        step("Active", report=report(generation=1).model_copy(update={"refused": "a join"})),
+        ACCEPTED,
+        "True/Active False/AsExpected True/CheckpointMismatch True/Accepted True/AsPlanned",
+        id="change-refused",
+    ),
+    pytest.param(
         step("Inactive", report=report()),
         ACCEPTED,
         "True/Inactive False/AsExpected False/AsExpected True/Accepted True/AsPlanned",
