@@ -90,7 +90,6 @@ class Terminal:
 
 
 FULMEN = str(Path(sys.executable).with_name("fulmen"))
-WORD_COUNT = Path(__file__).parents[2] / "examples" / "word-count"
 SECONDS = 240  # a busy machine takes its time to start a JVM
 ENDLESS = {"count": 10**9}
 TO_THE_END = [
@@ -215,34 +214,6 @@ def test_a_second_control_c_stops_at_once(terminal, tmp_path):
     assert not JAVA.search(hanging.output)
 
 
-def test_the_older_of_two_runs_stops(terminal, script, tmp_path):
-    file = write_letters(tmp_path, ENDLESS)
-    older = terminal("run", file, "--checkpoint", "kept")
-    older.wait_for(r"trees acked [^ ]*[1-9]", SECONDS)
-    options = ["--checkpoint", "kept", "--in-process", "--for", "0"]
-    assert script(FULMEN, "run", file, *options)[0] == 0
-    assert older.end(SECONDS) == 1
-    assert re.search(r"Error: driver '.*has taken over\.", older.output, re.DOTALL)
-    assert "letters: failed after" in older.output
-    assert not JAVA.search(older.output)
-
-
-def test_an_error_of_the_authors(script, tmp_path):
-    file = write_letters(tmp_path, {"open_fails": "no such table"}, workers=1)
-    code, stdout, stderr = script(FULMEN, "run", file)
-    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
-    assert (code, stdout) == (1, "")
-    assert re.fullmatch(
-        "Error: spout 'letters', task \\d: open: LookupError: no such table\n"
-        "Traceback \\(most recent call last\\):\n"
-        f'  File "{tmp_path}/letters.py", line \\d+, in open\n'
-        '    raise LookupError\\(conf\\["open_fails"\\]\\)\n'
-        "LookupError: no such table\n"
-        f"More is in '{log}'.\n",
-        stderr[stderr.index("Error: ") :],
-    )
-
-
 def test_a_topology_in_python(script, tmp_path):
     write_letters(tmp_path)
     (tmp_path / "topology.py").write_text(
@@ -258,24 +229,3 @@ def test_a_topology_in_python(script, tmp_path):
     assert code == 0, stderr
     assert "in-python: starting Spark\n" in stderr
     assert "trees        100 acked, 0 failed, 0 timed out, 0 pending\n" in stdout
-
-
-def test_the_word_count_is_exact(script, tmp_path):
-    texts = tmp_path / "texts"
-    (texts / "deeper").mkdir(parents=True)
-    (texts / "a.txt").write_text("one fish two fish\n\nRed fish\n" * 500)
-    (texts / "deeper" / "b.txt").write_text("blue fish " * 300)
-    (texts / "c.bin").write_bytes(b"not\xfftext")
-    options = ["--verify", "--path", str(texts), "--workers", "1"]
-    code, stdout, stderr = script(str(WORD_COUNT / "run"), *options)
-    assert code == 0, stderr
-    assert "word-count: drained after" in stdout
-    table = stdout.partition(f"The most frequent words in {texts}\n")[2]
-    assert table.splitlines() == [
-        "fish  1800",
-        "one   500",
-        "red   500",
-        "two   500",
-        "blue  300",
-        "All 5 words were counted right, 3,600 in all.",
-    ]

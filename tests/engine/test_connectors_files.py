@@ -108,6 +108,7 @@ def test_parquet_is_read_from_a_bucket(bucket, tmp_path):
 def written(client, prefix):
     """All rows of the objects below a folder."""
     paths = sorted(e["path"] for page in obstore.list(client, prefix) for e in page)
+    paths = [path for path in paths if "/.fulmen/" not in path]
     data = b"".join(bytes(obstore.get(client, path).bytes()) for path in paths)
     return [json.loads(line)["n"] for line in data.splitlines()]
 
@@ -121,7 +122,7 @@ def test_a_put_whose_answer_was_lost_is_not_made_twice(bucket, monkeypatch):
             proxy.faults.append(fault)
             while True:
                 with suppress(ServiceUnavailable):
-                    write(sink, [[number, "x"]], mark(number))
+                    write(sink, [[number, "x"]], mark(number, after=number - 1 if number else None))
                     break
     assert written(client, "out") == list(range(6))
 
@@ -131,11 +132,28 @@ def test_objects_of_later_commits_say_that_the_checkpoint_was_set_back(bucket):
     obstore.put(client, "out/a.txt", b"of somebody else")
     for number in range(8, 12):
         sink = made(path="s3://fulmen/out", format=JSON)
-        write(sink, [[number, "x"]], mark(number, after=number - 1))
+        write(sink, [[number, "x"]], mark(number, after=number - 1 if number > 8 else None))
     with pytest.raises(StoreMismatch, match="the checkpoint is older than the store"):
         write(made(path="s3://fulmen/out", format=JSON), [[9, "x"]], mark(9, "cafe", after=8))
     obstore.delete(client, "out/a.txt")
     assert written(client, "out") == [8, 9, 10, 11]
+
+
+def test_a_bucket_that_was_restored_from_an_older_copy_is_told_and_gets_nothing(bucket):
+    _, client = bucket
+    marks = {}
+    for number in (8, 9, 10):
+        of = mark(number, after=number - 1 if number > 8 else None)
+        write(made(path="s3://fulmen/out", format=JSON), [[number, "x"]], of)
+        [marks[number]] = [e["path"] for e in obstore.list(client, "out/.fulmen").collect()]
+    obstore.delete(client, marks[10])
+    obstore.put(client, marks[9], b"logs/files/1")
+    with pytest.raises(StoreMismatch, match="the store is older than the checkpoint"):
+        write(made(path="s3://fulmen/out", format=JSON), [[11, "x"]], mark(11, after=10))
+    obstore.delete(client, marks[9])
+    with pytest.raises(StoreMismatch, match="the store has no commit"):
+        write(made(path="s3://fulmen/out", format=JSON), [[11, "x"]], mark(11, after=10))
+    assert written(client, "out") == [8, 9, 10]
 
 
 def test_keys_that_the_client_has_no_name_for_are_told_and_passed_over(bucket, monkeypatch):
@@ -248,7 +266,7 @@ def test_each_row_is_in_one_object_whatever_is_killed(tmp_path, monkeypatch):
         server = Troubled(killable, rng)
         life = RollingLives(path="s3://fulmen/rolled", format=JSON, roll_bytes=200)
         sink = made(path="s3://fulmen/batches", format=JSON)
-        count = lives_lost = 0
+        count, lives_lost, last = 0, 0, None
         while server.kills < 40 or lives_lost < 20:
             batch = [[count + i, "x" * rng.randint(0, 20_000)] for i in range(rng.randint(1, 5))]
 
@@ -264,15 +282,15 @@ def test_each_row_is_in_one_object_whatever_is_killed(tmp_path, monkeypatch):
             is_written = False
             while not is_written:  # as the engine does: again with the same mark, until it succeeds
 
-                def put(sink=sink, batch=batch, number=life.number):
-                    write(sink, batch, mark(number), FIELDS)
+                def put(sink=sink, batch=batch, number=life.number, last=last):
+                    write(sink, batch, mark(number, after=last), FIELDS)
 
                 try:
                     server.during(put) if rng.random() < 0.4 else put()
                     is_written = rng.random() < 0.7  # else the process is lost before its commit
                 except ServiceUnavailable:
                     sink = made(path="s3://fulmen/batches", format=JSON)
-            count += len(batch)
+            count, last = count + len(batch), life.number
         life.run(drain=True)
         life.run()
         assert life.acked == Counter(range(count))

@@ -15,7 +15,7 @@ from fulmen.services.errors import StoreRefused
 from fulmen.services.pools import close_all
 from support.connectors import sql_topologies
 from support.connectors.sql_sinks import context, prepared, written
-from support.connectors.sql_sources import Task
+from support.connectors.sql_sources import Task, rescaled
 from support.runs.spark_runs import wait_until
 from support.servers.postgres import USER, running_postgres
 from support.servers.postgres_target import Target
@@ -509,6 +509,32 @@ def test_each_row_of_a_queue_is_acked_once_by_all_tasks_whatever_is_lost(target,
             )
             for task in tasks:
                 task.clock.advance(1.0)
+        for task in tasks:
+            task.until_exhausted()
+        acked = sum((task.acked for task in tasks), Counter())
+        assert acked == {(f"w{i}",): 1 for i in range(words)}
+        assert target.run("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_queue_is_acked_once_whatever_the_number_of_tasks(target, seed):
+    target.run(QUEUE)
+    with generator(seed) as rng:
+        tasks, words = [queue(target, fetch_size=rng.randint(1, 7))], 0
+        for _ in range(8):
+            new = rng.randint(5, 20)
+            put(target, words, new)
+            words += new
+            for _ in range(6):
+                rng.choice(tasks).batch(
+                    fail=lambda _: rng.random() < 0.3,
+                    most=rng.randint(1, 8),
+                    is_lost=rng.random() < 0.3,
+                )
+            for task in tasks:
+                task.clock.advance(1.0)
+                task.batch(fail=lambda _: rng.random() < 0.3, most=0)
+            tasks = rescaled(tasks, rng.randint(1, 4))
         for task in tasks:
             task.until_exhausted()
         acked = sum((task.acked for task in tasks), Counter())

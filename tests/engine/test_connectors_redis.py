@@ -10,7 +10,7 @@ from fulmen.api.marks import Point, StoreMismatch
 from fulmen.api.sinks import Mark
 from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
 from fulmen.errors import FulmenError
-from support.lives.source_life import SourceLife, chaos
+from support.lives.source_life import SourceLife, chaos, rescaled
 from support.runs.spark_runs import wait_until
 from support.servers.cut_proxy import cut_proxy
 from support.servers.redis_server import PASSWORD, running_redis
@@ -163,6 +163,30 @@ def test_each_message_is_processed_once_whatever_is_lost(kind, redis_server, cli
 
 
 @KINDS
+@pytest.mark.parametrize("seed", several(2))
+def test_each_message_is_processed_once_whatever_the_number_of_tasks(
+    kind, redis_server, client, name, seed
+):
+    key, sent = f"{name}-{seed}", []
+    with generator(seed) as rng:
+        count = rng.choice([1, 7, 100])
+        lives = [life_of(redis_server, kind, key, index=i, tasks=2, count=count) for i in range(2)]
+        lives = [life.start() for life in lives]
+        for _ in range(6):
+            values = [str(rng.randrange(50)) for _ in range(rng.randrange(60))]
+            add(client, kind, key, values)
+            sent += values
+            for life in lives:
+                chaos(life, rng, 5, lambda life=life: (life.lose(), life.start()))
+                life.end_trees(rng)
+            lives = rescaled(lives, rng.randrange(1, 5))
+        for _ in range(2):
+            assert sorted(v for life in lives for v in finish(life)) == sorted(sent)
+    assert not any(life.errors for life in lives)
+    assert kept(client, kind, key) == 0
+
+
+@KINDS
 @pytest.mark.parametrize("seed", several(1))
 def test_connections_that_are_cut_in_the_middle_lose_and_repeat_nothing(
     kind, redis_server, client, name, proxy, seed
@@ -225,8 +249,6 @@ def test_messages_of_tasks_that_are_no_more_go_to_those_that_there_are(
     old = [life_of(redis_server, kind, name, index=i, tasks=3, count=5).start() for i in range(3)]
     for life in old:
         life.turn(5)
-        if kind is RedisStreamSpout:  # as if a minute had passed
-            client.xclaim(name, "g", f"test-source-{old.index(life)}", 0, life.emitted(), 61_000)
         life.lose()
     life = life_of(redis_server, kind, name).start()
     assert finish(life) == sorted(map(str, range(20)))

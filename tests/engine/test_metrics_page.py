@@ -10,7 +10,8 @@ from fulmen.metrics import MetricsServer
 from fulmen.metrics.page import Page
 from fulmen.topology.resource.tap import Tap
 from support.metrics.browser import SECONDS, see
-from support.runs.engine_runs import make_driver
+from support.parts.refusing import ran, refusing
+from support.runs.engine_runs import make_driver, new_store
 from support.runs.metered import WORDS, metered, run_metered
 from support.runs.waiting import HELD, REASON, SERVICE, run_waiting
 
@@ -198,6 +199,22 @@ def test_tuples_are_shown_when_somebody_asks_for_them(tmp_path, monkeypatch):
     assert ("lengths", '{"length":5}') in cells
     assert page.id("tuples-note").text == "the topology has ended"
     running.close()
+
+
+def test_dead_letters_are_shown_with_their_tracebacks(tmp_path):
+    store = new_store()
+    ran(store)
+    running = make_driver(refusing(tap={"allowed": True}), store=store).start()
+    running.step()
+    with MetricsServer("127.0.0.1", 0, lambda: running.totals, taps=running._taps) as server:
+        page, complaints = see(server.url, tmp_path)
+    running.close()
+    assert complaints == []
+    three, two = page.id("letters").rows()
+    assert (two[2], two[3], two[4], two[6]) == ("source", "2", '{"number":2}', "1")
+    assert "hence ValueError: not 2" in two[5]
+    assert "KeyError: 'cents'" in two[5]
+    assert '{"number":3}' in three
 
 
 class MovingDriver:

@@ -22,7 +22,7 @@ from fulmen.services.pools import close_all
 from support.connectors.sql_sources import Task
 from support.lives.source_life import SourceLife
 from support.lives.spout_lives import SpoutLife
-from support.parts.raising_decoders import RAISED, is_marked, marked, raising
+from support.parts.raising_decoders import RAISED, is_marked, marked, put_in, raising
 from support.servers.postgres_target import Target
 from support.transactions.lives import TransactionalLife
 
@@ -41,7 +41,7 @@ def texts():
 
 @pytest.fixture
 def decoder(monkeypatch):
-    monkeypatch.setattr(TextFormat, "decode", raising(TextFormat.decode))
+    put_in(monkeypatch, raising(TextFormat.decode))
 
 
 def streams(texts):

@@ -79,7 +79,7 @@ def test_environment_variables_prints_and_what_cleanup_raises(fulmen, tmp_path):
     assert result.returncode == 0, result.stderr
     assert "error in 'reads', task 4: cleanup: OSError: the file is gone\n" in result.stderr
     assert "\nreads: 1 error, in task 4: cleanup: OSError: the file is gone\n" in result.stdout
-    state = fulmen("state", "kept", "reads")
+    state = fulmen("state", "get", "kept", "reads")
     assert state.stdout == "names  ['for all', 'for workers', 'hello']\n"
     [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
     assert result.stdout.splitlines()[-1] == f"log: {log}"

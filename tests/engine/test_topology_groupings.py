@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.keyed.hashing.value_hash import list_hash
 from fulmen.engine.protocol.figures.statistics import ERRORS, RESTORED
 from fulmen.plan.model import DRIVER
 from support.parts.wide import chosen, key_of, number_of, received, wide
@@ -155,16 +156,9 @@ def test_need_task_ids_told_where_the_tuple_goes(run):
     assert told == {}
 
 
-def test_fields_go_where_java_hashes_say(run):
+def test_fields_go_where_their_position_says(run):
     for n, task in run.once_each("by-key").items():
-        assert task == java_hash(run.jvm, [key_of(n), number_of(n)]) % 4
-
-
-def java_hash(jvm, values):
-    selected = jvm.java.util.ArrayList()
-    for value in values:
-        selected.add(value)
-    return selected.hashCode()
+        assert task == list_hash([key_of(n), number_of(n)]) % 2**32 * 4 >> 32
 
 
 def test_a_partial_key_has_two_tasks_and_each_emitting_task_divides_it_evenly(run):
@@ -193,6 +187,22 @@ def test_local_or_shuffle_stays_on_the_worker_and_is_even_there(run):
     for n, task in task_of.items():
         assert run.plan.worker_of(near[task]) == run.plan.worker_of(run.numbers[n])
     assert evenness(run, task_of) == {LIMIT // 2}
+
+
+def test_inputs_take_some_tuples_and_make_others_of_them_ahead_of_their_grouping(run):
+    wanted = Counter()
+    for n, source in run.numbers.items():
+        if n % 3:
+            wanted["numbers", "default", source, n % 7, f"{key_of(n).upper()}!"] += 1
+        if n < 100:
+            wanted["columns", "default", run.plan.tasks("columns")[0], n % 7, str(n)] += 1
+    found = run.received("some")
+    assert {what: tasks.total() for what, tasks in found.items()} == wanted
+    by_rest = {}
+    for (*_, rest, _), tasks in found.items():
+        by_rest.setdefault(rest, set()).update(tasks)
+    assert all(len(tasks) == 1 for tasks in by_rest.values())
+    assert len(set.union(*by_rest.values())) > 1
 
 
 def test_custom_and_direct(run):

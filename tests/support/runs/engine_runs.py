@@ -11,6 +11,7 @@ from fulmen.checkpoint import INLINE_BYTES, Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.driver import Driver, Silent
+from fulmen.engine.driver.edits.changes import Author
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
@@ -19,6 +20,7 @@ from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.validation.check import check
 
 _numbers = itertools.count()
+A_PERSON = Author("ann@laptop", "for a test", at="2026-01-31 12:00:00 UTC")
 
 
 def new_store(inline_bytes=INLINE_BYTES):

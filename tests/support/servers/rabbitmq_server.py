@@ -17,6 +17,7 @@ import pika
 import pytest
 from pika.exceptions import AMQPError
 
+from support.lives.processes import descendants
 from support.runs.spark_runs import wait_until
 from support.servers.ports import free_port, is_open
 
@@ -157,9 +158,19 @@ class RabbitServer:
         """While this lasts, it says nothing, but its connections stay."""
         os.killpg(self._process.pid, signal.SIGSTOP)
         try:
+            wait_until(self._has_stopped, "the stop")  # until then threads go on, on a busy machine
             yield
         finally:
             os.killpg(self._process.pid, signal.SIGCONT)
+
+    def _has_stopped(self):
+        states = [
+            (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            for process in (self._process.pid, *descendants(self._process.pid))
+            if os.getpgid(process) == self._process.pid
+            for thread in Path(f"/proc/{process}/task").iterdir()
+        ]
+        return set(states) == {"T"}
 
     def end(self):
         """Kill all that runs of it."""

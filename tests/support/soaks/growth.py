@@ -7,7 +7,8 @@ number, but because the run has made more than its newest commit needs.
 
 from fulmen.checkpoint import CommitLog, Store, read_newest
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG
-from fulmen.checkpoint.record import COMMITS, MANIFEST_EVERY, STATE, number_in
+from fulmen.checkpoint.names import COMMITS, STATE, number_in
+from fulmen.checkpoint.record import MANIFEST_EVERY
 from fulmen.engine.protocol.limits import LIMITS
 
 SETTLED_COMMITS = LAG + 3 * LIMITS.collect_every
@@ -64,7 +65,7 @@ def check_cleared(checkpoint):
     now[0] += FENCE_SECONDS
     log.collect()
     manifest = log.manifest
-    assert set(store.list(STATE)) == manifest.files
+    assert set(store.list(STATE)) == manifest.files.keys()
     commits = {number_in(key) for key in store.list(COMMITS)}
     assert commits == manifest.inline.keys() | {manifest.number}
 

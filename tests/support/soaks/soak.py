@@ -8,10 +8,11 @@
     python -m support.soaks.soak --sinks postgres --kills 50
     python -m support.soaks.soak --sources kafka --kills 50
     python -m support.soaks.soak --files --seconds 900
+    python -m support.soaks.soak --state --kills 100
 
 With --transactions see soaks/transaction_soak.py, with --kafka soaks/kafka_soak.py, with
 --sinks soaks/sink_soak.py, with --sources soaks/source_soak.py, with --files
-soaks/file_soak.py.
+soaks/file_soak.py, with --state soaks/state_soak.py.
 
 The topology repeats nothing (worlds/unrepeatable.py, with --windows
 worlds/unrepeatable_windows.py); after each round its newest commit is checked by itself. What is
@@ -52,6 +53,7 @@ from support.worlds import unrepeatable_windows as windows
 
 DEADLINE_SECONDS = 300
 PAUSE_SECONDS = 2
+FULMEN = Path(sys.executable).with_name("fulmen")
 KINDS = (DRIVER, JVM, *[PYTHON] * 10, PAUSE)
 """Python processes are killed more often: the others cost a start of Spark's each time."""
 
@@ -100,7 +102,11 @@ class Soak:
     def choose_workers(self):
         """Write the topology's file."""
         self.workers = self.rng.choice(self.choices)
-        document = to_document(self.parts.build(self.workers).build())
+        self.write(self.parts.build(self.workers))
+
+    def write(self, builder):
+        """Write the topology's file; its classes are in the same folder."""
+        document = to_document(builder.build())
         spec = document["spec"]
         for component in (*spec["spouts"], *spec["bolts"]):
             component["class"] = re.sub(r"^support\.\w+\.", "", component["class"])
@@ -119,7 +125,7 @@ class Soak:
         assert self.process is None or self.is_harmed, f"it ended by itself:\n{self.output()}"
         self.is_harmed = False
         self.choose_workers()
-        command = [Path(sys.executable).with_name("fulmen"), "run", "topology.yaml"]
+        command = [FULMEN, "run", "topology.yaml"]
         with open(self.folder / "output", "ab") as output:
             self.process = subprocess.Popen(
                 [*command, "--checkpoint", self.checkpoint],
@@ -222,6 +228,11 @@ class Soak:
 
     def drain(self):
         """End it as its user does; nothing may be left."""
+        self.end()
+        check_cleared(self.checkpoint)
+
+    def end(self):
+        """End it as its user does; nothing may be pending."""
         self.keep_running()
         self.wait_for_batches(1)
         self.process.send_signal(signal.SIGTERM)
@@ -229,7 +240,6 @@ class Soak:
         assert code == 0, f"it ended with {code}:\n{self.output()}"
         left = self.check()
         assert left == (0, NOTHING_PENDING), f"after the end: {left}"
-        check_cleared(self.checkpoint)
 
     def output(self):
         return (self.folder / "output").read_text(errors="replace")[-4000:]
@@ -265,6 +275,7 @@ def main():
     parser.add_argument("--kafka", action="store_true", help="the same, with a topic as the source")
     parser.add_argument("--sinks", choices=sink_soak.KINDS, help="topologies with such a sink")
     parser.add_argument("--sources", choices=source_soak.KINDS, help="and with such a source")
+    parser.add_argument("--state", action="store_true", help="tasks, savepoints and going back")
     parser.add_argument("--files", action="store_true", help="logs to which everything happens")
     parser.add_argument("--shape", type=int, default=1, help="of those, the first one's number")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -287,6 +298,9 @@ def main():
     if args.files:
         run_files(args.seed, args.seconds or 0, args.kills or 50)
         return
+    if args.state:
+        run_state(args.seed, seconds, kills)
+        return
     choices, parts = ((1, 2, 3), windows) if args.windows else ((args.workers,), unrepeatable)
     print(f"seed {args.seed}, workers {choices}", flush=True)
     with (
@@ -307,6 +321,14 @@ def run_files(seed, seconds, kills):
     print(f"seed {seed}, files", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         print(f"seed {seed}: {file_soak.soak(folder, seed, kills, seconds).figures()}")
+
+
+def run_state(seed, seconds, kills):
+    from support.soaks import state_soak  # which derives from `Soak`
+
+    print(f"seed {seed}, state", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"seed {seed}: {state_soak.soak(folder, seed, kills, seconds).figures()}")
 
 
 def run(soak, seconds, kills=float("inf")):

@@ -9,7 +9,7 @@ from benchmarks.nexmark import queries
 from fulmen.testing import run
 from fulmen.topology.resource.spec import Topology
 
-EVENTS, RATE = 3_000, 100  # thirty seconds
+EVENTS, RATE, SIZE = 2_000, 66, 33  # thirty seconds
 
 
 @cache
@@ -17,14 +17,17 @@ def tables(is_nexmark):
     return queries.tables("q1" if is_nexmark else "yahoo", EVENTS, RATE)
 
 
-@pytest.mark.parametrize("query", queries.QUERIES)
-def test_a_query_finds_what_sql_finds(query):
-    content = queries.topology(query, EVENTS, RATE)
-    sink = content["spec"]["bolts"][-1]
-    result = run(Topology.model_validate(content), emits=True)
+@pytest.mark.parametrize(
+    ("query", "form"), [(query, form) for query in queries.QUERIES for form in queries.forms(query)]
+)
+def test_a_query_finds_what_sql_finds(query, form):
+    content = queries.topology(query, EVENTS, form, rate=RATE, size=SIZE)
+    bolts = content["spec"]["bolts"]
+    sink = bolts[-1]
+    bolts[-1] = {"name": "results", "class": "fulmen.testing.CollectBolt", "inputs": sink["inputs"]}
+    result = run(Topology.model_validate(content))
     assert result.errors == []
-    source = sink["inputs"][0]["from"]
-    rows = [tuple(queries.plain(row)) for row in result.emitted(source, "default")]
+    rows = [tuple(queries.plain(row)) for row in result.collected("results")]
     if sink["class"] == "nexmark.Latest":  # keeps the last row of each key
         width = len(sink["config"]["key"])
         rows = list({row[:width]: row for row in rows}.values())

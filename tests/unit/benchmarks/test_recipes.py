@@ -47,9 +47,9 @@ def test_a_sample_grows_under_one_header_and_its_keys_stay_unique(tmp_path):
 
 
 def test_a_run_that_failed_has_no_figure():
-    rates = {"fulmen": 2000.4, "loop": "ValueError: no"}
-    said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |"
-    assert line(JOBS["planes"], rates) == said
+    results = {"fulmen": {"rate": 2000.4, "cpu": 1.0}, "loop": "ValueError: no"}
+    said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |  |"
+    assert line(JOBS["planes"], results) == said
 
 
 def test_a_run_whose_source_opens_empty_transactions_comes_to_its_end():

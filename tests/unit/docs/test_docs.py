@@ -118,12 +118,14 @@ def test_commands_exist(line):
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert arguments[0] in targets
     if program == "fulmen":
-        command = main.get_command(click.Context(main), arguments[0])
+        command = main
+        while isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), arguments.pop(0))
         # a file need not be there
         for parameter in command.params:
             if isinstance(parameter.type, click.Path):
                 parameter.type.exists = False
-        command.make_context("fulmen", arguments[1:], resilient_parsing=False)
+        command.make_context("fulmen", arguments, resilient_parsing=False)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -227,7 +229,7 @@ def test_outputs_are_those_of_the_commands(line, output, folder, monkeypatch):
     if arguments[0] == "state":
         addition = next(b for b in blocks("README.md", "yaml") if b.file is None)
         document = parse_yaml((folder / "topology.yaml").read_text() + addition.text)
-        run(parse(document), checkpoint=(folder / arguments[1]).as_uri())
+        run(parse(document), checkpoint=(folder / arguments[2]).as_uri())
     result = CliRunner().invoke(main, arguments, prog_name="fulmen")
     assert [text.rstrip() for text in result.output.splitlines()] == output.rstrip().splitlines()
 

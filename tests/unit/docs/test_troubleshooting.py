@@ -168,6 +168,11 @@ class CountsByALambda(BasicBolt):
         self.counts[tup["line"]] += 1
 
 
+class Totals(BasicBolt):
+    def execute(self, tup, collector):
+        self.state["total"] = self.state.get("total", 0) + 1
+
+
 class Tallies(BasicBolt):
     counts = {}
 
@@ -262,7 +267,8 @@ def said(mistakes):
         module = importlib.import_module("mistakes")
         texts = [*refused_files(), *refused_checkpoints()]
         texts += transactions(importlib.import_module("transactional"))
-        texts += [*runs(module), *hints(module), *keeps_nothing(module), *starts(module, patch)]
+        texts += [*runs(module), *hints(module), *keeps_nothing(module), other_tasks(module)]
+        texts += starts(module, patch)
     text = re.sub(r"takes \d+ ms", "takes 25 ms", "\n".join(texts))
     text = text.replace(str(mistakes), "/data")
     text = text.replace("mistakes.py, transactional.py and wordcount.py", "wordcount.py")
@@ -354,13 +360,28 @@ def hints_about(spout, batches=None, **bolts):
     return [f"hint: {sentence}" for sentence in advice(driver.totals, topology)]
 
 
+def other_tasks(module):
+    """What is said of a number of tasks that can't change."""
+    kept = Path("state").absolute().as_uri()
+    for tasks in (2, 4):
+        builder = TopologyBuilder(code={"folder": "."})
+        builder.set_spout("source", module.Lines)
+        count = builder.set_bolt("count", module.Totals).fields_grouping("source", ["line"])
+        count.set_num_tasks(tasks)
+        try:
+            run(builder, checkpoint=kept)
+        except FulmenError as error:
+            return str(error).replace(kept, "file:///state")
+    raise AssertionError("the number of tasks was changed")
+
+
 def keeps_nothing(module):
     """What `fulmen state` says of a component that keeps its state elsewhere."""
     builder = TopologyBuilder(code={"folder": "."})
     builder.set_spout("source", module.Lines)
     builder.set_bolt("tally", module.Tallies).shuffle_grouping("source")
     run(builder, checkpoint=Path("tallies").absolute().as_uri())
-    yield fulmen("state", "tallies", "tally")
+    yield fulmen("state", "get", "tallies", "tally")
 
 
 def transactions(module):

@@ -41,7 +41,7 @@ def run(tmp_path, monkeypatch, texts):
         arguments += ["--set", f"spec.spouts[lines].config.path={texts}", *options]
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, result.output
-        arguments = ["state", checkpoint, "count", "-o", "json"]
+        arguments = ["state", "get", checkpoint, "count", "-o", "json"]
         return result.stdout, CliRunner().invoke(main, arguments).stdout
 
     return run
