@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -24,6 +24,41 @@ NOTE = (
     "bare: of a rate, its share of what one core does in a bare Python loop; of a time, the"
     " thousands of sentences that this loop does meanwhile."
 )
+
+OF_BYTEWAX = {"execute": 0.6, "lists": 1.0, "config": 1.0, "keyed": 2.0, "keyed-lists": 2.0}
+"""What a query of Nexmark is to reach, times Bytewax, by the form in which it is written.
+
+execute: a `BasicBolt`, called for each row. lists: a `ManyBolt`. config: no code.
+keyed: windows, joins, or state by key. keyed-lists: the same as a `ManyBolt`.
+"""
+
+OF_FLINK: Mapping[str, int] = {
+    "q0": 155_000,
+    "q1": 158_000,
+    "q2": 175_000,
+    "q3": 152_000,
+    "q4": 34_000,
+    "q5": 22_000,
+    "q7": 12_000,
+    "q8": 146_000,
+    "q9": 14_000,
+    "q11": 40_000,
+    "q12": 76_000,
+    "q14": 161_000,
+    "q15": 72_000,
+    "q16": 19_000,
+    "q17": 117_000,
+    "q18": 54_000,
+    "q19": 44_000,
+    "q20": 19_000,
+    "q21": 98_000,
+    "q22": 130_000,
+}
+"""Events a second and core that Flink has published: with RocksDB, checkpoints and the
+making of events, on other machines. They tell orders of magnitude."""
+OF_LOOP = 0.5
+"""What a recipe is to reach, times a plain loop with the same clients, where its server is not the
+limit."""
 
 
 class Results:

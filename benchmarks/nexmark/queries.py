@@ -20,14 +20,55 @@ __all__ = ["events", "expected", "fingerprint", "nexmark", "plain", "tables", "t
 fingerprint, plain = nexmark.fingerprint, nexmark.plain
 FOLDER = Path(__file__).parent / "topologies"
 QUERIES = (*(f"q{n}" for n in range(23)), "yahoo")
+BY_STEPS = ("q0", "q1", "q2", "q10", "q13", "q14", "q21", "q22")
+"""Those that only change and choose single events."""
+STEPS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "steps.yaml").read_text("utf-8"))
+"""Those of them that need no bolt: `where` and `select` of what the sink receives of bids."""
+KEYED_LISTS = ("q18", "q19")
+"""Those that keep something, and are written by the list as well."""
 Rows = Sequence[tuple[Any, ...]]
 
 
-def topology(query: str, count: int, rate: int = events.EVENTS_PER_SECOND) -> dict[str, Any]:
-    """The document of a query over so many events."""
+def forms(query: str) -> Sequence[str]:
+    """The ways in which a query is written, see `benchmarks.goals.OF_BYTEWAX`."""
+    if query in KEYED_LISTS:
+        return ("keyed", "keyed-lists")
+    if query not in BY_STEPS:
+        return ("keyed",)
+    return ("execute", "lists", "config") if query in STEPS else ("execute", "lists")
+
+
+def topology(
+    query: str,
+    count: int,
+    form: str = "",
+    *,
+    rate: int = events.EVENTS_PER_SECOND,
+    size: int = events.LIST,
+    only_counts: bool = False,
+) -> dict[str, Any]:
+    """The document of a query.
+
+    Args:
+        query: Its name.
+        count: How many events there are.
+        form: One of its `forms`; "": the first.
+        rate: Events in a second of event time.
+        size: Events in a list of the source.
+        only_counts: Whether the sink counts rows, and nothing else.
+    """
+    assert form in {"", *forms(query)}
     content: dict[str, Any] = yaml.safe_load((FOLDER / f"{query}.yaml").read_text(encoding="utf-8"))
-    content["spec"]["code"]["folder"] = str(FOLDER)
-    content["spec"]["spouts"][0]["config"] = {"events": count, "rate": rate}
+    spec = content["spec"]
+    spec["code"]["folder"] = str(FOLDER)
+    spec["spouts"][0]["config"] = {"events": count, "rate": rate, "list": size}
+    if form in ("lists", "keyed-lists"):
+        spec["bolts"][0]["class"] = spec["bolts"][0]["class"].replace("nexmark.", "nexmark_lists.")
+    if form == "config":
+        bids = {"from": "events", "stream": "bids", "grouping": {"type": "shuffle"}}
+        spec["bolts"] = [{**spec["bolts"][-1], "inputs": [{**bids, **STEPS[query]}]}]
+    if only_counts:
+        spec["bolts"][-1].update({"class": "nexmark.Count", "config": {}})
     return content
 
 

@@ -24,10 +24,16 @@ from typing import Any
 
 AT_ONCE = 10_000
 CHANGES = {"install", "upgrade", "remove", "purge"}
-STARTED: list[float] = []
-"""When the first message came, of a source that takes seconds to begin."""
+STARTED: list[tuple[float, float]] = []
+"""The time and the CPU time when the first message came, of a source that takes seconds to
+begin."""
 Write = Callable[[list[Any]], None]
 Loop = Callable[[], int]
+
+
+def now() -> tuple[float, float]:
+    """The time, and the CPU time of this process, in seconds."""
+    return time.monotonic(), time.process_time()
 
 
 def chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
@@ -260,7 +266,7 @@ def ages() -> int:
     number, wanted = 0, len(Path("planes.csv").read_text().splitlines())
     while number < wanted:
         some = consumer.consume(AT_ONCE, 1.0)
-        STARTED.extend([time.monotonic()] if some and not STARTED else [])
+        STARTED.extend([now()] if some and not STARTED else [])
         for row in csv.reader([message.value().decode() for message in some]):
             if row[1].isdigit():
                 body = orjson.dumps({"tailnum": row[0], "age": 2013 - int(row[1])})
@@ -369,7 +375,7 @@ def wordtable() -> int:
         )
         while number < wanted:
             some = consumer.consume(min(AT_ONCE, wanted - number), 1.0)
-            STARTED.extend([time.monotonic()] if some and not STARTED else [])
+            STARTED.extend([now()] if some and not STARTED else [])
             found: Counter[str] = Counter()
             for message in some:
                 found.update(words(message.value().decode(errors="replace")))

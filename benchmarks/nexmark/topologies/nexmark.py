@@ -8,79 +8,91 @@ from zlib import crc32
 
 import nexmark_events as events
 
-from fulmen import BasicBolt, Spout, Stream
+from fulmen import BasicBolt, Sink, Spout, Stream
 from fulmen.windows import WindowedBolt
 
 KNOWN_CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 IN_URL = re.compile(r"(?:&|^)channel_id=([^&]*)")
 
 
-class Events(Spout):
-    """Persons, auctions and bids, as fast as they are taken: so many as `events` says."""
+def typed(fields):
+    """A stream of events."""
+    is_number = events.WHOLE_NUMBERS.__contains__
+    return Stream(fields, types={f: "int64" if is_number(f) else "string" for f in fields})
 
-    outputs = {name: Stream(fields) for name, fields in events.STREAMS.items()}  # noqa: RUF012
-    transient = ("rows", "chunk_number")
-    chunk = staticmethod(events.chunk)
+
+class Events(Spout):
+    """Persons, auctions and bids, as fast as they are taken: so many as `events` says.
+
+    They are made beforehand, and emitted by the list, each stream of it at once. A quarter of them
+    ends a batch, so that it can be measured from there. `emits: false`: they are made, and no more.
+    """
+
+    outputs = {name: typed(fields) for name, fields in events.STREAMS.items()}  # noqa: RUF012
+    transient = ("lists", "quarter")
+    made = staticmethod(events.chunk)
 
     def __init__(self):
-        self.position = 0
+        self.position = self.sequence = 0
 
     def open(self, conf, context, collector):
-        """Read how many."""
+        """Make the events."""
         self.collector = collector
-        self.until = conf["events"]
-        self.rate = conf.get("rate", events.EVENTS_PER_SECOND)
-        self.rows, self.chunk_number = [], -1
+        rate, size = conf.get("rate", events.EVENTS_PER_SECOND), conf.get("list", events.LIST)
+        self.lists = events.lists(conf["events"], rate, size, self.made)
+        self.quarter = -(-len(self.lists) // 4)
+        if not conf.get("emits", True):
+            self.position = len(self.lists)
 
     def next_tuple(self):
-        """One event."""
-        k = self.position
-        if k >= self.until:
+        """One list of events."""
+        if self.position in (self.quarter, len(self.lists)):
+            self.quarter = None
             return False
-        number, place = divmod(k, events.CHUNK)
-        if number != self.chunk_number:
-            self.rows, self.chunk_number = self.chunk(number, self.rate), number
-        self.position = k + 1
-        stream, values = self.rows[place]
-        self.collector.emit(values, stream, k)
+        rows_of = {name: [] for name in self.outputs}
+        for stream, values in self.lists[self.position]:
+            rows_of[stream].append(values)
+        self.position += 1
+        for stream, rows in rows_of.items():
+            if rows:
+                end = self.sequence + len(rows)
+                self.collector.emit_many(rows, stream, range(self.sequence, end))
+                self.sequence = end
         return True
 
     def is_exhausted(self):
         """Whether there are no more."""
-        return self.position >= self.until
+        return self.position == len(self.lists)
 
 
 class EventsByTheClock(Events):
-    """The same, but their time is when they are made."""
+    """The same, but their time is when they are emitted."""
 
-    @staticmethod
-    def chunk(number, rate):
-        """So many events as a chunk has."""
+    def next_tuple(self):
+        """One list of events."""
         now = round(time.time() * 1_000)
         place = {name: fields.index("time") for name, fields in events.STREAMS.items()}
-        rows = events.chunk(number, rate)
-        for stream, values in rows:
+        for stream, values in [] if self.is_exhausted() else self.lists[self.position]:
             values[place[stream]] = now
-        return rows
+        return super().next_tuple()
 
 
 class AdEvents(Events):
     """All ads, and in the batches after that events of ads."""
 
-    outputs = {"ads": events.ADS, "events": events.AD_EVENTS}  # noqa: RUF012
-    chunk = staticmethod(events.ad_chunk)
+    outputs = {"ads": typed(events.ADS), "events": typed(events.AD_EVENTS)}  # noqa: RUF012
+    made = staticmethod(events.ad_chunk)
 
     def __init__(self):
         super().__init__()
         self.has_told_ads = False
 
     def next_tuple(self):
-        """One event."""
+        """The ads, or one list of events."""
         if self.has_told_ads:
             return super().next_tuple()
         self.has_told_ads = True
-        for stream, values in events.ads():
-            self.collector.emit(values, stream)
+        self.collector.emit_many([values for _, values in events.ads()], "ads")
         return False
 
 
@@ -175,28 +187,6 @@ class SomeAuctions(BasicBolt):
             collector.emit([tup["auction"], tup["price"]])
 
 
-class LocalPersons(BasicBolt):
-    """Persons of three states."""
-
-    outputs = events.PERSONS
-
-    def execute(self, tup, collector):
-        """Look at one person."""
-        if tup["state"] in {"OR", "ID", "CA"}:
-            collector.emit(tup.values)
-
-
-class OfCategory(BasicBolt):
-    """Auctions of category 10."""
-
-    outputs = events.AUCTIONS
-
-    def execute(self, tup, collector):
-        """Look at one auction."""
-        if tup["category"] == 10:
-            collector.emit(tup.values)
-
-
 class SideInput(BasicBolt):
     """Bids with a value from a table that fits into memory."""
 
@@ -229,18 +219,6 @@ class Ranks(BasicBolt):
         ranked[place : place + 2] = bidder, auction
         minute = time // 60_000 % 1_440
         collector.emit([channel, time, minute, price, bidder, auction, *ranked])
-
-
-class Views(BasicBolt):
-    """Of events of ads those that are views."""
-
-    outputs = ("ad", "time")
-
-    def execute(self, tup, collector):
-        """Look at one event."""
-        _, _, ad, _, event, time, _ = tup.values
-        if event == "view":
-            collector.emit([ad, time])
 
 
 # ---- what keeps something
@@ -398,6 +376,25 @@ def plain(values):
 def fingerprint(values):
     """A number for a row. The sum of those of all rows does not depend on their order."""
     return crc32(repr(plain(values)).encode()) >> 4
+
+
+class Count(Sink):
+    """Counts what it receives, and no more: `rows` is a metric."""
+
+    takes_parts = True
+    transient = ("gauge",)
+
+    def __init__(self):
+        self.rows = 0
+
+    def prepare(self, conf, context):
+        """Declare the metric."""
+        self.gauge = context.gauge("rows", "Rows that were written.")
+
+    def write(self, rows, mark):
+        """Count some."""
+        self.rows += len(rows)
+        self.gauge.set(self.rows)
 
 
 class Rows(BasicBolt):

@@ -7,11 +7,17 @@ gives the same events in every process. Their times are out of order by less tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain, islice
+
 import numpy as np
 
 PERSONS = ("id", "name", "email", "city", "state", "time", "extra")
 AUCTIONS = ("id", "item", "initial", "reserve", "seller", "category", "expires", "time", "extra")
 BIDS = ("auction", "bidder", "price", "channel", "url", "time", "extra")
+_NUMBERS = "id time initial reserve seller category expires auction bidder price"
+WHOLE_NUMBERS = frozenset(_NUMBERS.split())
+"""Of their fields. All others are texts."""
 STREAMS = {"persons": PERSONS, "auctions": AUCTIONS, "bids": BIDS}
 
 CHUNK = 5_000
@@ -19,6 +25,8 @@ CHUNK = 5_000
 EVENTS_PER_SECOND = 10_000
 BEGIN = 1_600_000_000_000
 DISORDER_MS = 100
+LIST = 1_000
+"""Events that a source has at once."""
 AUCTION_MS = 400
 """How long an auction is open at most."""
 FIRST_ID = 1_000
@@ -70,6 +78,18 @@ def chunk(number: int, rate: int = EVENTS_PER_SECOND) -> list[Row]:
         for i, row in zip(np.flatnonzero(mine).tolist(), zip(*columns, strict=True), strict=True):
             rows[i] = kind, list(row)
     return rows
+
+
+def lists(
+    count: int,
+    rate: int = EVENTS_PER_SECOND,
+    size: int = LIST,
+    made: Callable[[int, int], list[Row]] = chunk,
+) -> list[list[Row]]:
+    """The first events, in lists of `size`. `made` is `chunk` or `ad_chunk`."""
+    chunks = (made(number, rate) for number in range(-(-count // CHUNK)))
+    events = islice(chain.from_iterable(chunks), count)
+    return list(iter(lambda: list(islice(events, size)), []))
 
 
 def _persons(random, group, place, time):

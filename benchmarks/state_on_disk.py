@@ -1,0 +1,214 @@
+"""`python -m benchmarks.state_on_disk`: what keyed state on disk costs, beside that in memory.
+
+One task's state is committed to a folder as workers and drivers do it, without Spark. Keys are of
+16 bytes, values of 34, and batches change keys of a Zipf distribution. Times are of this process's
+CPU, RocksDB's threads included, but for those that say `wall`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.state import TASK, memory
+from fulmen.checkpoint import CommitLog, Store, load, save
+from fulmen.engine.state.entries.disk_journals import DiskJournals, restored_entries
+from fulmen.engine.state.journals import STATE
+
+AT_ONCE = 100_000
+SKEW = 1.2
+HOT_BATCH, HOT_BATCHES = 20_000, 100
+
+
+class Life:
+    """A task whose keyed state is committed, and may be on disk."""
+
+    def __init__(self, folder: Path, *, on_disk: bool) -> None:
+        self._store = Store.open(f"file://{folder / 'checkpoint'}?fsync=false")
+        self._log = CommitLog(self._store, "benchmark", "me")
+        self._log.claim()
+        manifest = self._log.manifest
+        journals: Any = (
+            DiskJournals({}, self._store, manifest, TASK, folder / "disk")
+            if on_disk
+            else load(self._store, manifest, TASK)
+        )
+        self.state: Any = restored_entries(journals, STATE)
+        self._begin()
+
+    def _begin(self) -> None:
+        if hasattr(self.state, "begin_batch"):
+            self.state.begin_batch(f"t{self._log.manifest.number + 1}")
+
+    def commit(self) -> None:
+        """Commit what changed, and begin the next batch."""
+        number = self._log.manifest.number + 1
+        tag = f"t{number}"
+        updates = {}
+        for journal, (data, keep_from) in self.state.updates(number).items():
+            updates[journal] = save(self._store, number, tag, TASK, journal, data, keep_from)
+        self._log.commit(self._log.draft(tag=tag, clock=0.0, updates={TASK: updates}))
+        self._log.collect()
+        self._begin()
+
+
+class Peak:
+    """The most memory that this process has held since it was made."""
+
+    def __init__(self) -> None:
+        self.before = self.most = memory()
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.2):
+            self.most = max(self.most, memory())
+
+    @property
+    def megabytes(self) -> int:
+        """How much more it was than at the beginning."""
+        return round((max(self.most, memory()) - self.before) / 1e6)
+
+
+def _key(n: int) -> str:
+    return f"key-{n:012d}"
+
+
+def _value(n: int) -> bytes:
+    return b"%034d" % n
+
+
+def fill(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
+    """Set all keys, in an order that is none of theirs."""
+    peak, life = Peak(), Life(folder, on_disk=on_disk)
+    numbers = np.random.default_rng(1).permutation(keys)
+    before, wall, walls = time.process_time(), time.monotonic(), []
+    for start in range(0, keys, AT_ONCE):
+        began = time.monotonic()
+        for n in numbers[start : start + AT_ONCE].tolist():
+            life.state[_key(n)] = _value(n)
+        life.commit()
+        walls.append(time.monotonic() - began)
+    seconds = time.process_time() - before
+    return {
+        "fill_us": round(seconds / keys * 1e6, 1),
+        "fill_wall_us": round((time.monotonic() - wall) / keys * 1e6, 1),
+        "fill_batch_wall_ms": _percentiles(walls),
+        "fill_mb": peak.megabytes,
+        "disk_mb": _size(folder / "disk"),
+        "checkpoint_mb": _size(folder / "checkpoint"),
+    }
+
+
+def hot(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
+    """Count in batches of keys of a Zipf distribution."""
+    peak, life = Peak(), Life(folder, on_disk=on_disk)
+    rng = np.random.default_rng(2)
+    places = rng.permutation(keys)
+    batches = [places[_zipf(rng, keys)].tolist() for _ in range(HOT_BATCHES + 10)]
+    cpu, walls = 0.0, []
+    for i, batch in enumerate(batches):
+        began, wall = time.process_time(), time.monotonic()
+        state = life.state
+        for n in batch:
+            key = _key(n)
+            state[key] = state[key][:-1] + b"x"
+        for n in batch:
+            state[_key(n)] = _value(n + i)
+        life.commit()
+        if i >= 10:
+            cpu += time.process_time() - began
+            walls.append(time.monotonic() - wall)
+    return {
+        "hot_us": round(cpu / HOT_BATCH / HOT_BATCHES * 1e6, 2),
+        "hot_batch_wall_ms": _percentiles(walls),
+        "hot_keys_a_batch": round(sum(len(set(b)) for b in batches) / len(batches)),
+        "hot_mb": peak.megabytes,
+    }
+
+
+def _zipf(rng: np.random.Generator, keys: int) -> np.ndarray:
+    drawn = rng.zipf(SKEW, 4 * HOT_BATCH)
+    drawn = drawn[drawn <= keys][:HOT_BATCH] - 1
+    assert len(drawn) == HOT_BATCH
+    return drawn
+
+
+def restart(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
+    """Go on with what is on disk."""
+    return _restarted(folder, keys, "restart", on_disk=on_disk)
+
+
+def lost(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
+    """Go on where the disk is empty."""
+    if not on_disk:
+        return {}
+    shutil.rmtree(folder / "disk", ignore_errors=True)
+    return _restarted(folder, keys, "lost", on_disk=on_disk)
+
+
+def _restarted(folder: Path, keys: int, name: str, *, on_disk: bool) -> dict[str, Any]:
+    peak, before, wall = Peak(), time.process_time(), time.monotonic()
+    life = Life(folder, on_disk=on_disk)
+    assert len(life.state) == keys
+    seconds = time.process_time() - before
+    wall = time.monotonic() - wall
+    return {
+        f"{name}_seconds": round(seconds, 2),
+        f"{name}_wall_seconds": round(wall, 2),
+        f"{name}_us": round(seconds / keys * 1e6, 2),
+        f"{name}_mb": peak.megabytes,
+    }
+
+
+def _percentiles(walls: list[float]) -> list[int]:
+    return [round(1000 * at) for at in np.percentile(walls, [50, 99, 100])]
+
+
+def _size(folder: Path) -> int:
+    return round(sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6)
+
+
+STEPS = {step.__name__: step for step in (fill, hot, restart, lost)}
+
+
+def main() -> None:
+    """Print a line of JSON for each number of keys and backend."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keys", type=int, nargs="+", default=[10**6, 10**7])
+    parser.add_argument("--backend", choices=("memory", "disk"), nargs="+", default=["disk"])
+    parser.add_argument("--steps", nargs="+", default=list(STEPS))
+    parser.add_argument("--folder", type=Path, help="kept afterwards, for more steps")
+    parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.once:
+        on_disk = arguments.backend == ["disk"]
+        step = STEPS[arguments.steps[0]]
+        print(json.dumps(step(arguments.folder, arguments.keys[0], on_disk=on_disk)))
+        return
+    for keys in arguments.keys:
+        for backend in arguments.backend:
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = arguments.folder or Path(temporary)
+                found: dict[str, Any] = {"keys": keys, "backend": backend}
+                for step in arguments.steps:
+                    command = [sys.executable, "-m", "benchmarks.state_on_disk", "--once"]
+                    command += ["--steps", step, "--folder", str(folder), "--keys", str(keys)]
+                    command += ["--backend", backend]
+                    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+                    found |= json.loads(said)
+                print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
