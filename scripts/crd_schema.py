@@ -31,11 +31,6 @@ EVENT_TIME_RULES = [
 ]
 COMPONENT_RULES = [
     {
-        "rule": "!has(oldSelf.numTasks) || !has(self.numTasks) || self.numTasks == "
-        "oldSelf.numTasks",
-        "message": "numTasks is fixed for a topology's life: leave it as it was, or remove it",
-    },
-    {
         "rule": "!self.name.startsWith('__')",
         "message": "names that begin with '__' are reserved: choose another",
     },

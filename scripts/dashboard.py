@@ -270,12 +270,13 @@ def recoveries() -> Iterator[Any]:
     yield lines(
         "Dead letters",
         "Messages that were given up after maxReplays failures, and tuples that were dropped "
-        "because they kill their workers, per minute. Subscribe a bolt to the component's stream "
-        "`__dead_letters` to keep them.",
+        "because they kill their workers, per minute; and how many the checkpoint keeps, for "
+        "`fulmen dead-letters` to show and to send again.",
         "cpm",
         {
             EACH: per_minute("fulmen_dead_lettered_total", "component"),
             f"{EACH} dropped": per_minute("fulmen_dropped_total", "component"),
+            f"{EACH} kept": "sum by (component) (fulmen_dead_letters_kept{OF})",
         },
         width=6,
     )
@@ -298,6 +299,20 @@ def recoveries() -> Iterator[Any]:
         "or when executors move. Again and again: workers are lost; see why their pods end.",
         "cpm",
         {EACH: per_minute("fulmen_restored_tasks_total", "component")},
+        width=6,
+    )
+    yield lines(
+        "Size of state",
+        "What self.state of all tasks takes in the checkpoint.",
+        "bytes",
+        {EACH: "sum by (component) (fulmen_state_bytes{OF})"},
+        width=6,
+    )
+    yield lines(
+        "Growth of state, keys per hour",
+        "Over the last hour. Always above 0: keys are never deleted; see state_ttl.",
+        "short",
+        {EACH: "3600 * sum by (component) (deriv(fulmen_state_keys{OF}[1h]))"},
         width=6,
     )
 

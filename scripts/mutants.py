@@ -66,7 +66,11 @@ GROUPS = {
         ],
     ),
     "checkpoint": (
-        ["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"],
+        [
+            "fulmen/checkpoint/log.py",
+            "fulmen/checkpoint/manifest.py",
+            "fulmen/checkpoint/record.py",
+        ],
         [f"checkpoint/test_{name}.py" for name in ("log", "record", "formats", "garbage")],
     ),
     "decide": (
