@@ -1,10 +1,18 @@
-"""Texts of data and of authors as a terminal may show them: it would obey some characters."""
+"""Texts of data and of authors: which are none, and what a terminal may show of them."""
 
 import json
 import re
 from unicodedata import category
 
 _BREAKS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be written as UTF-8: it has no surrogates, halves of characters."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def visible(text: str) -> str:

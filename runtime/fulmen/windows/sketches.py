@@ -11,7 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from fulmen.errors import install
-from fulmen.topology.resource.base import is_text
+from fulmen.visible import is_text
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, is_text, natural
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.connectors.formats.types import LARGEST_FLOAT32
 from fulmen.errors import repr_of
+from fulmen.visible import is_text
 
 Convert = Callable[[Any], Any]
 DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")

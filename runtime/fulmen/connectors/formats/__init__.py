@@ -32,7 +32,6 @@ from fulmen.connectors.formats.values import (
     ValueWriter,
     as_bytes,
     checked_text,
-    is_text,
     natural,
 )
 
@@ -58,7 +57,6 @@ __all__ = [
     "as_bytes",
     "checked_text",
     "encode_each",
-    "is_text",
     "named",
     "natural",
     "readable",

@@ -252,14 +252,6 @@ def checked_text(value: str) -> str:
     return value if type(value) is str else "".join(value)
 
 
-def is_text(value: str) -> bool:
-    """Whether a text is Unicode: it has no half of a pair of UTF-16."""
-    try:
-        return value.isascii() or bool(value.encode())
-    except UnicodeEncodeError:
-        return False
-
-
 def have_unfinite(values: Iterable[Any]) -> bool:
     """Whether there is NaN or an infinity in values that orjson writes by itself."""
     for value in values:

@@ -23,6 +23,7 @@ from fulmen.connectors.formats import DEFAULT, Malformed, natural
 from fulmen.connectors.sql.tables import each_value
 from fulmen.errors import repr_of
 from fulmen.services.arrays import in_quotes
+from fulmen.visible import is_text
 
 Kind = Literal["text", "number", "time", "bytes", "json", "array", "other"]
 LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
@@ -291,12 +292,7 @@ def _array(column: Column, values: Sequence[Any]) -> str:
 
 
 def _is_text(text: str) -> bool:
-    if "\0" in text:
-        return False
-    try:
-        return text.isascii() or bool(text.encode())
-    except UnicodeEncodeError:
-        return False
+    return "\0" not in text and is_text(text)
 
 
 def _dumped(column: Column, value: Any) -> str:

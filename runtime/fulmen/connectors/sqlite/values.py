@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Literal
 
-from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, is_text, natural
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.connectors.formats.types import Convert, converter
 from fulmen.connectors.sql.tables import each_value
 from fulmen.errors import repr_of
+from fulmen.visible import is_text
 
 Value = None | int | float | str | bytes
 Affinity = Literal["none", "numeric", "real"]

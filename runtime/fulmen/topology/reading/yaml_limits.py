@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from fulmen.topology.resource.base import is_text
+from fulmen.visible import is_text
 
 MAX_BYTES = 3 * 512 * 1024
 """The largest file. Kubernetes stores no object that is larger."""

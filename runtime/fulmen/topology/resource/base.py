@@ -3,7 +3,6 @@
 Strict, because the API server is: `workers: "3"` must not pass here and be refused there.
 """
 
-import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Any, NoReturn
@@ -22,14 +21,12 @@ from pydantic_core import PydanticCustomError
 
 from fulmen.topology.problems import key_mistake, shown
 from fulmen.topology.resource.quantity import amount
+from fulmen.visible import is_text
 
 OWN = "fulmen"
 """The type of errors that bring their own words along, to follow the name of the field."""
 MAX_DEPTH = 40
 """The depth of free-form values: a value that contains itself (YAML anchors) ends here."""
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def spelling(attribute: str) -> str:
@@ -62,11 +59,6 @@ class Model(BaseModel):
 def fits_64_bits(number: int) -> bool:
     """Whether the API server keeps a whole number as it is; it rounds larger ones."""
     return -(2**63) <= number < 2**63
-
-
-def is_text(value: str) -> bool:
-    """Whether a string can be written as UTF-8: it has no surrogates, halves of characters."""
-    return value.isascii() or not _SURROGATE.search(value)
 
 
 def _json(value: Any, path: str, depth: int) -> Any:
