@@ -88,7 +88,7 @@ def test_the_topology_of_the_readme_runs(wheels, tmp_path):
     folder.mkdir()
     write_files("README.md", folder, only={"topology.yaml", "wordcount.py"})
     shown = [block.text for block in blocks("README.md", "console")]
-    console = next(text for text in shown if "--until-drained" in text)
+    console = next(text for text in shown if "run topology.yaml --until-drained" in text)
     commands, output = [], []
     for line in console.splitlines():
         (commands if line.startswith("$ ") else output).append(line)

@@ -17,7 +17,7 @@ from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.taps.condition import ConditionError
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
-from fulmen.streams.loops import StepFailed
+from fulmen.streams.bolts.loops import StepFailed
 from fulmen.testing.running import NotDrained
 from fulmen.topology.problems import Problem
 from fulmen.transactional import StaleAttempt, StoreError, StoreRefused, StoreUnavailable

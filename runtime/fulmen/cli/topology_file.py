@@ -105,7 +105,7 @@ _COMPONENT = re.compile(r"spec\.(spouts|transactional|bolts)\[(\d+)\]")
 
 def _with_lines(checked: Checked, document: Any) -> Checked:
     """The same problems, each with the line of the step of `fulmen.streams` that it is about."""
-    graph = sys.modules.get("fulmen.streams.graph")
+    graph = sys.modules.get("fulmen.streams.graph.registry")
     if graph is None:  # the room needs the engine, and nobody has imported it
         return checked
 

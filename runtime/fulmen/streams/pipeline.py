@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from fulmen.errors import ValidationFailed
-from fulmen.streams import components, running
-from fulmen.streams.compiling import StreamsCompiler
-from fulmen.streams.graph import Config, is_importing, new_graph
-from fulmen.streams.shapes import fields_of
+from fulmen.streams import running
+from fulmen.streams.calls import components
+from fulmen.streams.compiling.compiler import StreamsCompiler
+from fulmen.streams.graph.nodes import Config
+from fulmen.streams.graph.places import is_importing
+from fulmen.streams.graph.registry import new_graph
+from fulmen.streams.rows.shapes import fields_of
 from fulmen.streams.stream import DataStream
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.documents import to_yaml

@@ -8,14 +8,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from fulmen.api import Stream
+from fulmen.api import Stream, TransactionalSource
 from fulmen.errors import ValidationFailed
-from fulmen.streams import components
-from fulmen.streams.compiling import StreamsCompiler
-from fulmen.streams.graph import ComponentNode, Graph, Node, is_importing
+from fulmen.streams.calls import components
+from fulmen.streams.compiling.compiler import StreamsCompiler
+from fulmen.streams.graph.nodes import ComponentNode, Config, Graph, Node
+from fulmen.streams.graph.places import is_importing
 from fulmen.topology.problems import Problem, did_you_mean, there_are
+from fulmen.windows import PersistentAggregate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from fulmen.topology.resource.spec import Topology
 
 Row = dict[str, Any]
+Replaced = tuple[Any, Config]
 Enough = Callable[["Result"], bool]
 
 
@@ -41,8 +47,9 @@ class StreamsOutcome:
         """The rows of a sink, by the names of their fields."""
         if sink not in self._fields:
             raise KeyError(f"there is no sink {sink!r}: {[*self._fields]}")
-        rows = self.result.collected(sink)
-        return [dict(zip(self._fields[sink], values, strict=True)) for values in rows]
+        fields = self._fields[sink]
+        rows = (values[len(values) - len(fields) :] for values in self.result.collected(sink))
+        return [dict(zip(fields, values, strict=True)) for values in rows]  # without the attempt
 
 
 def run(
@@ -76,12 +83,12 @@ def show(node: Node, count: int) -> list[Row] | None:
 
     graph = node.graph
     graph.shown.append(node)
-    with _sink(node, testing.CollectBolt) as sink:
-        compiler = StreamsCompiler(graph, only=sink)
+    with _sink(node, testing.CollectBolt) as sink, TemporaryDirectory() as folder:
+        compiler = StreamsCompiler(graph, only=sink, replace=partial(_with_store, folder))
         topology = compiler.compiled().topology
-    name = sink.name
-    enough: Enough = lambda result: len(result.collected(name)) >= count  # noqa: E731
-    result = run(topology, enough=enough)
+        name = sink.name
+        enough: Enough = lambda result: len(result.collected(name)) >= count  # noqa: E731
+        result = run(topology, enough=enough)
     rows = StreamsOutcome(result, compiler.received)[name][:count]
     for row in rows:
         print("  ".join(f"{field}={value!r}" for field, value in row.items()))  # noqa: T201
@@ -103,21 +110,38 @@ def test(
         cure = did_you_mean(unknown[0], sources) or there_are(sources)
         raise ValidationFailed([Problem("", f"there is no source {unknown[0]!r}", cure)])
 
-    def replaced(node: ComponentNode, streams: Mapping[str, Stream]) -> Any:
+    def replaced(
+        node: ComponentNode, streams: Mapping[str, Stream], config: Config
+    ) -> Replaced | None:
         if node.is_sink:
-            return testing.CollectBolt()
+            return testing.CollectBolt(), {}
         if not node.is_spout:
-            return None
+            return _with_store(folder, node, streams, config)
         fields = streams["default"].fields
         items = [
             [item.get(field) for field in fields] if isinstance(item, Mapping) else item
             for item in rows.get(node.name, ())
         ]
-        return testing.ListSpout(items, streams=streams, replays=replays)
+        if issubclass(node.cls, TransactionalSource):
+            return testing.ListTransactions(items, fields), {}
+        return testing.ListSpout(items, streams=streams, replays=replays), {}
 
-    compiler = StreamsCompiler(graph, replace=replaced)
-    result = testing.run(compiler.compiled().topology, clock=clock)
+    with TemporaryDirectory() as folder:
+        compiler = StreamsCompiler(graph, replace=replaced)
+        result = testing.run(compiler.compiled().topology, clock=clock)
     return StreamsOutcome(result, compiler.received)
+
+
+def _with_store(
+    folder: str,
+    node: ComponentNode,
+    streams: Mapping[str, Stream],  # noqa: ARG001 (that of any replacement)
+    config: Config,
+) -> Replaced | None:
+    """What adds to a map in a store, with one of its own: a test changes no database."""
+    if node.cls is not PersistentAggregate:
+        return None
+    return node.code, {**config, "store": "sqlite", "at": str(Path(folder) / "maps.db")}
 
 
 @contextmanager

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.streams import components, running
-from fulmen.streams.calls import (
+from fulmen.streams import running
+from fulmen.streams.calls import components, steps
+from fulmen.streams.calls.components import Keys, Within
+from fulmen.streams.calls.steps import Fields
+from fulmen.streams.calls.words import (
     OTHER_WORDS,
     Branches,
     checked,
     is_first,
     refusal,
-    with_arguments,
 )
-from fulmen.streams.components import Keys, Within
-from fulmen.streams.folding import quoted
-from fulmen.streams.graph import (
+from fulmen.streams.graph.nodes import (
     Config,
     Division,
-    GroupedNode,
-    MergeNode,
     Node,
-    SideNode,
-    StepNode,
-    author,
     by_fields,
 )
-from fulmen.streams.shapes import Shape, fields_of, result_class
+from fulmen.streams.rows.folding import quoted
 from fulmen.topology.problems import did_you_mean
 
 T = TypeVar("T")
 U = TypeVar("U")
-Fields = str | Sequence[str]
 
 
 class DataStream(Generic[T]):
@@ -48,15 +42,12 @@ class DataStream(Generic[T]):
         self, function: Callable[..., object], *args: Any, name: str | None = None
     ) -> DataStream[T]:
         """Take the rows for which a function is true: `function(row, *args)`."""
-        return self._step("filter", function, args, name)
+        return DataStream(steps.of_function(self.node, "filter", function, args, name), self._kept)
 
     def map(
-        self,
-        function: Callable[..., U],
-        *args: Any,
-        fields: Fields | None = None,
+        self, function: Callable[..., U], *args: Any, fields: Fields | None = None,
         name: str | None = None,
-    ) -> DataStream[U]:
+    ) -> DataStream[U]:  # fmt: skip
         """Make another row of each: `function(row, *args)`.
 
         Args:
@@ -66,33 +57,31 @@ class DataStream(Generic[T]):
             fields: The new fields. One text: the result is the value of that field.
             name: The name of the step, for people.
         """
-        return self._mapped("map", function, args, fields, name)
+        return DataStream(steps.of_results(self.node, "map", function, args, fields, name))
 
     def flat_map(
-        self,
-        function: Callable[..., Iterable[U]],
-        *args: Any,
-        fields: Fields | None = None,
+        self, function: Callable[..., Iterable[U]], *args: Any, fields: Fields | None = None,
         name: str | None = None,
-    ) -> DataStream[U]:
+    ) -> DataStream[U]:  # fmt: skip
         """Make any number of rows of each. What a generator gives before it raises is dropped."""
-        return self._mapped("flat_map", function, args, fields, name)
+        return DataStream(steps.of_results(self.node, "flat_map", function, args, fields, name))
 
     def peek(
         self, function: Callable[..., object], *args: Any, name: str | None = None
     ) -> DataStream[T]:
         """Call a function with each row, and pass the row on."""
-        return self._step("peek", function, args, name)
+        return DataStream(steps.of_function(self.node, "peek", function, args, name), self._kept)
 
     def for_each(
         self, function: Callable[..., object], *args: Any, name: str | None = None
     ) -> None:
         """Call a function with each row: Storm's forEach. Nothing is behind it."""
-        self._step("for_each", function, args, name)
+        steps.of_function(self.node, "for_each", function, args, name)
 
     def where(self, condition: str, *, name: str | None = None) -> DataStream[T]:
         """Take the rows for which an expression of SQL is true, such as `price > 100`."""
-        return self._expressions("where", {"": condition}, name, self.node.row)
+        node = steps.of_texts(self.node, "where", {"": condition}, name, self.node.row)
+        return DataStream(node, self._kept)
 
     def select(self, *fields: str, row: type[Any] | None = None, **more: str) -> DataStream[Any]:
         """Keep some fields, and add others by expressions: `select("user", euros="price * 0.9")`.
@@ -103,33 +92,16 @@ class DataStream(Generic[T]):
             more: The name of each new field, and its expression.
         """
         texts = {name: quoted(name) for name in fields} | more
-        return self._expressions("select", texts, None, row)
+        return DataStream(steps.of_texts(self.node, "select", texts, None, row), self._kept)
 
     def with_fields(
-        self,
-        *,
-        row: type[Any] | None = None,
-        **more: str | Callable[[T], Any],
+        self, *, row: type[Any] | None = None, **more: str | Callable[[T], Any]
     ) -> DataStream[Any]:
         """Add fields, or replace some: each by an expression of SQL, or by a function of the row.
 
         All of one call see the row as it was before.
         """
-        functions = {name: given for name, given in more.items() if not isinstance(given, str)}
-        texts = {name: given for name, given in more.items() if isinstance(given, str)}
-        if functions and texts:
-            raise refusal(
-                f"with_fields has texts {list(texts)} and functions {list(functions)}",
-                "Write two with_fields: the second one sees the fields of the first.",
-            )
-        if not functions:
-            return self._expressions("with_fields", texts, None, row)
-        for given in functions.values():
-            checked("with_fields", given)
-        return DataStream(
-            StepNode(**self._as_step("with_fields", None), functions=functions, row=row),
-            self._kept,
-        )
+        return DataStream(steps.with_fields(self.node, more, row), self._kept)
 
     # ---- several streams --------------------------------------------------------------------
 
@@ -148,7 +120,7 @@ class DataStream(Generic[T]):
 
         def made(number: int) -> DataStream[T]:
             if not texts:
-                return self.filter(is_first, tests, number)
+                return self.filter(is_first(tests, number))
             wanted = [*nots[:number], *texts[number : number + 1]]
             return self.where(" and ".join(f"({text})" for text in wanted))
 
@@ -156,12 +128,7 @@ class DataStream(Generic[T]):
 
     def merge(self, *others: DataStream[Any]) -> DataStream[T]:
         """The rows of this stream and of others that have the same fields."""
-        nodes = (self.node, *(other.node for other in others))
-        node = MergeNode(
-            graph=self.node.graph, place=author()[0], parents=nodes, row=self.node.row,
-            name=self.node.graph.unique("merge"),
-        )  # fmt: skip
-        return DataStream(node)
+        return DataStream(steps.merged([self.node, *(other.node for other in others)]))
 
     def pipe(self, function: Callable[..., U], *args: Any) -> U:
         """`function(stream, *args)`: steps of several pipelines as one function of streams."""
@@ -190,11 +157,7 @@ class DataStream(Generic[T]):
         return self._grouped(Division("global_grouping"))
 
     def _grouped(self, grouping: Division, parallelism: int | None = None) -> DataStream[T]:
-        node = GroupedNode(
-            graph=self.node.graph, place=author()[0], parents=(self.node,), row=self.node.row,
-            name=self.node.graph.unique("grouped"), grouping=grouping, parallelism=parallelism,
-        )  # fmt: skip
-        return DataStream(node, grouping)
+        return DataStream(steps.grouped(self.node, grouping, parallelism), grouping)
 
     # ---- components -------------------------------------------------------------------------
 
@@ -281,11 +244,7 @@ class DataStream(Generic[T]):
 
     def side(self, stream: str) -> DataStream[Any]:
         """Another stream of this component."""
-        node = SideNode(
-            graph=self.node.graph, place=author()[0], parents=(self.node,), stream=stream,
-            name=f"{self.node.name}:{stream}",
-        )  # fmt: skip
-        return DataStream(node)
+        return DataStream(steps.side(self.node, stream))
 
     @property
     def errors(self) -> DataStream[Any]:
@@ -323,56 +282,6 @@ class DataStream(Generic[T]):
         """The grouping behind a step: rows that were divided are not divided once more."""
         return self.grouping if self.grouping and self.grouping.is_kept else None
 
-    def _as_step(self, operator: str, name: str | None) -> dict[str, Any]:
-        graph = self.node.graph
-        if name is not None and name in [node.name for node in graph.nodes]:
-            raise refusal(f"there is a {name!r} already", "Give the step another name.")
-        return {
-            "graph": graph,
-            "parents": (self.node,),
-            "place": author()[0],
-            "name": name or graph.unique(f"{self.node.name}.{operator}"),
-            "operator": operator,
-        }
-
-    def _step(
-        self, operator: str, function: Callable[..., object], args: Any, name: str | None
-    ) -> DataStream[T]:
-        functions = {"": with_arguments(checked(operator, function), args)}
-        said = self._as_step(operator, name)
-        return DataStream(StepNode(**said, functions=functions, row=self.node.row), self._kept)
-
-    def _expressions(
-        self, operator: str, texts: Mapping[str, str], name: str | None, row: type | None
-    ) -> DataStream[Any]:
-        for text in texts.values():
-            if not isinstance(text, str):
-                cure = "Write filter for a function." if operator == "where" else ""
-                raise refusal(f"{operator} takes expressions of SQL, and not {text!r}", cure)
-        said = self._as_step(operator, name)
-        return DataStream(StepNode(**said, texts=dict(texts), row=row), self._kept)
-
-    def _mapped(
-        self, operator: str, function: Callable[..., Any], args: Any, fields: Fields | None,
-        name: str | None,
-    ) -> DataStream[Any]:  # fmt: skip
-        checked(operator, function)
-        cls = result_class(function, of_many=operator == "flat_map") if fields is None else None
-        if isinstance(function, type) and fields_of(function) and fields is None:
-            cls = function
-        found = fields_of(cls) if fields is None else fields
-        if found is None:
-            raise refusal(
-                f"{operator} needs the fields of the new rows",
-                'Add fields=["user", "amount"], or a function whose annotation says that it returns'
-                " a NamedTuple or dataclass.",
-            )
-        names = [found] if isinstance(found, str) else found
-        shape = Shape(names, cls, is_one=isinstance(found, str))
-        said = self._as_step(operator, name)
-        functions = {"": with_arguments(function, args)}
-        return DataStream(StepNode(**said, functions=functions, shape=shape, row=cls))
-
 
 class KeyedStream(Generic[T]):
     """Rows by key: what is kept for each of them."""
@@ -403,10 +312,29 @@ class KeyedStream(Generic[T]):
 
     def count(self, *, name: str | None = None, parallelism: int = 1) -> DataStream[Any]:
         """How many rows of each key there were, in the field `count`: Storm's countByKey."""
-        aggregates = {"count": "count"}
-        node = components.running(
-            self.stream.node, self.key, aggregates, name, parallelism, operator="count"
-        )
+        given = self.stream.node, self.key, {"count": "count"}, name, parallelism
+        return DataStream(components.running(*given, operator="count"), self.grouping)
+
+    def persistent_aggregate(
+        self, store: str, at: str, map: str, *, name: str | None = None, parallelism: int = 1,
+        config: Config | None = None, **aggregates: str,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Add what each transaction has for a key to a map in a store, exactly once: Trident's.
+
+        What comes out are the new values of the keys of each transaction.
+
+        Args:
+            store: sqlite, postgres or redis.
+            at: The file of SQLite, the DSN of PostgreSQL, or the URL of Redis.
+            map: The name of the map: a table, or a hash of Redis.
+            name: The name of the bolt, by which the map knows it.
+            parallelism: The number of executors.
+            config: Other options of `PersistentAggregate`: {"rule": "opaque"}.
+            aggregates: The name of each result, of count, sum, min and max: n=agg.count().
+        """
+        more = {"store": store, "at": at, "map": map, **(config or {})}
+        of = self.stream.node
+        node = components.persistent(of, self.key, aggregates, name, parallelism, more)
         return DataStream(node, self.grouping)
 
     def reduce(
@@ -418,14 +346,9 @@ class KeyedStream(Generic[T]):
         return DataStream(node, self.grouping)
 
     def update_state(
-        self,
-        function: Callable[[Any, T], Any],
-        initial: Any = None,
-        *,
-        fields: Fields = "value",
-        name: str | None = None,
-        parallelism: int = 1,
-    ) -> DataStream[Any]:
+        self, function: Callable[[Any, T], Any], initial: Any = None, *, fields: Fields = "value",
+        name: str | None = None, parallelism: int = 1,
+    ) -> DataStream[Any]:  # fmt: skip
         """Keep something for each key: Storm's updateStateByKey.
 
         Args:
@@ -437,9 +360,8 @@ class KeyedStream(Generic[T]):
             parallelism: The number of executors.
         """
         checked("update_state", function)
-        node = components.update_state(
-            self.stream.node, self.key, function, initial, fields, name, parallelism
-        )
+        kept = initial, fields, name, parallelism
+        node = components.update_state(self.stream.node, self.key, function, *kept)
         return DataStream(node, self.grouping)
 
     def process(
@@ -448,9 +370,8 @@ class KeyedStream(Generic[T]):
     ) -> DataStream[Any]:  # fmt: skip
         """Have any bolt in the middle, grouped by the key."""
         keyed: DataStream[T] = DataStream(self.stream.node, by_fields(self.key))
-        return keyed.process(
-            bolt, name=name, parallelism=parallelism, row=row, config=config, **options
-        )
+        more = {"row": row, "config": config, **options}
+        return keyed.process(bolt, name=name, parallelism=parallelism, **more)
 
 
 class WindowedStream:
@@ -469,11 +390,8 @@ class WindowedStream:
             parallelism: The number of executors.
             aggregates: The name of each result: n=agg.count(), euros=agg.sum("euros").
         """
-        keyed = self._keyed
-        node = components.windowed(
-            keyed.stream.node, keyed.key, self._options, aggregates, name, parallelism
-        )
-        return DataStream(node, keyed.grouping)
+        of, more = self._keyed, (self._options, aggregates, name, parallelism)
+        return DataStream(components.windowed(of.stream.node, of.key, *more), of.grouping)
 
     def count(self, *, name: str | None = None, parallelism: int = 1) -> DataStream[Any]:
         """How many rows each key has in each window, in the field `count`."""

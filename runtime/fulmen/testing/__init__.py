@@ -20,7 +20,15 @@ Routing, ackers, commits and restores are the very code that runs on Spark; only
 replaced by calls. Time is a clock that moves with each batch, so nothing ever waits.
 """
 
-from fulmen.testing.components import ABORT, EOF, PAUSE, CollectBolt, ListSpout, Message
+from fulmen.testing.components import (
+    ABORT,
+    EOF,
+    PAUSE,
+    CollectBolt,
+    ListSpout,
+    ListTransactions,
+    Message,
+)
 from fulmen.testing.harness import BoltHarness, Emitted
 from fulmen.testing.result import Result
 from fulmen.testing.running import ManualClock, NotDrained, run
@@ -34,6 +42,7 @@ __all__ = [
     "CollectBolt",
     "Emitted",
     "ListSpout",
+    "ListTransactions",
     "ManualClock",
     "Message",
     "NotDrained",

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from typing import Any, ClassVar
 
 from fulmen.api import (
     BasicBolt,
     BasicOutputCollector,
+    BatchOutputCollector,
     OutputFieldsDeclarer,
     Spout,
     SpoutOutputCollector,
     Stream,
     TopologyContext,
+    TransactionalSpout,
+    TransactionAttempt,
     Tuple,
 )
 from fulmen.api.declarer import declare
 from fulmen.interruptions import Interruption
+from fulmen.transactional import MemoryTransactionalSpout
 
 
 class Marker(Enum):
@@ -199,6 +204,44 @@ class ListSpout(Spout):
             self._collector.emit(item.values, item.stream, msg_id)
         else:
             self._collector.emit_direct(item.task, item.values, item.stream, msg_id)
+
+
+class ListTransactions(MemoryTransactionalSpout):
+    """Emits the items of a list in transactions: `PAUSE` between two items ends one."""
+
+    def __init__(self, items: Sequence[Item] = (), fields: Sequence[str] = ("value",)) -> None:
+        """Make a source.
+
+        Args:
+            items: What to emit. One value that is no list or tuple is a tuple of that value.
+            fields: The fields behind the attempt, `tx`.
+        """
+        parts = [[*part] for is_pause, part in groupby(items, lambda i: i is PAUSE) if not is_pause]
+        super().__init__({0: parts}, fields, 1)
+
+    def get_emitter(
+        self,
+        conf: Mapping[str, Any],
+        context: TopologyContext,
+    ) -> TransactionalSpout.Emitter:
+        """Make an emitter: that of the first task has all."""
+        return _ListEmitter([] if context.task_index else self.data[0])
+
+
+class _ListEmitter(TransactionalSpout.Emitter):
+    def __init__(self, parts: Sequence[Sequence[Item]]) -> None:
+        self._parts = parts
+
+    def emit_batch(
+        self,
+        attempt: TransactionAttempt,
+        metadata: Sequence[tuple[int, int]],
+        collector: BatchOutputCollector,
+    ) -> None:
+        """Emit the items of a transaction."""
+        for part in self._parts[slice(*metadata[0])]:
+            for item in part:
+                collector.emit([attempt, *(item if isinstance(item, list | tuple) else [item])])
 
 
 class CollectBolt(BasicBolt):

@@ -5,7 +5,22 @@ from typing import Any
 from fulmen.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
 
 
-class TransactionalTopologyBuilder(TopologyBuilder):
+class TransactionsBuilder(TopologyBuilder):
+    """Builds a transactional topology: `set_spout` adds each of its sources."""
+
+    _section, _kind = "transactional", "transactional spout"
+
+    def set_committer_bolt(self, id: str, bolt: Any, parallelism: int = 1) -> BoltDeclarer:
+        """Add a BatchBolt as a committer, whether or not its class has the marker.
+
+        Takes and raises what `set_bolt` does.
+        """
+        declarer = self.set_bolt(id, bolt, parallelism)
+        self._bolts[id]["committer"] = True
+        return declarer
+
+
+class TransactionalTopologyBuilder(TransactionsBuilder):
     """Builds a transactional topology with Storm's calls.
 
     builder = TransactionalTopologyBuilder("global-count", "spout", Numbers, 3)
@@ -14,8 +29,6 @@ class TransactionalTopologyBuilder(TopologyBuilder):
 
     `set_spout` adds further sources: each transaction has a part of every one of them.
     """
-
-    _section, _kind = "transactional", "transactional spout"
 
     def __init__(
         self, name: str, spout_name: str, spout: Any, parallelism: int = 1, **spec: Any
@@ -38,12 +51,3 @@ class TransactionalTopologyBuilder(TopologyBuilder):
     def get_spout_declarer(self) -> SpoutDeclarer:
         """Say more about the first spout: its configuration, or its number of tasks."""
         return self._first
-
-    def set_committer_bolt(self, id: str, bolt: Any, parallelism: int = 1) -> BoltDeclarer:
-        """Add a BatchBolt as a committer, whether or not its class has the marker.
-
-        Takes and raises what `set_bolt` does.
-        """
-        declarer = self.set_bolt(id, bolt, parallelism)
-        self._bolts[id]["committer"] = True
-        return declarer

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypedDict
 
 import pytest
@@ -343,9 +344,9 @@ def test_errors_of_steps_are_a_stream_and_nothing_of_a_failed_row_comes_out(pipe
         pytest.param(lambda s: s.flat_map(lambda r: "text", fields="n"), "flat_map returned 'text'",
                      id="text"),
         pytest.param(lambda s: s.map(lambda r: [1, 2], fields=["n"]), "returned [1, 2]", id="two"),
-        pytest.param(lambda s: s.filter(lambda r: r.usr), "the row has no field 'usr'. Did you mean"
-                     " 'user'?", id="attribute"),
-        pytest.param(lambda s: s.filter(lambda r: r["usr"]), "the row has no field 'usr'",
+        pytest.param(lambda s: s.filter(attrgetter("usr")), "the row has no field 'usr'. Did"
+                     " you mean 'user'?", id="attribute"),
+        pytest.param(lambda s: s.filter(itemgetter("usr")), "the row has no field 'usr'",
                      id="name"),
     ],
 )  # fmt: skip

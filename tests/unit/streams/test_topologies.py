@@ -16,7 +16,7 @@ from fulmen.connectors.console import StdoutSink
 from fulmen.connectors.files import FileSpout
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.streams import Streams, agg, tumbling
-from fulmen.streams.graph import find_graph
+from fulmen.streams.graph.registry import find_graph
 from fulmen.testing import CollectBolt, ListSpout
 
 FIELDS = Stream(("user", "n", "at"), types={"user": "string", "n": "int64"})
@@ -94,6 +94,26 @@ def test_options_have_the_names_of_the_file_and_fields_of_the_component_are_its_
     assert topology.spec.spouts[0].num_tasks == 3
     assert topology.component("w").config["allowedLateness"] == "1h"
     assert topology.component("out").parallelism == 2
+
+
+def test_results_of_windows_are_joined_by_windows():
+    pipeline = Streams("twice")
+    rows = source(pipeline, event_time={"field": "at", "unit": "ms"})
+    windows = rows.key_by("user").window(tumbling("1m"))
+    left, right = windows.count(name="left"), windows.count(name="right")
+    left.join(right, "user", window=tumbling("1h"), name="both").sink("out", CollectBolt)
+    config = pipeline.build().component("both").config
+    assert list(config["left"]["fields"]) == [
+        "user",
+        "window_start_left",
+        "window_end_left",
+        "count",
+    ]
+    assert list(config["right"]["fields"]) == [
+        "window_start_right",
+        "window_end_right",
+        "count_right",
+    ]
 
 
 MISTAKES = {
@@ -258,11 +278,11 @@ def test_a_file_runs_is_planned_and_validated_as_any_topology(in_a_file):
 def test_another_process_finds_the_functions_by_the_names_of_their_steps(in_a_file):
     fulmen("validate", "shop_of_words.py")
     code = """
-        from fulmen.streams.graph import find_graph
+        from fulmen.streams.graph.registry import find_graph
         names = ["lines.flat_map", "lines.flat_map.filter"]
         graph = find_graph("shop_of_words:shop")
         steps = [node for node in graph.nodes if node.name in names]
-        from fulmen.streams.graph import digest_of
+        from fulmen.streams.graph.nodes import digest_of
         print(digest_of(steps), len(graph.steps(names, digest_of(steps))))
         import sys; print("fulmen.engine" in sys.modules)
     """

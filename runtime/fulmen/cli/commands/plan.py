@@ -21,8 +21,8 @@ from fulmen.expressions.selection import ANY_FIELDS, selected, steps_of
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
 from fulmen.plan.savings import Saving, stage_costs
-from fulmen.streams.fused import FusedSteps
-from fulmen.streams.graph import find_graph
+from fulmen.streams.bolts.fused import FusedSteps
+from fulmen.streams.graph.registry import find_graph
 from fulmen.topology.resource.spec import Input, Topology
 from fulmen.topology.validation.check import Checked
 

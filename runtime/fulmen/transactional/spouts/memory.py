@@ -70,7 +70,7 @@ class MemoryTransactionalSpout(TransactionalSpout):
         self,
         conf: Mapping[str, Any],  # noqa: ARG002 (all is in the class)
         context: TopologyContext,
-    ) -> _Emitter:
+    ) -> TransactionalSpout.Emitter:
         """Make an emitter."""
         tasks = len(context.tasks(context.component))
         return _Emitter(_partitions(self.data), range(context.task_index, len(self.data), tasks))

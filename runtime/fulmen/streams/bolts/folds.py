@@ -22,8 +22,9 @@ from fulmen.api import (
 from fulmen.api.components import Outputs
 from fulmen.connectors.options import Options
 from fulmen.errors import PASSED_ON, CodeError
-from fulmen.streams.graph import UNSET, FoldNode, find_graph
-from fulmen.streams.shapes import Shape, key_getter
+from fulmen.streams.graph.nodes import UNSET, FoldNode
+from fulmen.streams.graph.registry import find_graph
+from fulmen.streams.rows.shapes import Shape, key_getter
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.options import Aggregated, Name
 from fulmen.windows.wanted_aggregates import WantedAggregate, result_types, wanted

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fulmen.api import Component, Stream, output_streams
-from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, DEFAULT_STREAM, StreamTime
+from fulmen.api import Stream
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.errors import DeclarationError, ValidationFailed
-from fulmen.streams.components import ANY, is_stable, is_window_result
-from fulmen.streams.folding import WINDOW_LAST, RowSource, after, told
-from fulmen.streams.fused import ERROR_FIELDS, FusedSteps
-from fulmen.streams.graph import (
+from fulmen.errors import ValidationFailed
+from fulmen.streams.bolts.fused import ERROR_FIELDS, FusedSteps
+from fulmen.streams.bolts.loops import StepsLoop, typed
+from fulmen.streams.compiling import ends, transactions
+from fulmen.streams.compiling.declared import check_key, declared, wrong
+from fulmen.streams.compiling.explained import explained
+from fulmen.streams.compiling.field_reads import mistaken_reads
+from fulmen.streams.graph.nodes import (
     LOCAL,
-    AuthorLine,
     ComponentNode,
+    Config,
     Division,
+    FoldNode,
     Graph,
     GroupedNode,
     MergeNode,
@@ -28,11 +31,12 @@ from fulmen.streams.graph import (
     StepNode,
     digest_of,
 )
-from fulmen.streams.loops import StepsLoop, typed
+from fulmen.streams.graph.places import AuthorLine
+from fulmen.streams.rows.folding import ANY, RowSource, after, told
 from fulmen.topology.builder import BoltDeclarer, TopologyBuilder
-from fulmen.topology.configuration.options import check_options
-from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
+from fulmen.topology.problems import Problem, did_you_mean, there_are
 from fulmen.topology.resource.spec import Topology
+from fulmen.topology.transactional_builder import TransactionsBuilder
 
 
 @dataclass
@@ -48,7 +52,8 @@ class Compiled:
     lines: list[str] = field(default_factory=list)
 
 
-Replace = Callable[[ComponentNode, Mapping[str, Stream]], Any]
+Replace = Callable[[ComponentNode, Mapping[str, Stream], Config], tuple[Any, Config] | None]
+"""Gives the code and the options of a component in place of the author's; None: it stays."""
 
 
 class StreamsCompiler:
@@ -65,12 +70,18 @@ class StreamsCompiler:
 
         Args:
             graph: What the author's calls say.
-            replace: Gives an object in place of a component, of which it is told the streams.
+            replace: Gives something else in place of a component, of which it is told the streams
+                and the options.
             only: Compile only what is in front of this component.
         """
         self._graph, self._only = graph, only
         self._replace: Replace = replace or (lambda *_: None)
-        self._builder = TopologyBuilder(graph.name, **graph.spec)
+        self._has_transactions = transactions.has_transactions(graph)
+        builder = TransactionsBuilder if self._has_transactions else TopologyBuilder
+        spec = dict(graph.spec)
+        if replace is not None and self._has_transactions:
+            spec["max_spout_pending"] = 1  # what collects rows keeps them in its state
+        self._builder = builder(graph.name, **spec)
         self._workers = int(graph.spec.get("workers", 1))
         self.received: dict[str, Sequence[str]] = {}
         self._problems: list[Problem] = []
@@ -81,10 +92,10 @@ class StreamsCompiler:
         self._streams: dict[Node, Mapping[str, Stream]] = {}
         self._taps: dict[Node, list[RowSource]] = {}
         self._fused: dict[StepNode, str] = {}
-        live = self._live()
-        self._uses = Counter(parent for node in live for parent in node.parents)
+        of_use = ends.live(graph, only)
+        self._uses = Counter(parent for node in of_use for parent in node.parents)
         self._wanted = {
-            node.parents[0] for node in live
+            node.parents[0] for node in of_use
             if isinstance(node, SideNode) and node.stream == ERRORS_STREAM
         }  # fmt: skip
 
@@ -94,9 +105,9 @@ class StreamsCompiler:
         Raises:
             ValidationFailed: There are mistakes; it names all of them, each with its line.
         """
-        live = self._live()
+        of_use = ends.live(self._graph, self._only)
         for node in self._graph.nodes:
-            if node in live and (isinstance(node, ComponentNode) or self._is_end(node)):
+            if node in of_use and (isinstance(node, ComponentNode) or ends.is_end(node)):
                 self._look(node)
         try:
             topology = self._builder.build()
@@ -111,40 +122,8 @@ class StreamsCompiler:
         if self._problems:
             raise ValidationFailed(self._problems)
         if self._only is None:
-            self._warn(live | self._with_parents(self._graph.shown))
+            ends.warn(self._graph, of_use | ends.with_parents(self._graph, self._graph.shown))
         return Compiled(topology, self._lines)
-
-    # ---- which nodes matter -----------------------------------------------------------------
-
-    def _live(self) -> set[Node]:
-        """Components, what ends in a function, and all that is in front of them."""
-        nodes = self._graph.nodes
-        ends = [n for n in nodes if isinstance(n, ComponentNode) or self._is_end(n)]
-        return self._with_parents([self._only] if self._only else ends)
-
-    def _with_parents(self, ends: Iterable[Node]) -> set[Node]:
-        found = set(ends)
-        for node in reversed(self._graph.nodes):
-            if node in found:
-                found |= set(node.parents)
-        return found
-
-    def _is_end(self, node: Node) -> bool:
-        return isinstance(node, StepNode) and node.operator == "for_each"
-
-    def _warn(self, live: set[Node]) -> None:
-        for node in self._graph.nodes:
-            text = ""
-            if node not in live:
-                text = f"nothing is behind {node.name!r}: no sink gets its rows"
-            elif isinstance(node, ComponentNode) and node.is_derived and not is_stable(node):
-                text = (
-                    f"{node.name!r} has a name that follows from a derived one or from a merge, so"
-                    f" other steps may change it, and its state would stay behind. Give"
-                    f" name={node.name!r}"
-                )
-            if text:
-                warnings.warn_explicit(text, UserWarning, node.place.file, node.place.line)
 
     # ---- where rows can be had --------------------------------------------------------------
 
@@ -164,7 +143,7 @@ class StreamsCompiler:
         """Where the rows of a node can be had: somewhere."""
         if found := self._look(node):
             return found
-        raise _wrong(f"{node.name!r} emits no rows", "It may have side streams, such as errors.")
+        raise wrong(f"{node.name!r} emits no rows", "It may have side streams, such as errors.")
 
     def _made(self, node: Node) -> list[RowSource]:
         match node:
@@ -192,18 +171,18 @@ class StreamsCompiler:
         self._look(of)
         if isinstance(of, StepNode):
             if node.stream != ERRORS_STREAM:
-                raise _wrong(f"a step has no stream {node.stream!r}", "It has errors.")
+                raise wrong(f"a step has no stream {node.stream!r}", "It has errors.")
             stream = Stream(ERROR_FIELDS, types={"step": "string", "reason": "string"})
             return RowSource(self._fused[of], ERRORS_STREAM, stream, stream)
         if not isinstance(of, ComponentNode):
-            raise _wrong("merged streams have no other streams", "Ask each of them.")
+            raise wrong("merged streams have no other streams", "Ask each of them.")
         streams = self._streams.get(of, {})
         if node.stream == DEAD_LETTERS:
             stream = Stream(DEAD_LETTER_FIELDS)
             return RowSource(of.name, DEAD_LETTERS, stream, stream)
         if streams and node.stream not in streams:
             cure = did_you_mean(node.stream, streams) or there_are(streams)
-            raise _wrong(f"{of.name!r} has no stream {node.stream!r}", cure)
+            raise wrong(f"{of.name!r} has no stream {node.stream!r}", cure)
         return self._tap(of, streams, node.stream)
 
     def _merged(self, node: MergeNode) -> list[RowSource]:
@@ -213,7 +192,7 @@ class StreamsCompiler:
         fields = taps[0].received.fields
         for tap in taps:
             if set(tap.received.fields) != set(fields):
-                raise _wrong(
+                raise wrong(
                     f"the streams have different fields: {list(fields)} and"
                     f" {list(tap.received.fields)}",
                     "Give them the same ones by select.",
@@ -259,6 +238,7 @@ class StreamsCompiler:
                     self._problems.append(Problem("", text, cure))
                 stream = found.stream
             else:
+                self._problems += mistaken_reads(step, stream.fields)
                 stream = typed([step], stream)
 
     def _fuse(self, chain: Sequence[StepNode], taps: Sequence[RowSource]) -> RowSource:
@@ -268,7 +248,7 @@ class StreamsCompiler:
         try:
             StepsLoop(chain, stream)
         except ValueError as error:  # a class whose fields the rows have not
-            raise _wrong(str(error), "") from error
+            raise wrong(str(error), "") from error
         for step in chain:
             stream = _after(step, stream)
         name = self._name(taps[0].component, chain)
@@ -277,6 +257,8 @@ class StreamsCompiler:
             "steps": [step.name for step in chain],
             "digest": digest_of(chain),
         }
+        if self._has_transactions:
+            config["attempt"] = transactions.ATTEMPT
         if last.operator != "for_each":
             config |= {"fields": list(stream.fields)}
             if stream.types:
@@ -293,7 +275,7 @@ class StreamsCompiler:
             _subscribe(declarer, tap, grouping)
         for step in chain:
             self._fused[step] = name
-        self._explain(name, taps, grouping, [f"{s.words}  ({s.place})" for s in chain])
+        self._lines += explained(name, taps, grouping, [f"{s.words}  ({s.place})" for s in chain])
         return RowSource(name, DEFAULT_STREAM, stream, stream)
 
     def _beside(self, taps: Sequence[RowSource]) -> int:
@@ -321,101 +303,60 @@ class StreamsCompiler:
         if any(tap.received is ANY for some in taps for tap in some):
             return {}  # whose mistakes are told
         for some, grouping in zip(taps, node.groupings, strict=True):
-            self._check_key(some, grouping)
-        kind = "spout" if node.is_spout else "bolt"
+            check_key(some, grouping)
+        if isinstance(node, FoldNode):
+            self._problems += mistaken_reads(node, taps[0][0].received.fields)
         config = node.configure(taps)
-        self._streams[node] = streams = self._declared(node, config, kind)
-        other = self._replace(node, streams)
-        code = node.code if other is None else other
+        own, streams = self._declared(node, config)
+        self._streams[node] = streams
+        code, config = self._replace(node, streams, config) or (own, config)
         if taps:
             self.received[node.name] = taps[0][0].received.fields
-        if node.is_spout:
-            declarer: Any = self._builder.set_spout(node.name, code, node.parallelism)
-            self._spouts.append(node.name)
-        else:
-            declarer = self._builder.set_bolt(node.name, code, node.parallelism)
-            self._bolts.append(node.name)
-        self._places[node.name] = node.place
-        if code is node.code and config:
-            declarer.set_config(config)
+        declarer = self._declarer(node, code).set_config(config)
         for method, (arguments, more) in node.says.items():
-            if code is node.code or method == "set_event_time":
+            if code is own or method == "set_event_time":
                 getattr(declarer, method)(*arguments, **more)
         for some, grouping in zip(taps, node.groupings, strict=True):
             for tap in some:
                 _subscribe(declarer, tap, grouping)
         notes = ["the name is derived"] if node.is_derived else []
-        self._explain(
-            node.name,
-            [t for some in taps for t in some],
-            node.groupings[0] if node.groupings else None,
-            notes,
-            node,
-        )
+        all_taps = [tap for some in taps for tap in some]
+        grouping_shown = node.groupings[0] if node.groupings else None
+        self._lines += explained(node.name, all_taps, grouping_shown, notes, node)
         return streams
 
-    def _declared(
-        self, node: ComponentNode, config: Mapping[str, Any], kind: str
-    ) -> Mapping[str, Stream]:
-        """The streams of a component, with their event times."""
+    def _declared(self, node: ComponentNode, config: Config) -> tuple[Any, Mapping[str, Stream]]:
+        """The class of a component, and its streams as functions see them."""
         if node.name in self._places:
             cure = "Give name= to one of them." if node.is_derived else "Choose another."
-            raise _wrong(f"the name is taken, at {self._places[node.name]}", cure)
-        if not issubclass(node.cls, Component):
-            raise _wrong(f"{shown(node.code)} is no {kind}", "Give its class, or an object of it.")
-        options = check_options(node.cls, config, "", f"{kind} {node.name!r}")
-        if options.problems and options.options is None and node.cls.config_model is not None:
-            return {}
-        try:
-            streams = output_streams(node.code, options.options)
-        except DeclarationError as error:
-            raise _wrong(str(error), "") from error
-        if "set_event_time" in node.says:
-            (field_,), more = node.says["set_event_time"]
-            times = (
-                field_ if isinstance(field_, Mapping) else {more.get("stream", "default"): field_}
-            )
-            for name, one in times.items():
-                if name in streams:
-                    time = StreamTime(one, more.get("unit"), more.get("timezone", "UTC"))
-                    streams[name] = replace(streams[name], time=time)
-        elif is_window_result(node.code):
-            streams["default"] = replace(streams["default"], time=StreamTime(WINDOW_LAST))
-        return streams
+            raise wrong(f"the name is taken, at {self._places[node.name]}", cure)
+        if not self._has_transactions:
+            transactions.check_ordinary(node)
+            return node.code, declared(node, node.code, config)
+        code = transactions.code_of(node)
+        return code, transactions.as_rows(node, declared(node, code, config))
 
-    @staticmethod
-    def _check_key(taps: Sequence[RowSource], grouping: Division) -> None:
-        for tap in taps:
-            for name in () if grouping.is_kept else grouping.fields:
-                if name not in tap.received.fields:
-                    cure = did_you_mean(name, tap.received.fields) or there_are(tap.received.fields)
-                    raise _wrong(f"the rows have no field {name!r}", cure)
+    def _declarer(self, node: ComponentNode, code: Any) -> Any:
+        set_component = self._builder.set_spout if node.is_spout else self._builder.set_bolt
+        declarer = set_component(node.name, code, node.parallelism)
+        (self._spouts if node.is_spout else self._bolts).append(node.name)
+        self._places[node.name] = node.place
+        return declarer
 
     # ---- for people -------------------------------------------------------------------------
 
     def _with_place(self, problem: Problem) -> Problem:
         """With the line of the component that a problem is about."""
-        for section, names in (("spouts", self._spouts), ("bolts", self._bolts)):
+        for section, names in (
+            ("spouts", self._spouts),
+            ("transactional", self._spouts),
+            ("bolts", self._bolts),
+        ):
             for number, name in enumerate(names):
                 if problem.path.startswith(f"spec.{section}[{number}]"):
                     message = f"{self._places[name]}: {problem.message}"
                     return replace(problem, message=message)
         return problem
-
-    def _explain(
-        self, name: str, taps: Sequence[RowSource], grouping: Division | None, steps: Sequence[str],
-        node: ComponentNode | None = None,
-    ) -> None:  # fmt: skip
-        what = f"  {node.cls.__name__}  ({node.place})" if node else "  fused"
-        self._lines.append(f"{name}{what}")
-        for tap in taps:
-            stream = "" if tap.stream == DEFAULT_STREAM else f":{tap.stream}"
-            how = grouping.method.removesuffix("_grouping").replace("_", "-") if grouping else ""
-            of = f" {', '.join(grouping.fields)}" if grouping and grouping.fields else ""
-            where = f" where {tap.where}" if tap.where else ""
-            select = f" select {', '.join(tap.select)}" if tap.select else ""
-            self._lines.append(f"  from {tap.component}{stream} by {how}{of}{where}{select}")
-        self._lines += [f"  {step}" for step in steps]
 
 
 def _regroups(step: StepNode) -> GroupedNode | None:
@@ -443,7 +384,3 @@ def _subscribe(declarer: BoltDeclarer, tap: RowSource, grouping: Division) -> No
         declarer.where(tap.where)
     if tap.select is not None:
         declarer.select(tap.select)
-
-
-def _wrong(message: str, cure: str) -> ValidationFailed:
-    return ValidationFailed([Problem("", message, cure)])

@@ -1,39 +1,21 @@
 """What an author's calls say, before they become a topology. Pure.
 
-Each call makes a node, which knows its place in the author's file. Nodes never change. A worker
-that imports the author's module makes the same nodes again: so a function is found by the name of
-its step, and never pickled.
+Each call makes a node, which knows its place in the author's file. Nodes never change.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from fulmen.errors import CodeError, ValidationFailed
-from fulmen.streams.folding import RowSource, quoted
-from fulmen.streams.shapes import Shape
-from fulmen.topology.code.loading import load_named
-from fulmen.topology.problems import Problem
+from fulmen.errors import CodeError
+from fulmen.streams.graph.places import AuthorLine
+from fulmen.streams.rows.folding import RowSource, quoted
+from fulmen.streams.rows.shapes import Shape
 
-_OWN = str(Path(__file__).parent)
 Config = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class AuthorLine:
-    """A line of an author's file."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +234,6 @@ _SAME = (
     "The import of the module must build the same pipeline everywhere: it may not depend on the"
     " environment, on arguments of the command or on the order of a set."
 )
-_graphs: dict[str, Graph] = {}
 
 
 def digest_of(steps: Sequence[StepNode]) -> str:
@@ -262,91 +243,3 @@ def digest_of(steps: Sequence[StepNode]) -> str:
         for s in steps
     ]
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
-
-
-def new_graph(name: str, spec: Mapping[str, Any]) -> Graph:
-    """A pipeline, to be found by its module and name.
-
-    Raises:
-        ValidationFailed: The module has a pipeline of that name already.
-    """
-    place, frame = author()
-    module, scope = _building_module(frame)
-    graph = Graph(name, module, scope, spec)
-    known = _graphs.get(graph.key)
-    if known is not None and scope is not None and known.scope is scope:
-        message = f"{place}: the module {module!r} has two pipelines {name!r}"
-        raise ValidationFailed([Problem("", message, "Give one of them another name.")])
-    _graphs[graph.key] = graph
-    return graph
-
-
-def find_graph(key: str) -> Graph:
-    """The pipeline `module:name`; its module is imported if need be.
-
-    Raises:
-        CodeError: The import fails, or builds no such pipeline.
-    """
-    module = key.partition(":")[0]
-    found = _graphs.get(key)
-    if found is None or (found.scope is not None and not _is_loaded(module, found.scope)):
-        load_named(f"{module}.__name__")
-        found = _graphs.get(key)
-    if found is None:
-        built = [name for name in _graphs if name.startswith(f"{module}:")]
-        raise CodeError(
-            f"the import of module {module!r} builds no pipeline {key!r}: {built or 'none'}",
-            "Write Streams(...) and its steps at module level, not behind if __name__ or in a"
-            " function that nobody calls during the import.",
-        )
-    return found
-
-
-def place_of(topology: str, component: str) -> AuthorLine | None:
-    """Where a component of a topology was written, if a pipeline of this process has it."""
-    for graph in _graphs.values():
-        if graph.name == topology:
-            for node in graph.nodes:
-                if isinstance(node, ComponentNode) and node.name == component:
-                    return node.place
-    return None
-
-
-def author() -> tuple[AuthorLine, FrameType]:
-    """Where an author's code called what runs now."""
-    for frame in _frames():
-        if not frame.f_code.co_filename.startswith(_OWN):
-            return AuthorLine(frame.f_code.co_filename, frame.f_lineno), frame
-    raise AssertionError("nobody has called this")
-
-
-def _frames(first: FrameType | None = None) -> Iterator[FrameType]:
-    frame = first or sys._getframe(1)  # noqa: SLF001 (the only way to the caller)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back  # type: ignore[assignment]
-
-
-def is_importing() -> bool:
-    """Whether the author's module is being imported: then nothing runs, not even by `run`."""
-    return _building_module(author()[1])[1] is not None
-
-
-def _building_module(frame: FrameType) -> tuple[str, Mapping[str, Any] | None]:
-    """The module that is being made, by its real name; its names, if an import makes it."""
-    for one in _frames(frame):
-        if one.f_code.co_name == "<module>":
-            name = str(one.f_globals.get("__name__"))
-            spec = one.f_globals.get("__spec__")
-            if name == "__main__":
-                file = one.f_globals.get("__file__")
-                if spec is not None and spec.name != "__main__":  # python -m package.module
-                    return str(spec.name).removesuffix(".__main__"), None
-                return Path(file).stem if file else name, None
-            if getattr(spec, "_initializing", False):
-                return name, one.f_globals
-    return str(frame.f_globals.get("__name__")), None
-
-
-def _is_loaded(module: str, scope: Mapping[str, Any]) -> bool:
-    return getattr(sys.modules.get(module), "__dict__", None) is scope

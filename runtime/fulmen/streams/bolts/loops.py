@@ -15,9 +15,9 @@ from fulmen.api import Stream
 from fulmen.errors import PASSED_ON, FulmenError, error_text
 from fulmen.expressions.selection import steps_of
 from fulmen.expressions.steps import StepsRunner
-from fulmen.streams.folding import with_time
-from fulmen.streams.graph import StepNode
-from fulmen.streams.shapes import Shape
+from fulmen.streams.graph.nodes import StepNode
+from fulmen.streams.rows.folding import with_time
+from fulmen.streams.rows.shapes import Shape
 
 Rows = Sequence[Any]
 Fail = Callable[[int, int, BaseException], None]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from fulmen.errors import ValidationFailed
-from fulmen.streams.graph import author
+from fulmen.streams.graph.places import author
 from fulmen.topology.problems import Problem
 
 S = TypeVar("S")
@@ -24,7 +24,7 @@ OTHER_WORDS = {
     "compose": "process", "dropDuplicates": "deduplicate", "stateQuery": "lookup",
     "join_lookup": "lookup", "join_asof": "join_as_of", "updateStateByKey": "update_state",
     "stateful_map": "update_state", "reduceByKey": "reduce", "countByKey": "count",
-    "persistentAggregate": "aggregate", "windowedBy": "window",
+    "persistentAggregate": "persistent_aggregate", "windowedBy": "window",
 }  # fmt: skip
 """Words of Storm's Streams API, Trident, Kafka Streams, Bytewax, Quix, Spark and pandas."""
 
@@ -48,9 +48,14 @@ class Branches(Generic[S]):
         return self.__getattr__(name)
 
 
-def is_first(row: Any, tests: Sequence[Callable[[Any], object]], number: int) -> bool:
+def is_first(tests: Sequence[Callable[[Any], object]], number: int) -> Callable[[Any], bool]:
     """Whether the first test that is true is that of the number; behind the last: none is."""
-    return next((i for i, test in enumerate(tests) if test(row)), len(tests)) == number
+
+    def chosen(row: Any) -> bool:
+        return next((i for i, test in enumerate(tests) if test(row)), len(tests)) == number
+
+    chosen.functions = tests[: number + 1]  # type: ignore[attr-defined]
+    return chosen
 
 
 def with_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
@@ -62,7 +67,14 @@ def with_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Calla
         return function(row, *args)
 
     called.__name__ = getattr(function, "__name__", type(function).__name__)
+    called.functions = [function]  # type: ignore[attr-defined]
     return called
+
+
+def judged(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
+    """The author's functions that one of ours calls with the row first; or that one itself."""
+    functions: Sequence[Callable[..., Any]] = getattr(function, "functions", [function])
+    return functions
 
 
 def checked(operator: str, function: Any) -> Callable[..., Any]:

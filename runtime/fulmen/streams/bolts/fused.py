@@ -22,8 +22,8 @@ from fulmen.api.components import Outputs
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.options import Options
 from fulmen.errors import CodeError
-from fulmen.streams.graph import find_graph
-from fulmen.streams.loops import FailedRow, StepFailed, StepsLoop
+from fulmen.streams.bolts.loops import FailedRow, StepFailed, StepsLoop
+from fulmen.streams.graph.registry import find_graph
 
 ERROR_FIELDS = ("step", "values", "reason")
 
@@ -41,6 +41,8 @@ class FusedOptions(Options):
     """What is emitted; None: nothing."""
     types: dict[str, str] = Field({})
     """The types of these fields, as far as they are known."""
+    attempt: str | None = None
+    """In a transactional topology the name of the first field, which functions don't see."""
     errors: bool = False
     """Whether a row for which a function raises goes to the stream `errors`, instead of failing."""
 
@@ -54,10 +56,11 @@ class FusedSteps(ManyBolt):
     @override
     def outputs_for(self, options: FusedOptions) -> Outputs:
         streams: dict[str, Stream] = {}
+        front = () if options.attempt is None else (options.attempt,)
         if options.fields is not None:
-            streams["default"] = Stream(options.fields, types=options.types)
+            streams["default"] = Stream((*front, *options.fields), types=options.types)
         if options.errors:
-            streams[ERRORS_STREAM] = Stream(ERROR_FIELDS)
+            streams[ERRORS_STREAM] = Stream((*front, *ERROR_FIELDS))
         return streams
 
     @override
@@ -80,19 +83,33 @@ class FusedSteps(ManyBolt):
 
     @override
     def execute_many(self, tuples: Tuples, collector: ManyCollector) -> Sequence[int]:
-        fields = tuple(tuples.fields)
+        kept = 0 if self._options.attempt is None else 1
+        fields, rows = tuple(tuples.fields)[kept:], list(tuples)
+        fronts = [row[:kept] for row in rows] if kept else None
+        if kept:
+            rows = [row[kept:] for row in rows]
         loop = self._loops.get(fields)
         if loop is None:
             loop = self._loops[fields] = StepsLoop(self._steps, Stream(fields))
-        ran = loop.run(list(tuples))
+        ran = loop.run(rows)
         if ran.rows and self._options.fields is not None:
-            collector.emit_many(ran.rows, parents=ran.at)
+            made = ran.rows
+            if fronts is not None:
+                made = [[*fronts[i], *row] for i, row in zip(ran.at, made, strict=True)]
+            collector.emit_many(made, parents=ran.at)
         if not ran.failed:
             return ()
         places = sorted(ran.failed)
         if self._options.errors:
-            rows = [[ran.failed[i].step, list(tuples[i]), ran.failed[i].reason] for i in places]
-            collector.emit_many(rows, ERRORS_STREAM, places)
+            collector.emit_many(
+                [
+                    [*(fronts[i] if fronts else ()), failed.step, list(rows[i]), failed.reason]
+                    for i in places
+                    for failed in [ran.failed[i]]
+                ],
+                ERRORS_STREAM,
+                places,
+            )
             return ()
         self._failed = [ran.failed[i] for i in places]
         return places

@@ -13,6 +13,8 @@ from fulmen.topology.problems import did_you_mean, there_are
 
 WINDOW_LAST = "window_last"
 """The time of a window's result, which has a `window_end`: see `AggregateOptions.time`."""
+ANY = Stream(())
+"""Of a stream of which nothing is known, as its component has mistakes."""
 LONGEST = 4_000
 """Characters of an expression that others are put into; more becomes a bolt's own steps."""
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fulmen.api import Stream
 from fulmen.errors import ValidationFailed
-from fulmen.streams.folding import RowSource
-from fulmen.streams.folds import KeyedFold, RunningAggregate
-from fulmen.streams.graph import (
+from fulmen.streams.bolts.folds import KeyedFold, RunningAggregate
+from fulmen.streams.graph.nodes import (
     LOCAL,
     UNSET,
     ComponentNode,
     Config,
     Division,
     FoldNode,
-    MergeNode,
     Node,
-    author,
     by_fields,
 )
-from fulmen.streams.shapes import Shape
+from fulmen.streams.graph.places import author
+from fulmen.streams.rows.folding import RowSource
+from fulmen.streams.rows.shapes import Shape
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.base import spelling
 from fulmen.windows import (
@@ -29,10 +27,12 @@ from fulmen.windows import (
     Deduplicate,
     IntervalJoin,
     LookupJoin,
+    PersistentAggregate,
     TableJoin,
     TemporalJoin,
     WindowJoin,
 )
+from fulmen.windows.options import FIXED
 
 Keys = str | Sequence[str] | Mapping[str, str]
 Within = str | tuple[str, str]
@@ -111,6 +111,17 @@ def running(
     config = {"key": list(key), "aggregates": dict(aggregates)}
     says = {"code": RunningAggregate, "configure": lambda _: config}
     return _keyed(parent, key, parallelism, _named(parent, key, operator, name) | says)
+
+
+def persistent(
+    parent: Node, key: Sequence[str], aggregates: Mapping[str, str], name: str | None,
+    parallelism: int, options: Config,
+) -> ComponentNode:  # fmt: skip
+    """Aggregates of all transactions so far, in a store."""
+    given = {spelling(word): value for word, value in options.items()}
+    config = {"key": list(key), "aggregates": dict(aggregates), **given}
+    says = {"code": PersistentAggregate, "configure": lambda _: config}
+    return _keyed(parent, key, parallelism, _named(parent, key, "persistent", name) | says)
 
 
 def update_state(
@@ -194,12 +205,17 @@ def join(
 
     def configure(taps: Sequence[RowSources]) -> Config:
         sides = []
-        taken = set(taps[0][0].received.fields)
+        left = taps[0][0].received.fields
+        fixed = FIXED if cls is WindowJoin else ()
         for number, (of_side, key) in enumerate(zip(taps, keys, strict=True)):
             tap = _single(of_side)
-            fields = {field: field for field in tap.received.fields}
+            fields = {f"{f}_left" if f in fixed else f: f for f in left}
             if number:
-                fields = {f"{f}_right" if f in taken else f: f for f in fields if f not in key}
+                fields = {
+                    f"{f}_right" if f in left or f in fixed else f: f
+                    for f in tap.received.fields
+                    if f not in key
+                }
             side = {"from": tap.component, "stream": tap.stream, "key": key, "fields": fields}
             if needs_time and not (tap.is_timed and tap.received.time is not None):
                 side["time"] = times_of([tap], {}, is_named=True)["time"]
@@ -248,11 +264,6 @@ def times_of(taps: RowSources, given: Config, *, is_named: bool = False) -> Conf
     return {"time": found.field, **more}
 
 
-def is_window_result(code: Any) -> bool:
-    """Whether what a class emits has a `window_end`, and its last millisecond as time."""
-    return code in (Aggregate, WindowJoin)
-
-
 def _keyed(
     parent: Node, key: Sequence[str], parallelism: int, said: Mapping[str, Any]
 ) -> ComponentNode:
@@ -284,20 +295,5 @@ def _origin(node: Node) -> str:
     return node.name
 
 
-def is_stable(node: ComponentNode) -> bool:
-    """Whether a derived name follows from names that were given, and from the step itself."""
-    todo = list(node.parents)
-    while todo:
-        one = todo.pop()
-        if isinstance(one, MergeNode) or (isinstance(one, ComponentNode) and one.is_derived):
-            return False
-        todo += () if isinstance(one, ComponentNode) else one.parents
-    return True
-
-
 def _wrong(message: str, cure: str) -> ValidationFailed:
     return ValidationFailed([Problem("", message, cure)])
-
-
-ANY = Stream(())
-"""Of a stream of which nothing is known, as its component has mistakes."""

@@ -36,6 +36,7 @@ class Shape:
     Attributes:
         fields: Their names.
         types: What annotations say of their types.
+        cls: That class; None: rows of our own.
         wrap: Makes the object of a row's values.
         unwrap: Makes the values of the object.
     """
@@ -50,7 +51,7 @@ class Shape:
         """
         self.fields = tuple(fields)
         self.types: Mapping[str, str] = {}
-        self._cls, self._is_one = cls, is_one
+        self.cls, self._is_one = cls, is_one
         self.wrap: Callable[[Sequence[Any]], Any]
         self.unwrap: Callable[[Any], list[Any]] = list
         if cls is None:
@@ -75,8 +76,8 @@ class Shape:
         """
         if self._is_one:
             return self.wrap([result])
-        if self._cls is not None:
-            if isinstance(result, dict if issubclass(self._cls, dict) else self._cls):
+        if self.cls is not None:
+            if isinstance(result, dict if issubclass(self.cls, dict) else self.cls):
                 return result
         elif isinstance(result, Mapping):
             if result.keys() == set(self.fields):
@@ -86,7 +87,7 @@ class Shape:
                 return self.wrap(result)
         elif len(self.fields) == 1 and result is not None:
             return self.wrap([result])
-        wanted = self._cls.__name__ if self._cls else f"a row of {list(self.fields)}"
+        wanted = self.cls.__name__ if self.cls else f"a row of {list(self.fields)}"
         raise TypeError(f"the function returned {_short(result)}, but must return {wanted}")
 
     def accept_all(self, result: Any) -> list[Any]:
