@@ -42,12 +42,15 @@ def has_fields(template: str) -> bool:
     return any(name is not None for _, name in parts_of(template))
 
 
-def filler(template: str, fields: Sequence[str]) -> Callable[[Sequence[Any]], str]:
+def filler(
+    template: str, fields: Sequence[str], written: Callable[[str], str] = str
+) -> Callable[[Sequence[Any]], str]:
     """A function that makes the text for a row. It raises Malformed if a value is null.
 
     Args:
         template: The text.
         fields: The names of a row's values, in their order.
+        written: How the text of a value is written there. It may raise Malformed.
 
     Raises:
         Malformed: There is no field of a name in braces.
@@ -70,7 +73,7 @@ def filler(template: str, fields: Sequence[str]) -> Callable[[Sequence[Any]], st
                 if value is None:
                     raise Malformed(f"the field {fields[at]!r} is null")
                 try:
-                    made.append(DEFAULT.text(value))
+                    made.append(written(DEFAULT.text(value)))
                 except Malformed as error:
                     raise Malformed(f"field {fields[at]!r}: {error}") from None
         return "".join(made)

@@ -1,4 +1,4 @@
-"""Systems that components connect to: PostgreSQL, SQLite, Redis, Kafka, RabbitMQ, buckets.
+"""Systems that components connect to: PostgreSQL, SQLite, Redis, Kafka, RabbitMQ, HTTP, buckets.
 
 A module for each: how its client is opened, shared and closed, how it is described without its
 password, and one table of what its errors mean. `service` is what they have in common, `errors`

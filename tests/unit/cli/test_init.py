@@ -23,6 +23,7 @@ ADDRESSES = {
     "DSN": "postgresql://localhost/shop",
     "REDIS": "redis://localhost",
     "RABBITMQ": "amqp://localhost",
+    "ENDPOINT": "http://localhost",
 }
 ROWS = [(1, "ann", 10), (2, "bob", 20), (3, "ann", 30)]
 LINES = [json.dumps(dict(zip(("id", "customer", "amount"), row, strict=True))) for row in ROWS]

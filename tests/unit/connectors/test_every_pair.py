@@ -28,6 +28,8 @@ from fulmen.connectors.files.columns import column
 from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions, FileSpoutOptions
 from fulmen.connectors.formats import DEFAULT, Malformed
+from fulmen.connectors.http import sink as http_sink
+from fulmen.connectors.http.sink_options import HttpSinkOptions
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions
 from fulmen.connectors.kafka import sink as kafka_sink
 from fulmen.connectors.kafka.reading.messages import MessageReader
@@ -265,6 +267,11 @@ def rabbit(value):
     return rabbit_sink._encoder(options, options.format.make(), ["v"])([value])
 
 
+def http(value):
+    options = HttpSinkOptions(url="http://h/")
+    return http_sink._encoder(options, options.format.make().encoder(["v"]), ["v"])([value]).body
+
+
 def redis(kind, **config):
     command = commands(RedisSinkOptions(url="redis://x", type=kind, key="k", **config), ["v"])
     return lambda value: command([value])
@@ -292,6 +299,7 @@ SINKS = {
         ("parquet", column("string"), lambda v: None if v is None else DEFAULT.text(v)),
     ],
     "files.RollingFileSink": [("json", lines_of({"type": "json"}), lambda v: json(v) + b"\n")],
+    "http.HttpSink": [("json", http, json)],
     "kafka.KafkaSink": [
         ("json", lambda v: kafka()(v).value, json),
         ("key", lambda v: kafka(keyField="v")(v).key, lambda v: None if v is None else kept(v)),

@@ -12,6 +12,8 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.formats import MessageFormatOptions, encode_each
+from fulmen.connectors.http import sink as http_sink
+from fulmen.connectors.http.sink_options import HttpSinkOptions
 from fulmen.connectors.kafka import KafkaSinkOptions
 from fulmen.connectors.kafka import sink as kafka_sink
 from fulmen.connectors.postgres.texts import Column, texts
@@ -100,6 +102,10 @@ def encoders():
     yield "redis", of_rows(commands(redis, FIELDS)), 1
     for part in ("topic", "key", "partition", "timestamp", "headers"):
         yield f"kafka-{part}", of_rows(kafka_encoder(part)), None
+    http = {"url": "http://h/{x}?x={x}", "headers": {"X": "{x}"}, "orderBy": ["x"]}
+    options = HttpSinkOptions.model_validate(http | {"idempotencyKey": "{x}"})
+    encode = options.format.make().encoder(FIELDS)
+    yield "http", of_rows(http_sink._encoder(options, encode, FIELDS)), 1
     rabbit = {"url": "amqp://h", "format": {"type": "json"}, "headers": ["x"]}
     options = RabbitSinkOptions.model_validate(rabbit)
     yield "rabbitmq", of_rows(rabbit_sink._encoder(options, options.format.make(), FIELDS)), 1

@@ -49,6 +49,13 @@ SINKS = {
     "files.RollingFileSink": [("path: a, format: {type: csv, fields: [id, seats]}", NO_SEATS)],
     "console.StdoutSink": [("format: {type: csv, fields: [id, seats]}", NO_SEATS)],
     "console.TableSink": [("key: [seats]", NO_SEATS)],
+    "http.HttpSink": [
+        ("url: 'http://h/{seats}'", NO_SEATS),
+        ("url: 'http://h/', headers: {Seats: '{seats}'}", NO_SEATS),
+        ("url: 'http://h/', body: {a: ['{seats}']}", NO_SEATS),
+        ("url: 'http://h/', orderBy: [seats]", NO_SEATS),
+        ("url: 'http://h/', format: {type: json, fields: [seats]}", NO_SEATS),
+    ],
     "redis.RedisSink": [
         (f"{REDIS}, type: list, format: {{type: bytes, field: seats}}", NO_SEATS),
         ("url: 'redis://localhost', type: stream, key: 'planes:{seats}'", NO_SEATS),

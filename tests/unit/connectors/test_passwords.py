@@ -12,6 +12,7 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.buckets import Bucket
 from fulmen.connectors.files.places.local import BadPlace
 from fulmen.services.errors import StoreError
+from fulmen.services.http import Endpoint
 from fulmen.services.postgres import Postgres
 from fulmen.services.rabbitmq import Broker
 from fulmen.services.redis import Redis
@@ -48,6 +49,11 @@ def _told_by_rabbitmq(url):
     )
 
 
+def _told_by_http(url):
+    endpoint = Endpoint(url, {}, is_one=True)
+    raise endpoint.unavailable(OSError(f"no route to {url}, login {_read_by_urllib(url)}"))
+
+
 def _read_by_libpq(dsn):
     return conninfo_to_dict(dsn).get("password")
 
@@ -60,6 +66,7 @@ CLIENTS = {
     "postgresql": (_told_by_postgres, _read_by_libpq, f"postgresql://app:{{}}@{NO_ONE}/shop"),
     "redis": (_told_by_redis, _read_by_urllib, f"redis://app:{{}}@{NO_ONE}/0"),
     "amqp": (_told_by_rabbitmq, _read_by_urllib, f"amqp://app:{{}}@{NO_ONE}/%2F"),
+    "http": (_told_by_http, _read_by_urllib, f"http://app:{{}}@{NO_ONE}/orders"),
     "s3": (Bucket, None, "s3://app:{}@bucket/orders"),
     "checkpoint": (read_uri, None, "s3://app:{}@bucket/orders"),
 }

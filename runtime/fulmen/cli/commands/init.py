@@ -33,7 +33,12 @@ def _systems() -> dict[str, dict[str, str]]:
 
 SYSTEMS = _systems()
 SINKS = tuple(name for name, parts in SYSTEMS.items() if "sink.yaml" in parts)
-SOURCES = tuple(sorted(SYSTEMS, key=lambda name: (name in SINKS, name)))
+SOURCES = tuple(
+    sorted(
+        (name for name, parts in SYSTEMS.items() if "source.yaml" in parts),
+        key=lambda name: (name in SINKS, name),
+    )
+)
 
 
 @click.command(short_help="Write a folder with a topology to begin from.")

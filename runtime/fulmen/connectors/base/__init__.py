@@ -2,6 +2,6 @@
 
 A source derives from `source`, one of a transactional topology from `parts`; a sink of messages
 from `sink`, and one that writes rows of several commits at once from `gathering`. `bisection` finds
-refused rows; `recurring` is for what a source does now and then, such as telling its lag. Uses
-`formats`; used by the rooms of all systems.
+refused rows, and `row_ids` tells those that are sent again; `recurring` is for what a source does
+now and then, such as telling its lag. Uses `formats`; used by the rooms of all systems.
 """

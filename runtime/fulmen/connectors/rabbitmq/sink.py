@@ -1,18 +1,12 @@
 """Writes rows to RabbitMQ.
 
 At least once, and no more: RabbitMQ can't keep a mark together with messages, nor tell later which
-messages it has taken. Instead, messages have ids by which consumers know repeats. An id says which
-tuple trees of which task a message is of, and what is in it. So a message that is sent again since
-its batch came to nothing has the same id, whatever else is in the batch then; and no other message
-has it, which a consumer would drop.
+messages it has taken. Instead, messages have ids by which consumers know repeats: see `RowIds`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -24,6 +18,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows
 from fulmen.connectors.base.bisection import RowsRefused, write_but_refused
+from fulmen.connectors.base.row_ids import RowIds, sink_identity
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text
 from fulmen.connectors.formats.base import positions, refused
@@ -76,9 +71,7 @@ class RabbitSink(MessageSink):
             FulmenError: The options name a field that the sink does not receive.
         """
         self._context = context
-        if not self.identity:  # the instance after this one has it too, if no batch counts before
-            name = f"identity of {context.component} {context.task_index}"
-            self.identity = context.shared(name, lambda: secrets.token_hex(8))
+        self.identity = sink_identity(context, self.identity)
         self._options: RabbitSinkOptions = context.options
         self._format = self._options.format.for_topic(None).make()
         self.look_at_inputs(context)
@@ -153,16 +146,12 @@ class RabbitSink(MessageSink):
             refused.update((part[at], reason) for at, reason in reasons.items())
 
     def _messages(self, rows: Rows) -> list[PublishedMessage]:
-        options, batch = self._options, self._context.batch.number
-        times: Counter[bytes] = Counter()
+        options = self._options
+        ids = RowIds(self.identity, self._context.batch.number, rows)
         made = []
         for i, (exchange, routing_key, message_id, headers, body) in enumerate(rows):
             if not message_id:
-                origin = rows.roots(i) or batch  # what is not tracked is told by its batch
-                content = repr((origin, exchange, routing_key, headers)).encode() + body
-                digest = hashlib.blake2b(content, digest_size=16).digest()
-                message_id = f"{self.identity}-{digest.hex()}-{times[digest]}"
-                times[digest] += 1
+                message_id = ids.next_id(i, body, exchange, routing_key, headers)
             properties = pika.BasicProperties(
                 message_id=message_id,
                 delivery_mode=options.delivery_mode,

@@ -1,0 +1,11 @@
+"""HTTP: calls to endpoints as a sink.
+
+`sink` calls an endpoint with rows. Below it are `asking`, the client, and what makes a request of a
+row: `filling` and `json_template`. Uses `base`, `formats`, `templates` and `services.http`. Used by
+topologies.
+"""
+
+import fulmen.services.http  # noqa: F401 (says so if the client is missing)
+from fulmen.connectors.http.sink import HttpSink
+
+__all__ = ["HttpSink"]
