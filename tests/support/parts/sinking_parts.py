@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fulmen import BasicBolt, FailedException, Spout
 from fulmen.api import StoreMismatch
+from fulmen.connectors.http import HttpSink
 from fulmen.connectors.kafka import KafkaSink
 from fulmen.connectors.postgres import PostgresSink
 from fulmen.connectors.rabbitmq import RabbitSink
@@ -115,6 +116,10 @@ class KafkaRows(Noted, KafkaSink):
 
 
 class RabbitRows(Noted, RabbitSink):
+    pass
+
+
+class HttpRows(Noted, HttpSink):
     pass
 
 

@@ -24,13 +24,14 @@ from support.parts import sinking_parts as parts
 from support.runs.spark_topologies import Committed
 from support.servers.cut_proxy import cut_proxy
 from support.servers.kafka_server import running_kafka
+from support.servers.keyed_endpoint import running_endpoint
 from support.servers.postgres import running_postgres
 from support.servers.rabbitmq_server import running_rabbitmq
 from support.servers.redis_server import running_redis
 from support.soaks.transaction_run import Difference, TransactionRun
 from support.soaks.transaction_soak import Figures, KilledTransactions
 from support.stores.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
-from support.stores.broker_tables import KafkaTopics, RabbitQueues
+from support.stores.broker_tables import HttpTables, KafkaTopics, RabbitQueues
 
 ROWS = (
     f"CREATE TABLE rows (id bigint, key text, number integer, amount integer CHECK (amount <"
@@ -39,7 +40,7 @@ ROWS = (
 LATEST = "CREATE TABLE latest (key text PRIMARY KEY, number integer)"
 EXACT = ("sqlite", "postgres", "redis", "kafka")
 ROUNDS_OF_TOPOLOGY = 8
-KINDS = (*EXACT, "kafka-at-least-once", "rabbitmq")
+KINDS = (*EXACT, "kafka-at-least-once", "rabbitmq", "http")
 
 
 class Tables:
@@ -344,6 +345,11 @@ def maker(kind, servers):
         rabbit = servers.enter_context(running_rabbitmq())
         proxy = servers.enter_context(cut_proxy(rabbit.port))
         return lambda _folder: RabbitQueues(rabbit, proxy)
+    if kind == "http":
+        folder = Path(servers.enter_context(tempfile.TemporaryDirectory()))
+        endpoint = servers.enter_context(running_endpoint(folder))
+        proxy = servers.enter_context(cut_proxy(endpoint.port))
+        return lambda _folder: HttpTables(endpoint, proxy)
     running, tables = {
         "postgres": (running_postgres, PostgresTables),
         "redis": (running_redis, RedisLists),

@@ -1,4 +1,6 @@
-"""What sinks of brokers write to: topics of Kafka and queues of RabbitMQ, each as two tables.
+"""What sinks of brokers write to: topics of Kafka, queues of RabbitMQ, and an endpoint of HTTP.
+
+Each is two tables.
 
 A broker is killed and started again, and connections to it are cut: those that are there, or all
 once so many bytes more were sent, which is often in the middle of a write. So the topologies
@@ -125,3 +127,40 @@ class RabbitQueues:
     def harm(self, rng):
         """Kill the broker for a while, or cut its connections."""
         return harm_broker(self.server, self._proxy, RABBITMQ, rng)
+
+
+class HttpTables:
+    """Two tables of an endpoint that honours keys: each row is there once, if a key is stable."""
+
+    sink = "HttpRows"
+    guarantee = "exactly-once"
+    modes = ("insert",)
+
+    def __init__(self, server, proxy):
+        self.server, self._proxy = server, proxy
+        number = next(_numbers)
+        self._rows, self._latest = f"rows-{number}", f"latest-{number}"
+
+    def of_rows(self, _mode):
+        """The config of the sink that adds rows."""
+        return self._config(self._rows, parts.COLUMNS)
+
+    def of_latest(self):
+        """The config of the sink whose rows of a key are in their order."""
+        return self._config(self._latest, ["key", "number"]) | {"orderBy": ["key"]}
+
+    def _config(self, table, fields):
+        url = f"http://127.0.0.1:{self._proxy.port}/{table}"
+        return {"url": url, "format": {"type": "json", "fields": list(fields)}}
+
+    def rows(self):
+        """All rows: id, key, number and amount."""
+        return of_json(self.server.rows(self._rows))
+
+    def latest(self):
+        """Key and number of all rows, those of a key in their order."""
+        return of_json(self.server.rows(self._latest))
+
+    def harm(self, rng):
+        """Kill the endpoint for a while, or cut its connections."""
+        return harm_broker(self.server, self._proxy, "HTTP", rng)

@@ -47,6 +47,7 @@ ALONE = {
 }
 """Each reads, or is given, three rows."""
 WITH_SERVERS = {
+    "http.HttpLookup": {"url": "http://localhost/rows/{number}"},
     "http.HttpSink": {"url": "http://localhost/rows/{number}"},
     "kafka.KafkaSink": KAFKA,
     "kafka.KafkaSpout": KAFKA,

@@ -340,7 +340,8 @@ def classes(is_sink):
             one = getattr(module, name)
             if inspect.isclass(one) and not inspect.isabstract(one) and hasattr(one, "outputs"):
                 writes = issubclass(one, Sink) or name.endswith("Sink")
-                if writes == is_sink:
+                reads = hasattr(one, "next_tuple") or hasattr(one, "get_emitter")
+                if writes if is_sink else reads:
                     yield f"{room.name}.{name}"
 
 

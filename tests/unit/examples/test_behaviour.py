@@ -132,18 +132,19 @@ def service():
 
 
 def test_countries_are_looked_up(example, service):
-    result = run(example("http-lookup", f"spec.bolts[lookup].config.url='{service}'"))
+    result = run(example("http-lookup", f"spec.bolts[lookup].config.url='{service}/{{city}}'"))
     found = [f"{country:8} {cities}" for country, cities in result.state("countries").items()]
     assert sorted(line.replace(" ", "") for line in found) == [
         line.replace(" ", "") for line in shown("http-lookup", "countries")
     ]
 
 
-def test_a_service_that_is_down_fails_the_tuple(example):
-    topology = example("http-lookup", "spec.bolts[lookup].config.url='http://127.0.0.1:1'")
+def test_a_service_that_is_down_is_waited_for_and_no_tuple_fails(example):
+    config = "spec.bolts[lookup].config"
+    topology = example("http-lookup", f"{config}.url='http://127.0.0.1:1'", f"{config}.retries=0")
     result = run(topology, batches=2)
-    assert "Connection refused" in result.errors[0].message
-    assert result.trees["failed"] == 20
+    assert "http://127.0.0.1:1 is away: Cannot connect" in result.errors[0].message
+    assert result.trees["failed"] == 0
 
 
 def test_what_is_no_number_fails_before_anything_changed(example):

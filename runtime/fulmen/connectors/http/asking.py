@@ -28,10 +28,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 IDLE_SECONDS = 15.0
 """After which a connection is not used again: many servers close theirs soon."""
 CLOSE_SECONDS = 1.0
-_KiB = 1024
+_BLOCK = 64 * 1024
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """What the client sends."""
 
     method: str
@@ -40,7 +40,7 @@ class Request(NamedTuple):
     body: bytes | None
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came back, with at most so much of the content as was asked for."""
 
     status: int
@@ -87,7 +87,7 @@ class Asker:
         self._next_at = 0.0
         self.retried = 0
 
-    async def ask(self, request: Request, most_bytes: int) -> Answer:
+    async def ask(self, request: HttpRequest, most_bytes: int) -> HttpAnswer:
         """Ask, and again if it may go well later.
 
         Raises:
@@ -145,7 +145,7 @@ class Asker:
             self._next_at = at + 1 / self._options.max_per_second
             await sleep(at - monotonic())
 
-    async def _ask_once(self, request: Request, most_bytes: int) -> Answer:
+    async def _ask_once(self, request: HttpRequest, most_bytes: int) -> HttpAnswer:
         if self._session is None:
             self._session = self._connected()
         async with self._session.request(
@@ -156,12 +156,17 @@ class Asker:
             allow_redirects=False,
         ) as response:
             content = bytearray()
-            while len(content) <= most_bytes and (part := await response.content.read(64 * _KiB)):
+            while len(content) <= most_bytes:
+                part = await response.content.read(_BLOCK)
+                if not part:
+                    break
                 content += part
             is_whole = len(content) <= most_bytes
             if not is_whole:  # the rest may be of any length
                 response.close()
-            return Answer(response.status, response.headers, bytes(content[:most_bytes]), is_whole)
+            return HttpAnswer(
+                response.status, response.headers, bytes(content[:most_bytes]), is_whole
+            )
 
     def _connected(self) -> aiohttp.ClientSession:
         seconds = self._options.timeout_seconds

@@ -79,8 +79,8 @@ def check_url(url: str) -> None:
         ValueError: The text says what is wrong, and what to write.
     """
     parts_of(url)
-    if "://" not in url and url.isidentifier():
-        return  # a variable stands for it
+    if "://" not in url and url.partition("/")[0].isidentifier():
+        return  # a variable stands for it, or for its beginning
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.fragment

@@ -22,7 +22,7 @@ from fulmen.connectors.base.row_ids import RowIds, sink_identity
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import DEFAULT, Malformed, readable
 from fulmen.connectors.formats.base import positions, refused
-from fulmen.connectors.http.asking import Asker, OwnLoop, Request, in_lanes
+from fulmen.connectors.http.asking import Asker, HttpRequest, OwnLoop, in_lanes
 from fulmen.connectors.http.filling import headers_filler, url_filler
 from fulmen.connectors.http.json_template import json_filler
 from fulmen.connectors.http.request_options import checked_header
@@ -178,7 +178,7 @@ class HttpSink(MessageSink):
                 chain.append([i])
         return list(chains.values())
 
-    def _request(self, rows: Rows, keys: Sequence[str], places: Sequence[int]) -> Request:
+    def _request(self, rows: Rows, keys: Sequence[str], places: Sequence[int]) -> HttpRequest:
         options, first = self._options, rows[places[0]]
         headers, body, key = dict(first.headers), first.body, keys[places[0]]
         if len(places) > 1:
@@ -190,7 +190,7 @@ class HttpSink(MessageSink):
                 body = self._joined([rows[i].body for i in places])
         if options.idempotency_header is not None:
             headers[options.idempotency_header] = key
-        return Request(options.method, first.url, headers, body)
+        return HttpRequest(options.method, first.url, headers, body)
 
     def _joined(self, bodies: Sequence[bytes]) -> bytes:
         if self._options.rows_as == "array":
