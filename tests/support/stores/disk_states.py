@@ -32,7 +32,7 @@ class JournalsSource:
             [data] = self._data[journal]
             if self._read is not None:
                 self._read.append(journal)
-            yield journal, len(data), decode_pickled(journal, data, Dumper({}).dumps)
+            yield journal, len(data), decode_pickled(journal, data, Dumper({}).dumps_all)
 
 
 class DiskLife:

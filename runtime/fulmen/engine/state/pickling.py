@@ -13,9 +13,10 @@ import copyreg
 import hashlib
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import repeat
 from typing import Any
 
 from typing_extensions import override
@@ -219,6 +220,12 @@ class Dumper:
     def _renew(self) -> None:
         self._file = BytesIO()
         self._pickler = _StatePickler(self._file, self._names)
+
+    def dumps_all(self, values: Collection[Any]) -> list[bytes]:
+        """The bytes of each value. Raises what `dumps` does."""
+        if _PLAIN.issuperset(map(type, values)):
+            return list(map(pickle.dumps, values, repeat(5)))
+        return list(map(self.dumps, values))
 
     def dumps(self, value: Any) -> bytes:
         """The bytes of a value. Raises what `dumps` does."""

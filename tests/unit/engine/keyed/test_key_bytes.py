@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.keyed.stores.key_bytes import bytes_of, key_of, prefix_of
+from fulmen.engine.keyed.stores.key_bytes import all_bytes_of, bytes_of, key_of, prefix_of
 from fulmen.errors import StateError
 
 
@@ -46,6 +46,11 @@ def test_a_key_comes_back_equal(key):
     back = key_of(bytes_of(key))
     assert back == key
     assert hash(back) == hash(key)
+
+
+@given(st.lists(TEXTS) | st.lists(st.one_of(NUMBERS, TEXTS)))
+def test_the_bytes_of_many_keys_are_those_of_each(keys):
+    assert all_bytes_of(keys) == list(map(bytes_of, keys))
 
 
 @given(st.lists(st.one_of(NUMBERS, st.tuples(NUMBERS, NUMBERS)), min_size=2, max_size=8))

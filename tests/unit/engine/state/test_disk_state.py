@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.engine.keyed.stores.local_store import LocalStore
-from fulmen.engine.state.entries import disk_entries
+from fulmen.engine.state.entries import disk_entries, disk_state
 from fulmen.engine.state.entries import segments as segments_module
 from fulmen.engine.state.entries.disk_entries import DiskEntries
 from fulmen.engine.state.entries.keyed_state import KeyedState
@@ -47,6 +47,8 @@ def test_it_is_a_dict_that_outlives_its_process_and_its_disk(life_of, examples):
         with (
             mock.patch.object(segments_module, "FREE_BYTES", free_bytes),
             mock.patch.object(disk_entries, "_LOADED_BYTES", 1 if loads_by_the_segment else 1e9),
+            mock.patch.object(disk_state, "_KEPT", 3 if loads_by_the_segment else 50_000),
+            mock.patch.object(disk_entries, "_FILE_BYTES", 1 if loads_by_the_segment else 1e9),
             tempfile.TemporaryDirectory() as folder,
         ):
             live(life_of(Path(folder), Kept()), steps)
@@ -247,6 +249,19 @@ def test_what_is_changed_in_place_is_as_before_in_the_next_batch_and_is_told_onc
         "self.state['key-5'] was changed in place, and not assigned: on disk such a change is gone"
         " with its batch. Assign the value when it has changed, as in self.state[key] = value"
     ]
+    life.state.close()
+
+
+def test_a_number_stays_at_hand_and_what_may_be_changed_in_place_does_not(tmp_path, monkeypatch):
+    life, asked = DiskLife(tmp_path, Kept()), []
+    life.state.update({"number": 1, "list": [1], "gone": 1})
+    life.commit()
+    monkeypatch.setattr(DiskEntries, "get", lambda _, key: asked.append(key))
+    del life.state["gone"]
+    assert life.state["number"] == 1
+    life.commit()
+    assert [life.state.get(key) for key in ("number", "list", "gone")] == [1, None, None]
+    assert asked == ["list", "gone"]
     life.state.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.keyed.stores import local_store
+from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.protocol.figures.statistics import STATE_KEYS
 from fulmen.engine.worker import live_tasks
 from fulmen.kube import contract
@@ -107,6 +108,27 @@ def test_keys_move_to_other_tasks(backends):
         bolt.fields_grouping("source", ["key"])
         result = run(builder, checkpoint=result)
     assert result.state("keeps") == {f"k{i}": 12 for i in range(50)}
+
+
+def test_what_a_chunk_asks_for_is_read_at_once(monkeypatch):
+    keys, asked, get_one = [[f"k{i}"] for i in range(50)], [], LocalStore.get_one
+
+    def counted(before=None):
+        builder = TopologyBuilder(name="counted")
+        builder.set_spout("source", ListSpout([*keys, EOF, *keys, *keys, EOF], fields=["key"]))
+        bolt = builder.set_bolt("keeps", Counts).set_keyed_state("disk")
+        bolt.fields_grouping("source", ["key"])
+        return run(builder, checkpoint=before)
+
+    before = counted()
+
+    def get(store, key):
+        asked.append(key)
+        return get_one(store, key)
+
+    monkeypatch.setattr(LocalStore, "get_one", get)
+    assert counted(before).state("keeps") == {key: 3 for [key] in keys}
+    assert not [key for key in asked if key.startswith(b"sk")]
 
 
 def test_a_full_disk_is_an_outage_and_no_result_is_wrong(monkeypatch):

@@ -99,8 +99,8 @@ class LocalStore:
         """Write values, or delete keys whose value is None: all of it or nothing."""
         self._look_for_room()
         batch = WriteBatch(raw_mode=True)
-        for key, value in sorted(changes.items()):  # a fifth of the time that it takes unsorted
-            if value is None:
+        for key in sorted(changes):  # a fifth of the time that it takes unsorted
+            if (value := changes[key]) is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
@@ -115,8 +115,8 @@ class LocalStore:
             file.unlink(missing_ok=True)
             writer = SstFileWriter(_options())
             writer.open(str(file))
-            for key, value in sorted(changes.items()):
-                if value is None:
+            for key in sorted(changes):
+                if (value := changes[key]) is None:
                     del writer[key]
                 else:
                     writer[key] = value
@@ -146,6 +146,8 @@ class LocalStore:
 
     def clear(self, start: bytes, end: bytes) -> None:
         """Forget all from `start` on and before `end`."""
+        if next(self.scan(start, end), None) is None:
+            return  # or each file that is added would have to wait for this to be written
         self._tried(lambda: self._db.delete_range(start, end))
 
     def close(self) -> None:

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress, islice
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
-from fulmen.engine.keyed.stores.key_bytes import bytes_of, key_of
+from fulmen.engine.keyed.stores.key_bytes import all_bytes_of, bytes_of, key_of
 from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.keyed.stores.seen_keys import SeenKeys
 from fulmen.engine.state.entries.disk_records import (
@@ -35,6 +35,7 @@ from fulmen.engine.state.entries.disk_records import (
     age_of,
 )
 from fulmen.engine.state.entries.known_records import KnownRecords
+from fulmen.engine.state.entries.segment_blocks import BlockContent
 from fulmen.engine.state.entries.segment_format import (
     DELETED_BYTES,
     Piece,
@@ -44,6 +45,8 @@ from fulmen.engine.state.entries.segments import ALONE_BYTES, victims
 
 _LOADED_BYTES = 16 << 20
 """So much of the checkpoint's segments becomes one file of the store, about."""
+_FILE_BYTES = 1 << 20
+"""Less than that is written as a batch is: it would become a very small file."""
 _KINDS = b"k", b"m", b"q", b"s"
 Place = Callable[[bytes, bytes], bytes]
 """Where an entry is in another order than that of its key, by the bytes of key and value."""
@@ -127,51 +130,55 @@ class DiskEntries:
             number, _ = age_of(journal)
             is_whole = number != self._last  # the commit before: then it can be gone on with
             if waiting >= (_LOADED_BYTES if is_whole else 4 * _LOADED_BYTES):
-                waiting, self._tag_of_last = 0, source.tag_of(before)
-                self.confirm(as_file=True)
+                self._tag_of_last = source.tag_of(before)
+                self.confirm(as_file=waiting >= _FILE_BYTES)
+                waiting = 0
             self._last, before = number, journal
             segment = self._new_segment(journal, size)
-            kbs: list[bytes] = []
-            for content in blocks:
-                for weight, group in content.groups:
-                    kbs += self._loaded(segment, int(weight) or 1, group, seen)
-                gone = dict.fromkeys(content.deleted, b"")
-                kbs += self._loaded(segment, DELETED_BYTES, gone, seen)
+            kbs = self._loaded(segment, blocks, seen)
             segment.alone = size >= ALONE_BYTES and len(kbs) == 1
             self._pending[self._segment_key(segment.number)] = pickle.dumps(kbs)
             waiting += size
         self._tag_of_last = source.tag_of(before)
-        self.confirm(as_file=waiting >= _LOADED_BYTES)
+        self.confirm(as_file=waiting >= _FILE_BYTES)
 
     def _loaded(
-        self,
-        segment: DiskSegment,
-        size: int,
-        entries: Mapping[Any, bytes],
-        seen: SeenKeys | None,
+        self, segment: DiskSegment, blocks: Iterable[BlockContent], seen: SeenKeys | None
     ) -> list[bytes]:
-        kbs = [bytes_of(key) for key in entries]
-        asked = kbs if seen is None else list(compress(kbs, seen.add(kbs)))
-        known = dict(zip(asked, self._known.records(asked), strict=True))
-        live, head = len(kbs), EntryRecord(segment.number, size, 0, b"").pack()
-        for kb, data in zip(kbs, entries.values(), strict=True):
-            before = known.get(kb)
-            packed = head + data
-            if before is not None or not data:
-                self.count -= bool(before and before.data)
-                stale = 0 if before is None else self._superseded(before)
-                if data or stale:
-                    packed = EntryRecord(segment.number, size, stale, data).pack()
-                else:
-                    packed = EntryRecord(NOWHERE, 0, 1, b"").pack()
-                    live -= 1
-            self.count += bool(data)
-            self._pending[self._keys + kb] = packed
-            if data and self._place is not None:
-                self._pending[self._queue + self._place(kb, data)] = b""
-        segment.whole += size * len(kbs)
-        segment.live += live
-        segment.left += size * live
+        """Take a segment, of which each key is new, or nearly each; gives its keys."""
+        keys: list[Any] = []
+        values: list[bytes] = []
+        sizes: list[int] = []
+        for groups, deleted in blocks:
+            for weight, entries in [*groups, (DELETED_BYTES, dict.fromkeys(deleted, b""))]:
+                keys += entries
+                values += entries.values()
+                sizes += repeat(int(weight) or 1, len(entries))
+        kbs, number = all_bytes_of(keys), segment.number
+        heads = {size: EntryRecord(number, size, 0, b"").pack() for size in set(sizes)}
+        packed = [heads[size] + data for size, data in zip(sizes, values, strict=True)]
+        segment.whole = segment.left = sum(sizes)
+        self.count += len(kbs)
+        segment.live = len(kbs)
+        is_known = [True] * len(kbs) if seen is None else seen.add(kbs).tolist()
+        asked = [i for i, data in enumerate(values) if is_known[i] or not data]
+        known = self._known.records([kbs[i] for i in asked])
+        for i, before in zip(asked, known, strict=True):
+            data, size = values[i], sizes[i]
+            if before is None and data:
+                continue
+            self.count -= bool(before and before.data) + (not data)
+            stale = 0 if before is None else self._superseded(before)
+            if data or stale:
+                packed[i] = EntryRecord(number, size, stale, data).pack()
+            else:
+                packed[i] = EntryRecord(NOWHERE, 0, 1, b"").pack()
+                segment.live -= 1
+                segment.left -= size
+        self._pending.update(zip(map(self._keys.__add__, kbs), packed, strict=True))
+        if self._place is not None:
+            places = (self._place(kb, data) for kb, data in zip(kbs, values, strict=True) if data)
+            self._pending.update(zip(map(self._queue.__add__, places), repeat(b"")))
         return kbs
 
     def _new_segment(self, journal: str, size: int) -> DiskSegment:

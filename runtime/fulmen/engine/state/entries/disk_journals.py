@@ -91,7 +91,7 @@ class TaskSegments:
 
         The next ones are read meanwhile.
         """
-        dumps = Dumper({}).dumps
+        dumps_all = Dumper({}).dumps_all
         groups = [journals[start : start + _AT_ONCE] for start in range(0, len(journals), _AT_ONCE)]
         with ThreadPoolExecutor(1) as reader:
             coming = [reader.submit(self._read, group) for group in groups[:1]]
@@ -101,7 +101,7 @@ class TaskSegments:
                 for journal in group:
                     [data] = read[journal]
                     where = f"keyed state of {self._task!r}, journal {journal!r}"
-                    blocks = own_blocks(journal, decode_pickled(where, data, dumps))
+                    blocks = own_blocks(journal, decode_pickled(where, data, dumps_all))
                     yield journal, len(data), (block for block, _ in blocks)
 
     def _read(self, journals: Sequence[str]) -> Mapping[str, Sequence[bytes]]:

@@ -5,7 +5,8 @@ on top of it, it is one write to the store of this process. So nothing is ever t
 comes to nothing is forgotten with this object.
 
 A value lives for one batch: the next one reads it again. So a value that is changed in place and
-not assigned is as before in the next batch, always, and not only after a restart.
+not assigned is as before in the next batch, always, and not only after a restart. Numbers and short
+texts, which nobody can change in place, stay at hand.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ _LOOKED_AT = 32
 """Of so many values that a batch has read it is seen whether they were changed in place."""
 _PAGE = 5000
 """So many keys are read at once."""
-_UNCHANGEABLE = frozenset({int, float, str, bytes, bool, type(None)})
+_NUMBERS, _TEXTS = frozenset({int, float, bool}), frozenset({str, bytes})
+_UNCHANGEABLE = _NUMBERS | _TEXTS | {type(None)}
+_KEPT = 50_000
+"""Of so many keys the values stay at hand, about, if they are numbers or as short as this:"""
+_SHORT = 100
 
 
 class DiskState(MutableMapping[Any, Any]):
@@ -47,6 +52,7 @@ class DiskState(MutableMapping[Any, Any]):
         "_changed",
         "_dumper",
         "_has_warned",
+        "_kept",
         "_owner",
         "_read",
         "_values",
@@ -61,6 +67,7 @@ class DiskState(MutableMapping[Any, Any]):
         self._owner = {} if owner is None else {INSTANCE: owner}
         self._dumper = Dumper({id(one): name for name, one in self._owner.items()})
         self._values: dict[Any, Any] = {}  # of this batch, as it has them now
+        self._kept: dict[Any, Any] = {}  # of batches before, and of no key that has another value
         self._changed: dict[Any, None] = {}
         self._watch: Callable[[Collection[Any]], None] | None = None
         self._read: dict[Any, bytes] = {}  # the first few values that may be changed in place
@@ -84,7 +91,14 @@ class DiskState(MutableMapping[Any, Any]):
 
     def fetch(self, keys: Iterable[Any]) -> None:
         """Have the values of these keys at hand: at once it takes a third of the time."""
-        missing = [key for key in keys if key not in self._values]
+        values, kept = self._values, self._kept
+        missing = []
+        for key in dict.fromkeys(keys):
+            if key not in values:
+                if key in kept:
+                    values[key] = kept[key]
+                else:
+                    missing.append(key)
         for key, record in self.entries.get_many(missing).items():
             self._values[key] = self._read_from(key, record)
 
@@ -96,6 +110,8 @@ class DiskState(MutableMapping[Any, Any]):
             last = kbs[-1]
 
     def _fetched(self, key: Any) -> Any:
+        if key in self._kept:
+            return self._kept[key]
         return self._read_from(key, self.entries.get(key))
 
     def _read_from(self, key: Any, record: EntryRecord | None) -> Any:
@@ -202,8 +218,25 @@ class DiskState(MutableMapping[Any, Any]):
         if changed and self._watch is not None:
             self._watch(changed)
         records = self.entries.updates(number, changed)
+        self._keep_some()
         self._values, self._changed, self._read = {}, {}, {}
         return records
+
+    def _keep_some(self) -> None:
+        """Have small values of this batch at hand for the next ones."""
+        small = {
+            key: value
+            for key, value in self._values.items()
+            if type(value) in _NUMBERS or (type(value) in _TEXTS and len(value) <= _SHORT)
+        }
+        kept = self._kept
+        for key in self._changed:
+            if key not in small:
+                kept.pop(key, None)
+        if len(kept) + len(small) > _KEPT:
+            kept.clear()  # what is asked for soon is read again
+        if len(small) <= _KEPT:
+            kept.update(small)
 
     @property
     def size(self) -> tuple[int, int]:

@@ -42,9 +42,16 @@ class KnownRecords:
             return record  # type: ignore[return-value]
         record = self._old.pop(key, self)
         if record is self:
-            [record] = self.records([bytes_of(key)])
+            record = self._one(self._prefix + bytes_of(key))
         self._at_hand(key, record)  # type: ignore[arg-type]
         return record  # type: ignore[return-value]
+
+    def _one(self, at: bytes) -> EntryRecord | None:
+        if at in self.pending:
+            packed = self.pending[at]
+        else:
+            [packed] = self.tried([at])
+        return None if packed is None else EntryRecord.read(packed)
 
     def get_many(self, keys: Sequence[Any]) -> dict[Any, EntryRecord | None]:
         """What is known of each of these keys, which is at hand from now on."""

@@ -21,7 +21,7 @@ import ast
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -126,7 +126,7 @@ def pickled_block(block: BlockParts, names: Mapping[int, str]) -> bytes:
 
 
 def decode_pickled(
-    where: str, data: bytes, dumps: Callable[[Any], bytes]
+    where: str, data: bytes, dumps_all: Callable[[Collection[Any]], list[bytes]]
 ) -> Iterator[BlockContent]:
     """Read all blocks of a segment, with each value as its bytes. Errors as for `decode`."""
     view = memoryview(data)
@@ -136,7 +136,10 @@ def decode_pickled(
         of_block = view[block.start : block.start + block.length]
         check_block(where, block, of_block)
         groups, pickled, deleted = _read(where, of_block, loads)
-        whole = [(weight, {k: dumps(v) for k, v in some.items()}) for weight, some in groups]
+        whole = [
+            (weight, dict(zip(some, dumps_all(some.values()), strict=True)))
+            for weight, some in groups
+        ]
         yield BlockContent([*whole, *pickled], deleted)
 
 

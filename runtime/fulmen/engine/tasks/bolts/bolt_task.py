@@ -127,13 +127,15 @@ class BoltTask(Task):
         self.calls += len(chunk)
         self.failed = []
         self.callback = CALLBACKS.get(chunk.stream, "execute")
+        if self.homes is not None:  # a task of attempts has no state of keys
+            self.homes.fetch(chunk)
         self.collector.open()
         calling = CALLS.begin(self.task, self.named_calls.name_of(chunk))
         self.execute(chunk)
         end_child()
         CALLS.end(calling)
         self.collector.close()
-        if self.homes is not None:  # a task of attempts has no state that could move
+        if self.homes is not None:
             self.homes.saw(chunk)
         self.seconds = time.perf_counter() - started
         chunk.pace = self.seconds / max(1, len(chunk))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
 
 from fulmen.api.components import AnyBolt, Component, overrides
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import TIMER_STREAM
 from fulmen.engine.keyed.evidence import Evidence
 from fulmen.engine.keyed.homes import KeyFields, is_of_ttl, part_of
 from fulmen.engine.state.entries.disk_journals import TaskState
+from fulmen.engine.state.entries.disk_state import DiskState
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.columns import listed
+from fulmen.errors import StateError
 
 HOMES = "homes"
 """The name in the engine's own state of a task."""
@@ -65,13 +68,27 @@ class HomeEvidence(TaskPart):
         if chunk.stream == TIMER_STREAM:
             self._saw_timers([row[0] for row in chunk.rows])
             return
+        with suppress(TypeError):  # such a value is no key either
+            self._seen.update(self._values_of(chunk))
+
+    def fetch(self, chunk: Chunk) -> None:
+        """Read from the disk, at once, what the tuples of a chunk will ask for, if it is known.
+
+        What can't be read is refused when it is asked for.
+        """
+        if isinstance(self._state, DiskState):
+            part = self._declared[0] or self.state.proven
+            if self._fields is not None and part == "whole":
+                with suppress(TypeError, StateError, ServiceUnavailable):
+                    self._state.fetch(self._values_of(chunk))
+
+    def _values_of(self, chunk: Chunk) -> Iterable[Any]:
+        """The values that tuples are grouped by."""
         names = self._keys.get((chunk.component, chunk.stream))
         if names is None or not len(chunk) or not {*names} <= {*chunk.fields}:
-            return
+            return ()
         columns = [listed(chunk.rows.column(chunk.fields.index(name))) for name in names]
-        values = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        with suppress(TypeError):  # such a value is no key either
-            self._seen.update(values)
+        return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
 
     def _saw_timers(self, keys: Collection[Any]) -> None:
         for part in self.timers.parts:
