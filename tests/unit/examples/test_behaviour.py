@@ -139,12 +139,12 @@ def test_countries_are_looked_up(example, service):
     ]
 
 
-def test_a_service_that_is_down_is_waited_for_and_no_tuple_fails(example):
+def test_a_service_that_is_down_fails_the_tuple_if_it_is_not_to_be_waited_for(example):
     config = "spec.bolts[lookup].config"
-    topology = example("http-lookup", f"{config}.url='http://127.0.0.1:1'", f"{config}.retries=0")
+    down = f"{config}.url='http://127.0.0.1:1'"
+    topology = example("http-lookup", down, f"{config}.retries=0", f"{config}.whenAway=fail")
     result = run(topology, batches=2)
-    assert "http://127.0.0.1:1 is away: Cannot connect" in result.errors[0].message
-    assert result.trees["failed"] == 0
+    assert result.trees["failed"] == 20
 
 
 def test_what_is_no_number_fails_before_anything_changed(example):
