@@ -13,7 +13,7 @@ from fulmen.expressions.fragments import NOT_CONSTANT, NULL, Fragment, Parts, Sc
 from fulmen.expressions.library import functions, text, times
 from fulmen.expressions.library.arithmetic import Failed
 from fulmen.expressions.mistakes import ExpressionError
-from fulmen.expressions.sql_types import SqlType
+from fulmen.expressions.sql_types import UNCOMPARED, SqlType
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -156,7 +156,7 @@ def _coalesced(compiler: Parts, scope: Scope, values: list[Fragment]) -> Fragmen
 
 def _extreme(compiler: Parts, scope: Scope, name: str, values: list[Fragment]) -> Fragment:
     of = compiler.unified(values, name)
-    if of is SqlType.OTHER:
+    if of in UNCOMPARED:
         raise ExpressionError(f"{name} takes values that can be compared")
     values = [scope.converted(one, of) for one in values if one.type is not SqlType.NULL]
     if not values:
@@ -207,7 +207,7 @@ _tried = or_null(lambda value: value())
 
 
 def _as_text(scope: Scope, one: Fragment) -> Fragment:
-    if one.type in (SqlType.OTHER, SqlType.BLOB):
+    if one.type in (*UNCOMPARED, SqlType.BLOB):
         raise ExpressionError(f"{one.type.value} is no text", "Write a CAST.")
     return scope.converted(one, SqlType.VARCHAR)
 

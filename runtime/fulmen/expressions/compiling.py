@@ -119,10 +119,6 @@ class Compiler:
             return "None"
 
     def _column(self, node: exp.Column) -> Fragment:
-        if node.args.get("table") is not None:
-            raise ExpressionError(
-                "a column has no parts", f'Write "{node.sql()}" if that is its name.'
-            )
         found = self._columns.get(node.name)
         if found is None:
             raise ExpressionError(

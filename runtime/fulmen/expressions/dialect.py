@@ -52,7 +52,19 @@ def parsed(text: str) -> exp.Expr:
     tree = trees[0]
     if not isinstance(tree, exp.Expr):
         raise ExpressionError("it is no expression")
-    return tree
+    has_dots = any(len(node.args) > 1 for node in tree.find_all(exp.Column))
+    return tree.transform(_with_dots) if has_dots else tree
+
+
+def _with_dots(node: exp.Expr) -> exp.Expr:
+    """Read `a.b.c` as a part of the column `a`, where SQL has tables and schemas."""
+    if not isinstance(node, exp.Column) or len(node.args) == 1:
+        return node
+    first, *rest = node.parts
+    parts: exp.Expr = exp.Column(this=first)
+    for one in rest:
+        parts = exp.Dot(this=parts, expression=one)
+    return parts
 
 
 def _mistake(error: SqlglotError) -> ExpressionError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fulmen.expressions.library.casts import CASTS
+from fulmen.expressions.library.parts import NoPart
 from fulmen.expressions.sql_types import OF_VALUES, SqlType
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ def column_of(source: str, of: type | None, declared: SqlType) -> Fragment:
     """A column whose values are of one class; None: it is only passed on."""
     if of is None:
         return Fragment(source, SqlType.OTHER, is_name=True)
+    if of is NoPart:
+        return Fragment(f"{source}.fail()", SqlType.UNKNOWN)
     found = OF_VALUES.get(of, SqlType.OTHER)
     if found is SqlType.NULL:
         known = SqlType.NULL if declared is SqlType.UNKNOWN else declared

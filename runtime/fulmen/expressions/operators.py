@@ -11,7 +11,7 @@ from fulmen.expressions.fragments import NULL, Fragment, Scope
 from fulmen.expressions.library import arithmetic, times
 from fulmen.expressions.library.casts import CASTS
 from fulmen.expressions.mistakes import ExpressionError
-from fulmen.expressions.sql_types import NUMBERS, SqlType, common
+from fulmen.expressions.sql_types import NUMBERS, UNCOMPARED, SqlType, common
 
 _FREE = (SqlType.NULL, SqlType.UNKNOWN)
 _TIMES = (SqlType.DATE, SqlType.TIME, SqlType.TIMESTAMP)
@@ -112,7 +112,7 @@ def compared(scope: Scope, operator: str, left: Fragment, right: Fragment) -> Fr
     """`left operator right`, with one of = <> < <= > >=."""
     left, right = _time_of_text(scope, left, right), _time_of_text(scope, right, left)
     of = common((left.type, right.type))
-    if of is None or SqlType.OTHER in (left.type, right.type):
+    if of is None or left.type in UNCOMPARED or right.type in UNCOMPARED:
         cure = "Write a CAST of one of them." if of is None else ""
         raise ExpressionError(
             f"{left.type.value} and {right.type.value} can't be compared by {operator}", cure

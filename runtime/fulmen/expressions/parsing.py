@@ -20,6 +20,11 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
 
 
+def quoted_name(name: str) -> str:
+    """A field's name in quotes: the expression that only passes it on."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def parsed(text: str) -> exp.Expr:
     """Parse an expression.
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from fulmen.api import Stream
 from fulmen.expressions.compiling import Compiler
 from fulmen.expressions.fragments import Fragment, Scope
 from fulmen.expressions.mistakes import ExpressionError
-from fulmen.expressions.parsing import parsed
+from fulmen.expressions.nested import NESTED, with_lists_as_columns, with_parts_as_columns
+from fulmen.expressions.parsing import column_of, parsed
 from fulmen.expressions.sql_types import SqlType, declared_name, declared_type
 from fulmen.expressions.steps import Steps, compiled
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 ANY_FIELDS = Stream(())
 """A stream of which nothing is known: expressions may name any field."""
@@ -59,7 +64,7 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
     """The stream that steps make of another."""
     if steps is None:
         return Selection(stream)
-    columns: Mapping[str, Fragment] = {
+    columns: dict[str, Fragment] = {
         name: Fragment(f"v{i}", declared_type(stream.types.get(name)), is_name=True)
         for i, name in enumerate(stream.fields)
     }
@@ -97,7 +102,7 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
 
 
 def _checked(
-    text: str, name: str, columns: Mapping[str, Fragment], done: Selection
+    text: str, name: str, columns: dict[str, Fragment], done: Selection
 ) -> tuple[SqlType, str | None]:
     """The type of an expression, and the field that it only passes on."""
     try:
@@ -107,13 +112,15 @@ def _checked(
         return SqlType.UNKNOWN, None
     wrong: list[ExpressionError] = []
     scope = Scope()
-    compiler = Compiler(text, columns, scope, wrong)
     fragment = Fragment("None", SqlType.UNKNOWN)
     try:
-        if name:
-            fragment = compiler.of(tree)
-        else:
-            fragment = Fragment(compiler.condition(tree, "where"), SqlType.BOOLEAN)
+        plain = with_lists_as_columns(tree, text, columns)
+        for of in plain.lists.values():
+            found = _fragment(of, text, columns, scope, wrong)
+            if (mistake := _no_list(of, text, found, is_condition=not name)) is not None:
+                wrong.append(mistake)
+        known = _with(columns, plain.lists)
+        fragment = _fragment(plain.tree, text, known, scope, wrong, is_condition=not name)
         if not wrong:
             compiled(fragment.source, scope, "_")
     except ExpressionError as error:
@@ -121,3 +128,50 @@ def _checked(
     done.mistakes += [(name, error) for error in wrong]
     is_passed_on = tree.key == "column" and not wrong
     return fragment.type, tree.name if is_passed_on else None
+
+
+def _fragment(
+    tree: exp.Expr,
+    text: str,
+    columns: dict[str, Fragment],
+    scope: Scope,
+    wrong: list[ExpressionError],
+    *,
+    is_condition: bool = False,
+) -> Fragment:
+    """The fragment of an expression without `unnest`, whose parts are of fields that have some."""
+    plain = with_parts_as_columns(tree, text, columns)
+    for name, part in plain.parts.items():
+        of = columns.get(part.field)
+        if of is None:
+            among = tuple(columns)
+            message = f"there is no field {part.field!r}"
+            wrong.append(ExpressionError(message, "", part.column, wrong=part.field, among=among))
+        elif of.type not in NESTED:
+            cure = f'Write "{name}" if that is its name.' if name.rstrip("'") in columns else ""
+            message = f"{part.field!r} is a {of.type.value}, which has no parts"
+            wrong.append(ExpressionError(message, cure, part.column))
+    compiler = Compiler(text, _with(columns, plain.parts), scope, wrong)
+    if is_condition:
+        return Fragment(compiler.condition(plain.tree, "where"), SqlType.BOOLEAN)
+    return compiler.of(plain.tree)
+
+
+def _no_list(
+    of: exp.Expr, text: str, found: Fragment, *, is_condition: bool
+) -> ExpressionError | None:
+    """What is wrong with the argument of an `unnest`."""
+    if is_condition:
+        cure = "Write unnest in select, and the condition at the next input."
+        return ExpressionError("where can't make rows of a list", cure, column_of(of, text))
+    if found.type in NESTED:
+        return None
+    cure = f"Write string_split({of.sql()}, ',')." if found.type is SqlType.VARCHAR else ""
+    message = f"unnest takes a LIST, and no {found.type.value}"
+    return ExpressionError(message, cure, column_of(of, text))
+
+
+def _with(columns: dict[str, Fragment], names: Iterable[str]) -> dict[str, Fragment]:
+    """The columns and more, of which nothing is known."""
+    more = {name: Fragment("v0", SqlType.UNKNOWN, is_name=True) for name in names}
+    return columns if isinstance(columns, _AnyColumn) else columns | more

@@ -14,7 +14,8 @@ class SqlType(enum.Enum):
     """A type of SQL. Every integer is a BIGINT, and every float a DOUBLE.
 
     `UNKNOWN` is that of a field of which nothing is declared: it is known when a row is there.
-    `OTHER` is a value that SQL has no type for here, such as a list: it can be passed on.
+    `OTHER` is a value that SQL has no type for here, such as an object: it can be passed on, and so
+    can a `LIST`, whatever is in it.
     """
 
     NULL = "NULL"
@@ -27,6 +28,7 @@ class SqlType(enum.Enum):
     DATE = "DATE"
     TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
+    LIST = "LIST"
     OTHER = "OTHER"
     UNKNOWN = "UNKNOWN"
 
@@ -42,6 +44,8 @@ OF_VALUES: Final[Mapping[type, SqlType]] = {
     date: SqlType.DATE,
     time: SqlType.TIME,
     datetime: SqlType.TIMESTAMP,
+    list: SqlType.LIST,
+    tuple: SqlType.LIST,
 }
 """The type of a value, by its class. Any other class, one derived from these too, is `OTHER`."""
 
@@ -71,6 +75,9 @@ _NAMES: Final[Mapping[SqlType, str]] = {
     SqlType.TIME: "time",
     SqlType.TIMESTAMP: "timestamp",
 }
+
+UNCOMPARED: Final = (SqlType.LIST, SqlType.OTHER)
+"""The types of values that are not compared, and have no text."""
 
 NUMBERS: Final = (SqlType.BIGINT, SqlType.DECIMAL, SqlType.DOUBLE)
 """The types of numbers. Of two of them, the later one can have both."""

@@ -7,20 +7,30 @@ types, one function is made, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.expressions.compiling import Compiler
 from fulmen.expressions.fragments import Fragment, Scope, column_of
 from fulmen.expressions.library.arithmetic import Failed
+from fulmen.expressions.library.parts import rows_of_lists
 from fulmen.expressions.mistakes import ExpressionError, TooDeep
+from fulmen.expressions.nested import (
+    NestedPart,
+    part_getter,
+    with_lists_as_columns,
+    with_parts_as_columns,
+)
 from fulmen.expressions.one_loop import OneLoop
-from fulmen.expressions.parsing import parsed, shown
+from fulmen.expressions.parsing import parsed, quoted_name, shown
 from fulmen.expressions.sql_types import SqlType, declared_type
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 MOST_PROGRAMS = 64
 """Functions that are kept for different types of values."""
@@ -61,7 +71,8 @@ class Stepped:
 
     Attributes:
         rows: Those that were taken, as they are now; None: they are as they were.
-        at: The place of each among the rows that there were; None: all were taken.
+        at: The place of the row that each was made of; None: all were taken. With `unnest`, several
+            may be of the same.
         failed: Place -> why there is no result for that row.
     """
 
@@ -71,22 +82,108 @@ class Stepped:
 
 
 class StepsRunner:
-    """Runs steps over rows."""
+    """Runs steps over rows.
+
+    With an `unnest` there are two: the first gives its list to each row, the second makes the rows
+    of the values of that.
+    """
 
     def __init__(self, steps: Steps) -> None:
         declared = dict(steps.types)
         nulls = [declared_type(declared.get(name)) for name in steps.fields]
-        self._where = self._select = None
-        if steps.where is not None:
-            self._where = _Expressions(steps.fields, nulls, [("", steps.where)])
-        if steps.select is not None:
-            kept = [(name, f'"{name}"') for name in steps.fields[: steps.kept]]
-            texts = [*kept, *steps.select]
-            self._select = _Expressions(steps.fields, nulls, texts, is_row=True)
-        self._one_loop = OneLoop(steps.fields, nulls, self._where, self._select)
+        self._lists = 0
+        self._rest: _OneStep | None = None
+        where = None if steps.where is None else [_Text("", steps.where, parsed(steps.where))]
+        select = steps.select
+        if select is not None:
+            kept = [(name, quoted_name(name)) for name in steps.fields[: steps.kept]]
+            select = (*kept, *select)
+        texts = None if select is None else [_Text(*one, parsed(one[1])) for one in select]
+        if texts is not None:
+            lists: dict[str, _Text] = {}
+            plain = []
+            for one in texts:
+                found = with_lists_as_columns(one.tree, one.text, steps.fields)
+                for name, of in found.lists.items():
+                    lists.setdefault(name, replace(one, tree=of))
+                plain.append(replace(one, tree=found.tree))
+            if lists:
+                self._lists = len(lists)
+                names = (*steps.fields, *lists)
+                self._rest = _OneStep(names, [*nulls, *[SqlType.UNKNOWN] * len(lists)], None, plain)
+                texts = [_passed_on(name) for name in steps.fields] + [*lists.values()]
+        self._first = _OneStep(steps.fields, nulls, where, texts)
 
     def run(self, rows: Rows) -> Stepped:
         """Run the steps. Each row is a list or a tuple with a value for each field."""
+        done = self._first.run(rows)
+        return done if self._rest is None else self._unnested(self._rest, done)
+
+    def _unnested(self, rest: _OneStep, done: Stepped) -> Stepped:
+        """Go on with a row for each value of the lists. What fails for one fails its row."""
+        given = done.rows or []
+        at = range(len(given)) if done.at is None else done.at
+        rows: list[Any] = []
+        places: list[int] = []
+        for place, row in zip(at, given, strict=True):
+            try:
+                some = rows_of_lists(row, self._lists)
+            except Failed as error:
+                done.failed[place] = f"select: {error}"
+                continue
+            rows += some
+            places += [place] * len(some)
+        then = rest.run(rows)
+        made = then.rows if then.rows is not None else []
+        if then.at is not None:
+            for i, why in then.failed.items():
+                done.failed.setdefault(places[i], why)
+            places = [places[i] for i in then.at]
+            left = [i for i, place in enumerate(places) if place not in done.failed]
+            made, places = [made[i] for i in left], [places[i] for i in left]
+        return Stepped(made, places, done.failed)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """An expression: the name of its field, "" for a condition; its text; and its tree."""
+
+    name: str
+    text: str
+    tree: exp.Expr
+
+
+def _passed_on(name: str) -> _Text:
+    text = quoted_name(name)
+    return _Text(name, text, parsed(text))
+
+
+class _OneStep:
+    """A condition and the fields of a new row, over rows with the parts that they ask for."""
+
+    def __init__(
+        self,
+        fields: Sequence[str],
+        nulls: Sequence[SqlType],
+        where: Sequence[_Text] | None,
+        select: Sequence[_Text] | None,
+    ) -> None:
+        parts: dict[str, NestedPart] = {}
+        taken, made = (
+            None if some is None else [_plain(one, fields, parts) for one in some]
+            for some in (where, select)
+        )
+        self._widened = part_getter(fields, list(parts.values())) if parts else None
+        fields, nulls = (*fields, *parts), [*nulls, *[SqlType.UNKNOWN] * len(parts)]
+        self._where = None if taken is None else _Expressions(fields, nulls, taken, parts)
+        self._select = (
+            None if made is None else _Expressions(fields, nulls, made, parts, is_row=True)
+        )
+        self._one_loop = OneLoop(fields, nulls, self._where, self._select)
+
+    def run(self, rows: Rows) -> Stepped:
+        if self._widened is not None:
+            rows = [*map(self._widened, rows)]
         if len(rows) and (found := self._one_loop.run(rows)) is not None:
             made, places = found
             return Stepped(made or None, None if places and len(places) == len(rows) else places)
@@ -109,6 +206,13 @@ class StepsRunner:
         return done
 
 
+def _plain(one: _Text, fields: Sequence[str], parts: dict[str, NestedPart]) -> _Text:
+    """An expression that asks only for columns; `parts`: gets the columns that are new."""
+    found = with_parts_as_columns(one.tree, one.text, fields)
+    parts |= found.parts
+    return replace(one, tree=found.tree)
+
+
 class _Expressions:
     """Expressions over the same rows: one condition, or the fields of a new row.
 
@@ -120,18 +224,18 @@ class _Expressions:
         self,
         fields: Sequence[str],
         nulls: Sequence[SqlType],
-        texts: Sequence[tuple[str, str]],
+        texts: Sequence[_Text],
+        parts: Collection[str],
         *,
         is_row: bool = False,
     ) -> None:
         self._fields, self._nulls, self._is_row = fields, nulls, is_row
-        self._texts = texts
-        self._trees = [parsed(text) for _, text in texts]
+        self._texts, self._parts = texts, parts
         used = {
             node.name
-            for tree in self._trees
-            if tree.key != "column"  # which is passed on, whatever it is
-            for node in tree.walk()
+            for one in texts
+            if one.tree.key != "column" or one.tree.name in parts  # else it is passed on as it is
+            for node in one.tree.walk()
             if node.key == "column"
         }
         self.used: Sequence[int] = [i for i, name in enumerate(fields) if name in used]
@@ -200,7 +304,7 @@ class _Expressions:
             if failed:
                 return failed[0]
         values = ", ".join(f"{self._fields[i]} is {_shown(row[i])}" for i in self.used)
-        what = f"{_place(*self._texts[0])}: {what}"
+        what = f"{_place(self._texts[0].name, self._texts[0].text)}: {what}"
         return f"{what} ({values})" if values else what
 
     @cached_property
@@ -209,11 +313,7 @@ class _Expressions:
         if len(self._texts) == 1:
             return []
         of = self._fields, self._nulls
-        return [_Expressions(*of, [text], is_row=True) for text in self._texts]
-
-    def _told(self, row: Sequence[Any], what: str) -> str:
-        values = ", ".join(f"{self._fields[i]} is {_shown(row[i])}" for i in self.used)
-        return f"{what} ({values})" if values else what
+        return [_Expressions(*of, [text], self._parts, is_row=True) for text in self._texts]
 
     def _program(self, types: Types) -> Program | str:
         """The function for rows with values of these types; or why there is none."""
@@ -242,11 +342,11 @@ class _Expressions:
     def sources(self, columns: Mapping[str, Fragment], scope: Scope) -> str:
         """Their source: of a condition, or of a list of the fields."""
         sources = []
-        for (_, text), tree in zip(self._texts, self._trees, strict=True):
-            compiler = Compiler(text, columns, scope)
+        for one in self._texts:
+            compiler = Compiler(one.text, columns, scope)
             if not self._is_row:
-                return compiler.condition(tree, "where")
-            sources.append(compiler.of(tree).source)
+                return compiler.condition(one.tree, "where")
+            sources.append(compiler.of(one.tree).source)
         return f"[{', '.join(sources)}]"
 
 

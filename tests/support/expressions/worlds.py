@@ -76,7 +76,8 @@ TEMPLATES = {
         " dayofyear(<q>); hour(<q>); minute(<q>); second(<q>); millisecond(<q>); microsecond(<q>);"
         " date_part('month', <p>); extract(doy from <q>); date_diff(<u>, <q>, <q>);"
         " date_sub(<u>, <q>, <q>); (<p> - <p>); epoch_ms(<q>); epoch_us(<p>);"
-        " epoch_ms(to_timestamp(<?>))"
+        " epoch_ms(to_timestamp(<?>)); length(string_split(<s>, <s>));"
+        " length(regexp_extract_all(<s>, <r>))"
     ),
     "DOUBLE": (
         "(<d> <+> <d>); (<d> / <d>); (<i> <*> <d>); (<i> / <i>); (<n> <*> <d>); (-<c>); abs(<d>);"

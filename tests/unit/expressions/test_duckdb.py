@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.expressions.library.functions import ALIASES, FUNCTIONS, NAMES, OWN
+from fulmen.expressions.library.functions import ALIASES, FUNCTIONS, NAMES, OWN, UNNEST
 from fulmen.expressions.sql_types import SqlType
 from fulmen.expressions.steps import Steps, StepsRunner
 from support.expressions.worlds import (
@@ -78,13 +78,14 @@ def test_the_random_expressions_have_all_that_matters():
     wanted = {"failed", "null", "int", "float", "str", "bool", "Decimal", "date", "datetime"}
     assert wanted - set(SEEN) == set()
     words = set(re.findall(r"[a-z_0-9]+", " ".join(TEMPLATES.values())))
-    assert set(NAMES) - words - {*ALIASES, *OWN} == set()
+    assert set(NAMES) - words - {*ALIASES, *OWN, *UNNEST} == set()
 
 
 MADE = {
     "regexp_matches": ["'B', 'i'", "'^.b'"],
     "regexp_full_match": ["'(.)b'", "'a.b', 's'"],
     "regexp_extract": ["'(b)|(a)', 1", "'A', 0, 'i'", "'a'"],
+    "regexp_extract_all": ["'(a)|X', 1", "'.'"],
     "regexp_replace": ["'[aX]', '<\\0>', 'g'", "'a', ''"],
     "date_part": ["'dow'"],
     "date_trunc": ["'week'", "'QUARTERS'"],
@@ -134,10 +135,10 @@ def test_each_function_of_the_values_at_the_edges(one, made, kinds):
 
 
 EDGES = {"BIGINT": EDGE, "DOUBLE": FLOATS, "VARCHAR": TEXTS, "DECIMAL": DECIMALS,
-         "DATE": DATES, "TIMESTAMP": MOMENTS}  # fmt: skip
+         "DATE": DATES, "TIMESTAMP": MOMENTS, "LIST": [[], [1, None], [2] * 9]}  # fmt: skip
 ARROW = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string(),
          "DECIMAL": pa.decimal128(12, 3), "DATE": pa.date32(),
-         "TIMESTAMP": pa.timestamp("us")}  # fmt: skip
+         "TIMESTAMP": pa.timestamp("us"), "LIST": pa.list_(pa.int64())}  # fmt: skip
 
 
 def test_each_letter_is_made_upper_and_lower_as_duckdb_makes_it():

@@ -25,7 +25,7 @@ class Taken:
 
     Attributes:
         rows: The rows that its bolt is to receive.
-        at: The emit that each was made of; None: each of its own.
+        at: The emit that each was made of, in rising order; None: each of its own.
         failed: Emit number -> why there is no row for it.
     """
 
@@ -37,8 +37,8 @@ class Taken:
         """Number what is known of some emits by the rows that they have become."""
         if not chosen or self.at is None:
             return chosen
-        places = {emit: i for i, emit in enumerate(self.at.tolist())}
-        return {places[emit]: tasks for emit, tasks in chosen.items() if emit in places}
+        emits = enumerate(self.at.tolist())
+        return {i: chosen[emit] for i, emit in emits if emit in chosen}
 
     def numbered(self, error: GroupingError) -> GroupingError:
         """An error about one of the rows, with the number of its emit."""

@@ -13,12 +13,13 @@ from typing import Any, Final
 from fulmen.expressions.library import arithmetic, patterns, text, times
 from fulmen.expressions.sql_types import SqlType
 
-B, I, D, N, V = (  # noqa: E741 (short, as the table has many)
+B, I, D, N, V, L = (  # noqa: E741 (short, as the table has many)
     (SqlType.BOOLEAN,),
     (SqlType.BIGINT,),
     (SqlType.DOUBLE,),
     (SqlType.DECIMAL,),
     (SqlType.VARCHAR,),
+    (SqlType.LIST,),
 )
 M = (SqlType.DATE, SqlType.TIMESTAMP)
 Types = tuple[SqlType, ...]
@@ -65,6 +66,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("upper", (V,), SqlType.VARCHAR, text.upper),
     Function("lower", (V,), SqlType.VARCHAR, text.lower),
     Function("length", (V,), SqlType.BIGINT, "len"),
+    Function("length", (L,), SqlType.BIGINT, "len"),
     Function("substr", (V, I, I), SqlType.VARCHAR, text.substring, optional=1),
     Function("left", (V, I), SqlType.VARCHAR, text.left),
     Function("right", (V, I), SqlType.VARCHAR, text.right),
@@ -73,6 +75,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("rtrim", (V, V), SqlType.VARCHAR, text.rtrim, optional=1),
     Function("replace", (V, V, V), SqlType.VARCHAR, text.replace),
     Function("split_part", (V, V, I), SqlType.VARCHAR, text.split_part),
+    Function("string_split", (V, V), SqlType.LIST, text.split),
     Function("starts_with", (V, V), SqlType.BOOLEAN, ".startswith"),
     Function("ends_with", (V, V), SqlType.BOOLEAN, ".endswith"),
     Function("contains", (V, V), SqlType.BOOLEAN, ".__contains__"),
@@ -103,6 +106,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("regexp_matches", (V, V, V), SqlType.BOOLEAN, patterns.matches, 1, (1, 2)),
     Function("regexp_full_match", (V, V, V), SqlType.BOOLEAN, patterns.full_match, 1, (1, 2)),
     Function("regexp_extract", (V, V, I, V), SqlType.VARCHAR, patterns.extract, 2, (1, 2, 3)),
+    Function("regexp_extract_all", (V, V, I), SqlType.LIST, patterns.extract_all, 1, (1, 2)),
     Function("regexp_replace", (V, V, V, V), SqlType.VARCHAR, patterns.replaced, 1, (1, 2, 3)),
     *(Function(name, (M,), SqlType.BIGINT, times.part(name)) for name in times.PARTS),
     Function("date_part", (V, M), SqlType.BIGINT, times.part, fixed=(0,)),
@@ -135,6 +139,10 @@ ALIASES: Final[Mapping[str, str]] = {
     "ceiling": "ceil",
     "power": "pow",
     "ifnull": "coalesce",
+    "split": "string_split",
+    "str_split": "string_split",
+    "string_to_array": "string_split",
+    "array_length": "length",
     "datepart": "date_part",
     "datetrunc": "date_trunc",
     "datediff": "date_diff",
@@ -161,12 +169,14 @@ BY_NAME: Final[Mapping[str, Sequence[Function]]] = {
     name: [one for one in FUNCTIONS if one.name == name]
     for name in dict.fromkeys(one.name for one in FUNCTIONS)
 }
-NAMES: Final = (*BY_NAME, *OWN, *ALIASES)
+UNNEST: Final = ("unnest", "explode")
+"""What makes rows of a list, and so is no function."""
+NAMES: Final = (*BY_NAME, *OWN, *ALIASES, *UNNEST)
 
 MEANINGS: Final[Mapping[str, str]] = {
     "upper": "in upper case, letter by letter",
     "lower": "in lower case, letter by letter",
-    "length": "how many characters",
+    "length": "how many characters, or values of a list",
     "substr": "the part from a place on, counted from 1; negative: from the end",
     "left": "the first characters; of a negative number: all but so many",
     "right": "the last characters; of a negative number: all but so many",
@@ -175,6 +185,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "rtrim": "without them at the end",
     "replace": "each occurrence of the second text as the third",
     "split_part": "a part of what the second text divides, from 1; empty: there is none",
+    "string_split": "the parts that the second text divides, as a list",
     "starts_with": "whether it begins so",
     "ends_with": "whether it ends so",
     "contains": "whether the second text is in it",
@@ -203,6 +214,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "regexp_extract": (
         "what the pattern, or a group of it, is in the text; empty: there is no match"
     ),
+    "regexp_extract_all": "all that the pattern, or a group of it, is in the text, as a list",
     "regexp_replace": (
         "the first match as the third text, in which `\\1` is a group; option `g`: all"
     ),
@@ -244,5 +256,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "concat": "its arguments as one text, without NULL",
     "concat_ws": "the same with the first between each two",
     "try": "its argument; NULL instead of a failure",
+    "unnest": (
+        "in `select`: a row for each value of a list, see [lists and objects](#lists-and-objects)"
+    ),
 }
 """What a function gives, for people."""

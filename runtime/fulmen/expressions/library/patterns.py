@@ -43,6 +43,14 @@ def extract(pattern: str, group: int = 0, options: str = "") -> Callable[[str], 
     return of
 
 
+def extract_all(pattern: str, group: int = 0) -> Callable[[str], list[str]]:
+    """What gives all parts of a text that a pattern, or a group of it, is."""
+    made = compiled(pattern)
+    if not 0 <= group <= made.groups:
+        raise Failed(f"the pattern {pattern!r} has {made.groups} groups, and none {group}")
+    return lambda value: [found.group(group) for found in made.finditer(value)]
+
+
 def replaced(pattern: str, by: str, options: str = "") -> Callable[[str], str]:
     r"""What replaces the first match in a text; with the option `g`, all. `\1` is a group."""
     made = compiled(pattern, options.replace("g", ""))

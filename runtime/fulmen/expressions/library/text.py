@@ -29,6 +29,11 @@ def _lower(letter: str) -> str:
     return changed if len(changed) == 1 else letter
 
 
+def split(text: str, by: str) -> list[str]:
+    """The parts of a text that another one divides; by an empty one: its characters."""
+    return text.split(by) if by else list(text)
+
+
 def substring(text: str, start: int, length: int | None = None) -> str:
     """A part of a text from the place `start`, from 1; negative: from its end.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fulmen.api import Stream
 from fulmen.expressions.mistakes import ExpressionError
+from fulmen.expressions.nested import makes_rows
 from fulmen.expressions.parsing import parsed
 from fulmen.expressions.selection import Selection, selected, steps_of
 from fulmen.topology.problems import did_you_mean, there_are
@@ -44,9 +45,13 @@ class RowSource:
     def folded(self, texts: Mapping[str, str]) -> RowSource | None:
         """With one more step of expressions; None: it doesn't fit into an input.
 
+        Behind a step that makes rows of lists, another one is not about the rows of the input.
+
         Args:
             texts: The new fields; or a condition, by the name "".
         """
+        if any(map(makes_rows, (self.select or {}).values())):
+            return None
         inner = self.select or {name: quoted(name) for name in self.emitted.fields}
         outer = {name: substituted(text, inner) for name, text in texts.items()}
         if "" in outer:
@@ -64,6 +69,10 @@ class RowSource:
         """With the same fields in another order."""
         if tuple(fields) == self.received.fields:
             return self
+        if self.select is not None:
+            select = {name: self.select[name] for name in fields}
+            received = replace(self.received, fields=tuple(fields))
+            return replace(self, select=select, received=received)
         folded = self.folded({name: quoted(name) for name in fields})
         return folded or self
 
