@@ -382,6 +382,7 @@ class Top(_OfHashable):
 
     arguments = 1
     splits = True
+    has_ties = False
 
     def __init__(self, count: str) -> None:
         """`count`: how many."""
@@ -399,4 +400,18 @@ class Top(_OfHashable):
     def result(self, kept: Counter[Any]) -> list[list[Any]]:
         """The most frequent values. Ties go by text, so input order does not matter."""
         ranked = sorted(kept.items(), key=lambda one: (-one[1], repr_of(one[0])))
-        return [[value, count] for value, count in ranked[: self._count]]
+        end = self._count
+        if self.has_ties and end < len(ranked):
+            least = ranked[end - 1][1]
+            end = sum(count >= least for _, count in ranked)
+        return [[value, count] for value, count in ranked[:end]]
+
+
+class TopWithTies(Top):
+    """The same with all values that are as frequent as the last one: `top(page, 10, ties)`."""
+
+    has_ties = True
+    variants: ClassVar[Mapping[str, Any]] = {}
+
+
+Top.variants = {"ties": TopWithTies}

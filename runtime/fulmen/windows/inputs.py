@@ -22,6 +22,9 @@ from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
 from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, BeyondDatesError, EventTimeError, FulmenError, repr_of
+from fulmen.expressions.parsing import shown
+from fulmen.expressions.selection import selected, steps_of
+from fulmen.topology.problems import did_you_mean
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.options import FIXED
 from fulmen.windows.spans import Span, Spans, datetime_of
@@ -106,6 +109,11 @@ def aggregated_fields(
         for field in (found.field, found.by):
             if field is not None:
                 needed.setdefault(field, f"aggregates.{name}")
+        if found.condition is not None:
+            for _, error in selected(steps_of(stream, found.condition, None), stream).mistakes:
+                near = did_you_mean(error.wrong, error.among) if error.wrong else error.cure
+                wrong = f"aggregates.{name}: where {shown(found.condition)}: {error}"
+                yield f"{wrong}. {near}" if near else wrong
         kind = stream.types.get(found.field or "", "")
         if found.aggregation.numbers and kind in NO_NUMBERS:
             yield (

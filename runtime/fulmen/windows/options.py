@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.connectors.options import Duration, Options, Zone
 from fulmen.windows.spans import Calendar, Sliding, Spans
-from fulmen.windows.wanted_aggregates import wanted
+from fulmen.windows.wanted_aggregates import is_filtered, wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
 MOST_WINDOWS = 100_000
@@ -104,6 +104,18 @@ class CountWindow(Options):
     type: Literal["count"]
     size: Annotated[int, Field(ge=1)]
     """How many."""
+    every: Annotated[int, Field(ge=1)] | None = None
+    """After so many, the last `size` are emitted: `1` gives running means, and the last ones of
+    each key. They may be fewer in the beginning. Default: as `size`, so each is in one window."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> CountWindow:
+        if self.every is not None and self.every > self.size:
+            raise ValueError(
+                f"every is {self.every}, but must not be above size, {self.size}: what is between"
+                " two windows would be in none"
+            )
+        return self
 
 
 Window = Annotated[
@@ -121,6 +133,7 @@ def described(window: Options) -> str:
         if name in _DURATIONS and kind != "count"
         else f"{name} {value}"
         for name, value in parts.items()
+        if value is not None
     ]
     return f"{kind} ({', '.join(words)})"
 
@@ -167,7 +180,11 @@ def rejoined(aggregates: Any) -> Any:
 def _understood(text: str, info: ValidationInfo) -> str:
     """Check an aggregate against the class that is configured; without a class, accept it."""
     if info.context is not None:
-        wanted(text, info.context["class"].own)
+        of = info.context["class"]
+        if wanted(text, of.own).condition is not None and not getattr(of, "takes_filters", False):
+            raise ValueError(
+                "a filter is for windows of Aggregate. Write the condition as where of the input"
+            )
     return text
 
 
@@ -191,7 +208,8 @@ class AggregateOptions(TimedOptions):
         BeforeValidator(rejoined),
         Field(min_length=1),
     ]
-    """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`."""
+    """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`, `count
+    filter (where amount > 100)`."""
     allowed_lateness: Duration = "0"
     """For so long after its end a window takes what is late. Each such tuple emits the window once
     more."""
@@ -230,6 +248,8 @@ class AggregateOptions(TimedOptions):
                 f"partial: true is not for windows of type {self.window.type}: which tuples are"
                 " together there is known only when they are. Leave it out"
             )
+        if self.partial is True and any(map(is_filtered, self.aggregates.values())):
+            yield "partial: true is not for aggregates with a filter. Leave it out"
         names = [*self.key, *FIXED, *self.aggregates, *self.pane_fields]
         if twice := several_times(names):
             yield f"several output fields are called {twice}"

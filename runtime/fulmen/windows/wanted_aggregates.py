@@ -45,6 +45,7 @@ COMMON = {"avg": "mean", "average": "mean", "median": "quantile", "percentile": 
 """Other names in common use."""
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 """A field may have any name without a comma, such as that of a column `speed (km/h)`."""
+_FILTER = re.compile(r"(.*?)\s*\bfilter\s*\(\s*where\b(.*)\)\s*", re.DOTALL | re.IGNORECASE)
 
 
 class WantedAggregate(NamedTuple):
@@ -54,11 +55,13 @@ class WantedAggregate(NamedTuple):
         aggregation: The aggregation.
         field: Its field; None: it is of tuples, which only `count` can be.
         by: The second field, of aggregations that have one.
+        condition: The expression that is true for tuples that count; None: all do.
     """
 
     aggregation: Aggregation
     field: str | None
     by: str | None = None
+    condition: str | None = None
 
 
 def result_types(
@@ -69,20 +72,32 @@ def result_types(
     return {name: kind for name, kind in kinds.items() if kind}
 
 
+def is_filtered(text: str) -> bool:
+    """Whether an aggregate has a condition."""
+    return _FILTER.fullmatch(text) is not None
+
+
 def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     """Read an aggregate.
 
     Args:
-        text: Such as `count`, `sum(amount)`, `top(page, 10)` or `max_by(bidder, price)`.
+        text: Such as `count`, `sum(amount)`, `top(page, 10)` or `max_by(bidder, price)`; each
+            may have a `filter (where …)` behind it.
         own: More aggregations than the built-in ones, by their names.
 
     Raises:
         ValueError: The text can't be read; the message says why, and what is right.
     """
+    if (filtered := _FILTER.fullmatch(text)) is not None:
+        of = wanted(filtered[1], own)
+        return WantedAggregate(of.aggregation, of.field, of.by, filtered[2].strip())
     known = {**BUILT_IN, **own}
     match = _CALL.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no aggregate. Write a name and a field, as in sum(amount)")
+        raise ValueError(
+            f"{text!r} is no aggregate. Write a name and a field, as in sum(amount), and a"
+            " condition as in sum(amount) filter (where amount > 0)"
+        )
     name, inside = match.groups()
     kind = known.get(name)
     if kind is None:

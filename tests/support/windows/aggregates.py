@@ -13,6 +13,10 @@ from support.windows.sql_events import by_sql
 FIELDS = ["user", "amount", "at"]
 COUNT = {"n": "count"}
 SUMS = {"n": "count", "total": "sum(amount)"}
+FILTERED = SUMS | {
+    "big": "count filter (where amount > 2)",
+    "low": "sum(amount) FILTER (WHERE amount < 0 and user <> 'b')",
+}
 
 
 def topology(
@@ -94,25 +98,29 @@ WINDOWS = {
 }
 SQL = {
     "tumbling": """
-        SELECT who, s, s + 20, count(*), sum(amount) FROM (
+        SELECT who, s, s + 20, count(*), sum(amount), <more> FROM (
             SELECT *, (floor((t - 3) / 20.0) * 20 + 3)::BIGINT s FROM events) GROUP BY ALL""",
     "sliding": """
-        SELECT who, s, s + 30, count(*), sum(amount) FROM events,
+        SELECT who, s, s + 30, count(*), sum(amount), <more> FROM events,
             (SELECT unnest(generate_series(-210, 350, 7)) s)
         WHERE s <= t AND t < s + 30 GROUP BY ALL""",
     "session": """
-        SELECT who, min(t), max(t) + 15, count(*), sum(amount) FROM (
+        SELECT who, min(t), max(t) + 15, count(*), sum(amount), <more> FROM (
             SELECT *, sum(begins) OVER (PARTITION BY who ORDER BY t, id) session FROM (
                 SELECT *, CASE WHEN t - lag(t) OVER (PARTITION BY who ORDER BY t, id) <= 15
                     THEN 0 ELSE 1 END begins FROM events))
         GROUP BY who, session""",
     "calendar": """
-        SELECT who, s, s + 86400000, count(*), sum(amount) FROM (
+        SELECT who, s, s + 86400000, count(*), sum(amount), <more> FROM (
             SELECT *, (floor((t + 19800000) / 86400000.0) * 86400000 - 19800000)::BIGINT s
             FROM events) GROUP BY ALL""",
 }
 
 
 def by_duckdb(kind, events):
+    more = (
+        "count(*) FILTER (WHERE amount > 2), sum(amount) FILTER (WHERE amount < 0 AND who <> 'b')"
+    )
+    query = SQL[kind].replace("<more>", more)
     rows = [(number, *event) for number, event in enumerate(events)]
-    return sorted(by_sql(SQL[kind], events=("id BIGINT, who TEXT, amount BIGINT, t BIGINT", rows)))
+    return sorted(by_sql(query, events=("id BIGINT, who TEXT, amount BIGINT, t BIGINT", rows)))

@@ -23,6 +23,7 @@ from support.windows.aggregates import (
     EXAMPLES,
     EXTRAS,
     FIELDS,
+    FILTERED,
     SESSION,
     SUMS,
     TUMBLING,
@@ -160,6 +161,29 @@ def test_a_window_by_count_ends_with_so_many_tuples_of_its_key():
     assert found == [("a", 0, 2, 3, 3), ("a", 3, 5, 3, 12)]
 
 
+@pytest.mark.parametrize(("size", "every"), [(3, 1), (4, 3)])
+def test_a_window_by_count_may_be_of_the_last_tuples_after_each_few(size, every):
+    items = [row for n in range(9) for row in (("a", n, n), PAUSE, ("b", -n, n))]
+    window = {"type": "count", "size": size, "every": every}
+    aggregates = {"last": "list(amount)", "mean": "mean(amount)"}
+    found, _ = results(items, window, aggregates=aggregates)
+    for user, sign in (("a", 1), ("b", -1)):
+        ends = range(every, 10, every)
+        last = [[sign * n for n in range(max(0, end - size), end)] for end in ends]
+        assert [row for row in found if row[0] == user] == [
+            (user, abs(some[0]), abs(some[-1]), some, sum(some) / len(some)) for some in last
+        ]
+
+
+def test_a_condition_without_a_value_fails_its_tuple_and_changes_nothing():
+    aggregates = {"n": "count", "odd": "count filter (where 6 // amount = 6)"}
+    items = [("a", 1, 0), ("a", 0, 1), ("a", 3, 2)]
+    result = run(topology(items, TUMBLING, aggregates=aggregates, replays=False))
+    assert [row[3:] for row in result.collected("sink")] == [[2, 1]]
+    [(_, reason)] = result.failed("source")
+    assert "division by zero" in reason or "0" in reason
+
+
 def test_days_of_a_time_zone_and_no_key():
     day = 86_400_000
     items = [("a", 1, 0), ("b", 2, day // 2), ("a", 4, day)]
@@ -256,6 +280,18 @@ def test_a_tuple_is_late_whose_window_has_no_edges_that_a_datetime_could_be(wind
         ({"type": "sliding", "size": "1s", "every": "2s"}, {}, "must not be above size, 1s"),
         ({"type": "calendar", "unit": "day", "timezone": "Mars"}, {}, "no time zone 'Mars'"),
         ({"type": "count", "size": 0}, {}, "size"),
+        ({"type": "count", "size": 2, "every": 3}, {}, "every is 3, but must not be above size"),
+        (
+            TUMBLING,
+            {"aggregates": {"n": "count filter (where amont > 1)"}},
+            "aggregates.n: where 'amont > 1': there is no field 'amont' (column 1). Did you mean"
+            " 'amount'?",
+        ),
+        (
+            TUMBLING,
+            {"aggregates": {"n": "count filter (where user = 'a')"}, "partial": True},
+            "partial: true is not for aggregates with a filter",
+        ),
         ({"type": "hopping"}, {}, "hopping"),
         (TUMBLING, {"time": None, "is_timed": False}, "time is missing"),
         (TUMBLING, {"aggregates": {"p": "quantile(amount"}}, "p: 'quantile(amount' is no"),
@@ -417,13 +453,13 @@ def test_final_results_are_those_of_sql(kind, events, is_near, extra):
         items.append(event)
         items += extra.draw(st.sampled_from(EXTRAS))
     lag = ("8" if is_near else "400") + ("h" if factor else "ms")
-    partial = kind != "session" and extra.draw(st.booleans())
-    aggregates = extra.draw(st.sampled_from([SUMS, COUNT]))
+    aggregates = extra.draw(st.sampled_from([SUMS, COUNT, FILTERED]))
+    partial = kind != "session" and aggregates is not FILTERED and extra.draw(st.booleans())
     how = {"partial": partial, "aggregates": aggregates}
     found, late = results(items, window, lag=lag, workers=2, **how)
     assert late == []
     width = 3 + len(aggregates)
-    assert sorted(found) == [row[:width] for row in by_duckdb(kind, events)]
+    assert sorted(found, key=repr) == sorted((r[:width] for r in by_duckdb(kind, events)), key=repr)
 
 
 @given(events=EVENTS, extra=st.data())

@@ -30,6 +30,7 @@ from fulmen.windows.aggregate_functions import (
     Quantile,
     Sum,
     Top,
+    TopWithTies,
     Values,
 )
 
@@ -63,6 +64,7 @@ AT_ONCE: Mapping[type[Aggregation], AtOnce] = {
     Distinct: AtOnce(by_lists.sets, by_columns.different, by_lists.HASHABLE),
     Values: AtOnce(by_lists.sets, by_columns.different, by_lists.HASHABLE),
     Top: AtOnce(by_lists.sets, by_columns.frequencies, by_lists.HASHABLE),
+    TopWithTies: AtOnce(by_lists.sets, by_columns.frequencies, by_lists.HASHABLE),
     ApproximateDistinct: AtOnce(by_lists.sketches, by_columns.different, by_lists.HASHABLE),
     Quantile: AtOnce(by_lists.quantiles, by_columns.quantiles, by_lists.ARE_FLOATS),
 }

@@ -20,6 +20,7 @@ from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
 from fulmen.windows.aggregate.chunk_rows import Places
 from fulmen.windows.aggregate.counted import CountedWindows
+from fulmen.windows.aggregate.filtered import FilteredFields, with_fields
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.panes import EARLY, Panes
 from fulmen.windows.aggregate.partial import partial_windows
@@ -59,12 +60,14 @@ class StreamFields:
         values_at: The values for each aggregate.
         time_at: The event time; None: there is none.
         reader: Reads event times.
+        filtered: Gives the values of aggregates with a condition; None: there are none.
     """
 
     key_at: Sequence[int]
     values_at: Places
     time_at: int | None
     reader: TimeReader
+    filtered: FilteredFields | None = None
 
 
 class Aggregate(ChunkBolt):
@@ -84,6 +87,8 @@ class Aggregate(ChunkBolt):
 
     config_model = AggregateOptions
     emits_results = True  # a window that a tuple ends has others in it, which are acked
+    takes_filters: ClassVar[bool] = True
+    """Whether aggregates may have a condition."""
     own: ClassVar[Mapping[str, type[Aggregation]]] = {}
     """Aggregations of a derived class, by the names that `aggregates` calls them."""
     kept_for: str = ""
@@ -154,7 +159,8 @@ class Aggregate(ChunkBolt):
         self._options, self._context = options, context
         self._sources: dict[tuple[str, str], StreamFields] = {}
         texts = options.aggregates.values()
-        self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
+        self._wanted = [(text, wanted(text, self.own)) for text in texts]
+        self._aggregates = Aggregates(with_fields(self._wanted))
         self._note_what_is_kept()
         self._windows = self._windower(options.window)
         self.state_part, self.timer_part = self._windows.state_part, self._windows.timer_part
@@ -203,13 +209,14 @@ class Aggregate(ChunkBolt):
         if isinstance(window, Session):
             return Sessions(milliseconds(window.gap), has_plain_keys, *rest)
         if isinstance(window, CountWindow):
-            return CountedWindows(window.size, *rest)
+            return CountedWindows(window.size, window.every or window.size, *rest)
         return FixedWindows(window.spans(), has_plain_keys, *rest)
 
     transient = (
         "state_part",
         "timer_part",
         "_options",
+        "_wanted",
         "_context",
         "_aggregates",
         "_windows",
@@ -249,11 +256,16 @@ class Aggregate(ChunkBolt):
         fields = tup.fields
         time, reader = self._time_of(tup.component, tup.stream)
         key_at = [fields.index(name) for name in self._options.key]
+        filtered = None
+        if any(one.condition is not None for _, one in self._wanted):
+            of = self._context.input(tup.component, tup.stream)
+            filtered = FilteredFields(self._wanted, of)
         return StreamFields(
             key_at,
-            self._aggregates.places(fields),
+            self._aggregates.places(fields if filtered is None else (*fields, *filtered.names)),
             None if time is None else fields.index(time),
             reader,
+            filtered,
         )
 
     def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
@@ -273,7 +285,17 @@ class Aggregate(ChunkBolt):
             return None
         times = times_of(rows.values(source.time_at), source.reader)
         keys = some[0] if len(some) == 1 else list(zip(*some, strict=True)) or [()] * len(times)
-        columns = {place: rows.values(place) for place in source.values_at.all}
+        more: Sequence[Sequence[Any]] = ()
+        if source.filtered is not None:
+            found = source.filtered.columns(list(rows))
+            if found is None:
+                return None
+            more = found
+        own = len(tup.fields)
+        columns = {
+            place: rows.values(place) if place < own else more[place - own]
+            for place in source.values_at.all
+        }
         return self._windows.add_chunk(
             self._aggregates.chunk_rows(keys, times, columns, source.values_at)
         )
@@ -286,7 +308,7 @@ class Aggregate(ChunkBolt):
     def _add_columns(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
         """Add the rows of a batch without a value of Python for each; None: that can't be."""
         source = self._source_at(tup) if self._takes_columns else None
-        if source is None or source.time_at is None:
+        if source is None or source.time_at is None or source.filtered is not None:
             return None
         keys = keys_of([batch.column(i) for i in source.key_at], batch.num_rows)
         if keys is None:
@@ -300,11 +322,14 @@ class Aggregate(ChunkBolt):
         source = self._source if tup._origin is self._origin else self._source_at(tup)
         if source is None:  # a tick, or tuples that were aggregated already
             if self._is_partial:
-                place, row = len(self._options.key), tup.values
-                self._windows.merge(tuple(row[:place]), row[place], row[place + 1 :])
+                place, made = len(self._options.key), tup.values
+                self._windows.merge(tuple(made[:place]), made[place], made[place + 1 :])
             return
         key = key_of(tup, source.key_at)
-        values = self._aggregates.values(tup.values, source.values_at)
+        row: Sequence[Any] = tup.values
+        if source.filtered is not None:
+            row = [*row, *source.filtered.of(row)]
+        values = self._aggregates.values(row, source.values_at)
         at, time = source.time_at, None
         try:
             time = 0 if at is None else time_of(tup, at, source.reader)

@@ -53,6 +53,8 @@ def partial_windows(
     if not set(grouped_by) <= set(options.key):
         return None  # equal keys may go to several tasks
     aggregates = [wanted(text, own) for text in options.aggregates.values()]
+    if any(one.condition is not None for one in aggregates):
+        return None
     if options.partial == "auto" and not all(one.aggregation.splits for one in aggregates):
         return None
     time, reader = time_field(options.time, options.reader(), stream)
