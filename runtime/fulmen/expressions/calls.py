@@ -38,9 +38,12 @@ def called(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) 
         return _own(compiler, scope, known, nodes)
     values = [compiler.of(node) for node in nodes]
     types = [value.type for value in values]
-    for one in functions.BY_NAME[known]:
-        if one.takes(types):
-            return _call(scope, one, values)
+    fitting = [one for one in functions.BY_NAME[known] if one.takes(types)]
+    if fitting:
+        found = _call(scope, fitting[0], values)
+        if SqlType.UNKNOWN in types and any(one.result is not found.type for one in fitting):
+            return replace(found, type=SqlType.UNKNOWN)  # the value of each row decides
+        return found
     given = ", ".join(of.value for of in types)
     there_are = " or ".join(signature(one) for one in functions.BY_NAME[known])
     raise ExpressionError(f"there is no {known}({given})", f"There is {there_are}.")

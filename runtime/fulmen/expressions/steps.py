@@ -141,7 +141,7 @@ class StepsRunner:
             places = [places[i] for i in then.at]
             left = [i for i, place in enumerate(places) if place not in done.failed]
             made, places = [made[i] for i in left], [places[i] for i in left]
-        return Stepped(made, places, done.failed)
+        return Stepped(made or None, places, done.failed)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.connectors.options import Duration, Options, Zone
-from fulmen.windows.spans import Calendar, Sliding, Spans
+from fulmen.windows.spans import Calendar, Sliding, Spans, Whole
 from fulmen.windows.wanted_aggregates import is_filtered, wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
@@ -98,6 +98,16 @@ class CalendarWindow(Options):
         return Calendar(self.unit, self.timezone)
 
 
+class GlobalWindow(Options):
+    """One window for each key, which ends with the input. With `emitEvery` it is emitted before."""
+
+    type: Literal["global"]
+
+    def spans(self) -> Spans:
+        """The windows of a time."""
+        return Whole()
+
+
 class CountWindow(Options):
     """So many tuples of a key, in the order in which they come."""
 
@@ -119,7 +129,8 @@ class CountWindow(Options):
 
 
 Window = Annotated[
-    Tumbling | SlidingWindow | Session | CalendarWindow | CountWindow, Field(discriminator="type")
+    Tumbling | SlidingWindow | Session | CalendarWindow | CountWindow | GlobalWindow,
+    Field(discriminator="type"),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -135,7 +146,7 @@ def described(window: Options) -> str:
         for name, value in parts.items()
         if value is not None
     ]
-    return f"{kind} ({', '.join(words)})"
+    return f"{kind} ({', '.join(words)})" if words else kind
 
 
 _DAYS = {"hour": 1, "day": 2, "week": 8, "month": 32, "year": 367}
@@ -236,6 +247,8 @@ class AggregateOptions(TimedOptions):
     def _wrong(self) -> Iterator[str]:
         if self.window.type == "count" and (self.emit_every or self.lateness):
             yield "emitEvery and allowedLateness are not for windows by count"
+        if self.window.type == "global" and self.lateness:
+            yield "allowedLateness is not for a global window: nothing is late for it"
         if self.emit == "final" and self.emit_every:
             yield "emit: final is not for emitEvery: a window is emitted once"
         if self.retract and not self.has_panes:

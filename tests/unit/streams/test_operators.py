@@ -55,6 +55,10 @@ STEPS = {
         lambda s: s.where("n % 2 = 0 or user = 'b'"),
         lambda rows: [r for r in rows if r["n"] % 2 == 0 or r["user"] == "b"],
     ),
+    "unnest": (
+        lambda s: s.select("n", "at", user="unnest(string_split(concat(user, ' x'), ' '))"),
+        lambda rows: [r | {"user": user} for r in rows for user in (r["user"], "x")],
+    ),
     "with_fields": (
         lambda s: s.with_fields(n=lambda r: r.n + 5),
         lambda rows: [r | {"n": r["n"] + 5} for r in rows],
