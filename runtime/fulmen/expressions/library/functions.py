@@ -256,8 +256,5 @@ MEANINGS: Final[Mapping[str, str]] = {
     "concat": "its arguments as one text, without NULL",
     "concat_ws": "the same with the first between each two",
     "try": "its argument; NULL instead of a failure",
-    "unnest": (
-        "in `select`: a row for each value of a list, see [lists and objects](#lists-and-objects)"
-    ),
 }
 """What a function gives, for people."""
