@@ -179,10 +179,10 @@ def _checked(chosen: Chosen) -> None:
             raise BadInput(f"--window {chosen.window}: it must be above 0, such as 10m.")
     if chosen.where is not None:
         stream = Stream(tuple(chosen.fields), types=chosen.fields)
-        for _, error in selected(steps_of(stream, chosen.where, None), stream).mistakes:
-            near = did_you_mean(error.wrong, error.among) if error.wrong else error.cure
+        for _, wrong in selected(steps_of(stream, chosen.where, None), stream).mistakes:
+            near = did_you_mean(wrong.wrong, wrong.among) if wrong.wrong else wrong.cure
             fields = ", ".join(chosen.fields)
-            raise BadInput(f"--where: {error}. {near or f'Orders have {fields}.'}")
+            raise BadInput(f"--where: {wrong}. {near or f'Orders have {fields}.'}")
 
 
 def _connected(name: str, chosen: Chosen) -> dict[str, str]:
