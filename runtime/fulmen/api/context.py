@@ -203,6 +203,15 @@ class TopologyContext:
         age = max(0.0, float(seconds)) if seconds is not None else None
         self.signals.say_lag(Lag(most, age))
 
+    def want_batch(self) -> None:
+        """Have the next batch begin at once, however long the topology would rest before it.
+
+        Of a pinned spout, for messages that somebody waits for. Any thread may call it. Elsewhere
+        it does nothing.
+        """
+        if self.signals.wake is not None:
+            self.signals.wake()
+
     def hold_spouts(self, reason: str) -> None:
         """Have all spouts emit nothing from the next batch on: the buffer of this bolt is full.
 

@@ -47,8 +47,11 @@ ALONE = {
 }
 """Each reads, or is given, three rows."""
 WITH_SERVERS = {
+    "http.CallSpout": {"port": 8081},
     "http.HttpLookup": {"url": "http://localhost/rows/{number}"},
     "http.HttpSink": {"url": "http://localhost/rows/{number}"},
+    "http.HttpSpout": {"port": 8080},
+    "http.Return": {"call": "number", "fields": ["number"]},
     "kafka.KafkaSink": KAFKA,
     "kafka.KafkaSpout": KAFKA,
     "kafka.OpaqueTransactionalKafkaSpout": KAFKA,

@@ -216,6 +216,8 @@ SOURCES = {
     "files.OpaqueTransactionalFileSpout": lines,
     "files.ParquetSpout": of_parquet,
     "files.TransactionalFileSpout": lines,
+    "http.CallSpout": lambda: ["a call", *of_formats()],
+    "http.HttpSpout": lambda: [*of_formats(), {"accept": "*/*"}, datetime(2026, 1, 31, tzinfo=UTC)],
     "kafka.KafkaSpout": lambda: [*of_formats(), *of_avro(), *of_kafka()],
     "kafka.OpaqueTransactionalKafkaSpout": of_kafka,
     "kafka.TransactionalKafkaSpout": of_kafka,

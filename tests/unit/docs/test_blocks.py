@@ -80,9 +80,12 @@ def about_topologies(thing):
             assert re.findall(r"fulmen_\w+", trigger["metadata"]["query"])[0] in METRICS
         assert spec["scaleTargetRef"]["apiVersion"] == API_VERSION
         assert spec["scaleTargetRef"]["kind"] == KIND
+    elif thing["kind"] == "Ingress":
+        assert spec["rules"]
     else:
-        assert thing["kind"] == "PodDisruptionBudget"
-        assert spec["selector"]["matchLabels"].keys() == {TOPOLOGY_LABEL, COMPONENT_LABEL}
+        assert thing["kind"] in ("PodDisruptionBudget", "Service", "NetworkPolicy")
+        chosen = spec.get("selector") or spec["podSelector"]
+        assert chosen.get("matchLabels", chosen).keys() == {TOPOLOGY_LABEL, COMPONENT_LABEL}
 
 
 @pytest.mark.parametrize("block", all_blocks("sh"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from fulmen.api.marks import EngineMark
@@ -12,6 +12,8 @@ from fulmen.api.signals.metrics import KINDS, Metric, Sample
 from fulmen.errors import MetricError
 
 M = TypeVar("M", bound=Metric)
+Result = tuple[str, bytes]
+"""A call, and one of its results."""
 
 
 class Lag(NamedTuple):
@@ -45,6 +47,8 @@ class Signals:
             attempt that has nothing for the map, which says whether the map is the bolt's. None:
             it was written to.
         kept_mark: What the store of a bolt that keeps a mark by itself has.
+        returned: In the driver: results of calls that this task may have emitted, as committed.
+        wake: Ends the rest before the next batch; in the driver alone. None: nothing does.
     """
 
     def __init__(self, hold: Hold | None = None) -> None:
@@ -55,6 +59,9 @@ class Signals:
         self.hold = hold or Hold()
         self.maps: dict[str, Callable[[Any], bool] | None] = {}
         self.kept_mark = EngineMark()
+        self.returned: list[Result] = []
+        self._results: list[Result] = []
+        self.wake: Callable[[], object] | None = None
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Signals, ()
@@ -92,6 +99,28 @@ class Signals:
         with self._lock:
             lag, self._lag = self._lag, None
         return lag
+
+    def answer(self, call: str, result: bytes) -> None:
+        """Have a result given to whoever has emitted a call, once it is committed."""
+        with self._lock:
+            self._results.append((call, result))
+
+    def take_results(self) -> list[Result]:
+        """Take the results since the last call."""
+        with self._lock:
+            results, self._results = self._results, []
+        return results
+
+    def give_returned(self, results: Iterable[Result]) -> None:
+        """Give the task in the driver what a commit has of results."""
+        with self._lock:
+            self.returned.extend(results)
+
+    def take_returned(self) -> list[Result]:
+        """Take what was given."""
+        with self._lock:
+            returned, self.returned = self.returned, []
+        return returned
 
     def take_samples(self) -> list[Sample]:
         """Take what was counted and measured since the last call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,3 +21,10 @@ class Clocks:
     steady: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     wall: Callable[[], float] = time.time
+
+    def rest(self, woken: threading.Event, seconds: float) -> None:
+        """Wait so many seconds, or until `woken` is set. Clocks of tests don't wait."""
+        if self.sleep is time.sleep:
+            woken.wait(seconds)
+        else:
+            self.sleep(seconds)

@@ -332,8 +332,10 @@ class RunningTopology:
         self.coordinator.clock.stand_still(self.clocks.steady() - now)
 
     def _rest(self, seconds: float, stop: Stop) -> None:
-        if seconds > 0 and not stop.now:
-            self.clocks.sleep(seconds)
+        """Rest, unless a pinned spout wants the next batch at once."""
+        if seconds > 0 and not stop.now and not self._pinned.woken.is_set():
+            self.clocks.rest(self._pinned.woken, seconds)
+        self._pinned.woken.clear()
 
     # A batch
 
@@ -421,6 +423,7 @@ class RunningTopology:
         )
         self._ended = now
         self._transactions.tell(done.transactions)
+        self._pinned.give(done.summaries)
         self._taps.committed(done.summaries, done.header.number, wall)
         for error in self.totals.add(done, self.coordinator.pending, wall, spent):
             self.observer.error(error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,8 @@ class PinnedHost:
     _recovery: Recovery
     _generator: Callable[[], np.random.Generator]
     _spouts: PinnedSpouts | None = None  # made when they are first asked
+    woken: threading.Event = field(default_factory=threading.Event)
+    """Set when one of them wants the next batch at once."""
 
     def open(self, number: int) -> None:
         """Make them, unless they are, with what commit `number` has of them."""
@@ -66,7 +69,7 @@ class PinnedHost:
             hung = self._recovery.calls.end_if_given_up
             with self._failures_told():
                 self._spouts = PinnedSpouts(
-                    self._current, self._store, number, self._generator, hung
+                    self._current, self._store, number, self._generator, hung, self.woken.set
                 )
 
     def take(self, header: Header) -> tuple[Header, list[Summary], Mapping[int, Deliveries]]:
@@ -74,6 +77,11 @@ class PinnedHost:
         assert self._spouts is not None
         with self._failures_told():
             return self._spouts.take(header)
+
+    def give(self, summaries: Sequence[Summary]) -> None:
+        """Give them what a commit has for them: see `PinnedSpouts.give`."""
+        if self._spouts is not None:
+            self._spouts.give(summaries)
 
     @contextmanager
     def _failures_told(self) -> Iterator[None]:

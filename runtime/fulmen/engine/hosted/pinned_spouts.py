@@ -12,7 +12,7 @@ for a later one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -55,6 +55,7 @@ class PinnedSpouts:
         number: The commit to start from.
         generator: Makes random generators: one for each task, as each has a thread.
         waiting: Called while an instance is made; it may raise.
+        wake: Called, on any thread, when a spout wants the next batch at once.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class PinnedSpouts:
         number: int,
         generator: Callable[[], np.random.Generator],
         waiting: Callable[[], None] = lambda: None,
+        wake: Callable[[], object] = lambda: None,
     ) -> None:
         self._current = current
+        self._wake = wake
         placed = current.placed
         self._store = store
         self._waiting = waiting
@@ -82,6 +85,7 @@ class PinnedSpouts:
                 rng = generator()
                 making = thread.submit(partial(self._make, task, loaded[key], number, rng))
                 made = self._made(task, making)
+                made.context.signals.wake = self._wake
                 self._hosted[task] = HostedTask(placed.origins[key], thread, made, rng)
         except Unavailable:  # all are made anew later
             self.close()
@@ -225,6 +229,12 @@ class PinnedSpouts:
         updated = {key: updates} if updates else {}
         wants = hosted.wants_batch
         return replace(summary, updates=updated, levels=levels, wants_batch=wants)
+
+    def give(self, summaries: Sequence[Summary]) -> None:
+        """Give the spouts the results of calls that a commit has."""
+        results = [result for summary in summaries for result in summary.results]
+        for hosted in self._hosted.values() if results else ():
+            hosted.task.context.signals.give_returned(results)
 
     def close(self) -> list[ErrorReport]:
         """Close all instances; later those whose `next_tuple` still waits for a message.

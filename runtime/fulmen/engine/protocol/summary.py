@@ -165,6 +165,7 @@ class Summary(Measured):
         own_calls: Bolt task that is suspected -> its calls for no tuple that have ended.
         letters: (number of an order, task key) -> the dead letters that the task has
             taken: those that it sends again, or that are gone.
+        results: Results of calls, which go to those that have emitted them.
         tapped: What there is for the taps that are open; None: none is.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
@@ -202,6 +203,7 @@ class Summary(Measured):
     timers: dict[int, PendingTimers] = field(default_factory=dict)
     own_calls: dict[int, list[str]] = field(default_factory=dict)
     letters: dict[tuple[int, str], tuple[LetterKey, ...]] = field(default_factory=dict)
+    results: list[tuple[str, bytes]] = field(default_factory=list)
     tapped: Tapped | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -218,6 +220,7 @@ class Summary(Measured):
             self.samples.setdefault(task, []).extend(samples)
         if (lag := signals.take_lag()) is not None:
             self.lags[task] = lag
+        self.results += signals.take_results()
         if signals.hold.reason:
             self.holds[task] = signals.hold.reason
 

@@ -1,0 +1,275 @@
+"""Receives requests for a spout, and sends the answers that it gives.
+
+A request is read, and refused if it must be, on the server's own loop; it waits in a queue for the
+spout's turn, and on the loop for its answer. A request that nobody has taken in its time was never
+emitted, and is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.event_time import milliseconds
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.formats.values import DEFAULT
+from fulmen.connectors.http.served.authentication import has_token
+from fulmen.connectors.http.served.options import ServingOptions
+from fulmen.services.http_server import HttpServer, ServerLimits
+
+CLOSE_SECONDS = 2.0
+"""For answers that are being sent when the topology ends."""
+MOST_WAITING = 10_000
+"""Messages that are not processed yet, if the topology has no `maxSpoutPending`."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer.
+
+    Attributes:
+        status: Its status.
+        body: What it says: JSON, or what becomes of it.
+        headers: More of its headers.
+    """
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(status: int, reason: str, **headers: str) -> Reply:
+    """An answer that says what is wrong.
+
+    Args:
+        status: Its status.
+        reason: What is wrong.
+        headers: More of its headers, with "_" for "-".
+    """
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, {"error": reason}, named)
+
+
+def later(status: int, reason: str) -> Reply:
+    """A refusal that is about this moment alone."""
+    return refusal(status, reason, Retry_After="1")
+
+
+@dataclass(eq=False)
+class Received:
+    """A request that was read.
+
+    Attributes:
+        rows: The values of its messages.
+        key: Its Idempotency-Key; "": it has none.
+        digest: What it asks for.
+        is_taken: Whether the spout has it.
+        is_gone: Whether it was answered before the spout took it.
+    """
+
+    rows: Sequence[Sequence[Any]]
+    key: str = ""
+    digest: bytes = b""
+    is_taken: bool = False
+    is_gone: bool = False
+    reply: asyncio.Future[Reply] | None = None
+
+
+Read = Callable[[web.BaseRequest, bytes], Received | Reply]
+"""Makes of a request what the spout is to have, or the answer. Called on the server's loop."""
+
+
+class Listener:
+    """The requests of one spout.
+
+    Attributes:
+        pending: Messages that the spout has taken, and that are not processed yet.
+        at_once: What requests without a key get as soon as they wait; None: the spout answers them.
+    """
+
+    def __init__(self, options: ServingOptions, context: TopologyContext, read: Read) -> None:
+        """Prepare. Nothing is served yet.
+
+        Args:
+            options: Where to listen, and how long to wait.
+            context: Of the spout.
+            read: Understands requests.
+
+        Raises:
+            ServiceUnavailable: The address can't be had, or a file of `tls` can't be read.
+        """
+        self._options, self._context, self._read = options, context, read
+        self._seconds = milliseconds(options.timeout) / 1000
+        self._most = context.max_spout_pending or MOST_WAITING
+        self._lock = threading.Lock()
+        self._queue: deque[Received] = deque()
+        self._queued = 0  # messages
+        self._is_open = False
+        self.pending = 0
+        self.at_once: Reply | None = None
+        self._histogram = context.histogram(
+            "http_request_seconds", "How long requests waited for their answers"
+        )
+        self._tls = self._made_tls()
+        limits = ServerLimits(
+            content_bytes=options.max_content_bytes,
+            held_bytes=options.max_held_bytes,
+            connections=options.max_connections,
+        )
+        self._server = HttpServer(f"fulmen-http-{context.component}", self._answer, limits)
+        try:
+            self._bind()
+        except ServiceUnavailable:
+            self._server.close(0)
+            raise
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"HTTP at {self._options.host}:{self._server.port or self._options.port}"
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._server.port
+
+    def _made_tls(self) -> ssl.SSLContext | None:
+        tls = self._options.tls
+        if tls is None:
+            return None
+        made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            made.load_cert_chain(tls.certificate, tls.key, password=_no_password)
+            if tls.client_authority is not None:
+                made.load_verify_locations(tls.client_authority)
+                made.verify_mode = ssl.CERT_REQUIRED
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            what = f"its certificate, key or authorities can't be read: {error}"
+            raise ServiceUnavailable(
+                f"HTTPS at {self._options.host}:{self._options.port}", what, "can't be used"
+            ) from None
+        return made
+
+    def _bind(self) -> None:
+        try:
+            self._server.bind(self._options.host, self._options.port)
+        except (OSError, OverflowError) as error:
+            why = f"{getattr(error, 'strerror', None) or error}"
+            raise ServiceUnavailable(
+                f"HTTP at {self._options.host}:{self._options.port}", why, "can't be used"
+            ) from None
+
+    # On the spout's thread
+
+    def open(self) -> None:
+        """Listen, unless it does.
+
+        Raises:
+            ServiceUnavailable: The address can't be had.
+        """
+        if self._is_open:
+            return
+        if not self._server.is_bound:
+            self._bind()
+        self._is_open = True  # before the first one comes
+        self._server.listen(self._tls)
+
+    def stop(self) -> None:
+        """Take no more requests. Those that wait can still be taken, and answered."""
+        with self._lock:
+            self._is_open = False
+        self._server.stop()
+
+    def close(self) -> None:
+        """End. What was not answered is told so."""
+        with self._lock:
+            self._is_open = False
+        self._server.close(CLOSE_SECONDS)
+
+    def take(self) -> Received | None:
+        """The next request; None: none waits."""
+        with self._lock:
+            while self._queue:
+                request = self._queue.popleft()
+                self._queued -= len(request.rows)
+                if not request.is_gone:
+                    request.is_taken = True
+                    return request
+        return None
+
+    @property
+    def queued(self) -> int:
+        """Messages that wait for the spout."""
+        return self._queued
+
+    def answer(self, requests: Iterable[Received], reply: Reply) -> None:
+        """Answer requests that were taken."""
+        replies = [one.reply for one in requests if one.reply is not None]
+        if replies:
+            self._server.call(_set_all, replies, reply)
+
+    # On the server's loop
+
+    async def _answer(self, request: web.BaseRequest, content: bytes) -> web.Response:
+        started = time.monotonic()
+        reply = await self._reply_to(request, content)
+        self._histogram.observe(time.monotonic() - started)
+        labels = {"status": str(reply.status)}
+        self._context.counter("http_answers", "Requests that were answered", labels).inc()
+        headers = {"Content-Type": "application/json", **reply.headers}
+        body = reply.body if isinstance(reply.body, bytes) else DEFAULT.dumps(reply.body)
+        return web.Response(body=body, status=reply.status, headers=headers)
+
+    async def _reply_to(self, request: web.BaseRequest, content: bytes) -> Reply:
+        token = self._options.token
+        if token is not None and not has_token(request.headers, token):
+            return refusal(401, "the bearer token is missing or wrong", WWW_Authenticate="Bearer")
+        received = self._read(request, content)
+        if isinstance(received, Reply):
+            return received
+        if not received.rows:
+            return Reply(200, {"messages": 0})
+        reply = received.reply = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if not self._is_open:
+                return later(503, "the topology takes no requests now")
+            waiting = self._queued + self.pending
+            if waiting and waiting + len(received.rows) > self._most:
+                return later(429, f"{waiting} messages are not processed yet")
+            self._queued += len(received.rows)
+            self._queue.append(received)
+        if self.at_once is not None and not received.key:
+            return self.at_once
+        self._context.want_batch()
+        try:
+            async with asyncio.timeout(self._seconds):
+                answered: Reply = await reply
+                return answered
+        except TimeoutError:
+            return self._too_late(received)
+
+    def _too_late(self, received: Received) -> Reply:
+        with self._lock:
+            received.is_gone = not received.is_taken
+        if received.is_gone:
+            return later(503, f"the topology did not take it within {self._options.timeout}")
+        return refusal(504, f"it was not done within {self._options.timeout}, and goes on")
+
+
+def _set_all(replies: Sequence[asyncio.Future[Reply]], reply: Reply) -> None:
+    for one in replies:
+        if not one.done():
+            one.set_result(reply)
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
