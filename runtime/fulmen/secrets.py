@@ -191,7 +191,10 @@ def _parts(value: str) -> Iterator[str]:
     yield from (line for line in value.split("\n") if len(line) >= _WORD)  # such as of a key
     for pattern in (*_PASSWORDS, _URL_PASSWORD):
         for password in pattern.findall(value):
-            for part in (password, password.partition("@")[0], re.sub(r"\\(.)", r"\1", password)):
+            # Clients do not agree which @ ends it.
+            ends = [at for at, character in enumerate(password) if character == "@"]
+            parts = (password, *(password[:end] for end in ends))
+            for part in (*parts, re.sub(r"\\(.)", r"\1", password)):
                 yield from (part, unquote(part))
 
 

@@ -309,6 +309,24 @@ def test_a_claim_into_a_gap_before_an_older_claim_is_made_again(open_log, store)
     assert late.claim().number == two.manifest.number + 1
 
 
+def test_a_claim_in_a_gap_is_not_taken_for_the_commit_that_was_there(open_log, store):
+    one = open_log("one")
+    late, later = open_log("late", claim=False), open_log("later", claim=False)
+    big = b"x" * (INLINE_BYTES + 1)  # in a file of its own, so that its commit can go
+    updates = saved(store, 2, "t", [("b/0", "s", big, 0)])
+    one.commit(one.draft(tag="t", clock=2.5, updates=updates))
+    two = open_log("two")
+    for i in range(3 * MANIFEST_EVERY):
+        commit(two, task=f"c/{i}")
+    two.collect()
+    newest = two.manifest.number
+    assert store.list("commits/") == [commit_key(n) for n in range(1, newest + 1) if n != 2]
+    assert late.claim().number == newest + 1
+    assert commit_key(2) in store.list("commits/")  # that of `late`
+    assert later.claim().number == newest + 2
+    assert load(store, later.manifest, "b/0") == {"s": [big]}
+
+
 def test_claims_stay_for_as_long_as_they_may_be_needed(open_log, store, clock):
     one = open_log("one")
     two = open_log("two")

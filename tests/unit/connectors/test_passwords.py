@@ -85,6 +85,7 @@ def _is_in(text, password):
 @given(password=PASSWORDS)
 @example(password="Morgen@TauXJQ99")
 @example(password="123/TauXJQ99")
+@example(password="11111@@?")  # urllib's ends behind the first @
 @example(password="1\\11111 ")  # libpq leaves the blank out
 @example(password="123/Tau?user=XJQ991")
 @example(password="Tau ' XJQ\\99\\")

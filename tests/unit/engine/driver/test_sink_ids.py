@@ -170,6 +170,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @example([("emit", True), ("emit", False), ("go_back", 0)])  # to before its first rows
+@example([("emit", True), ("emit", False), ("go_back", 0), ("go_back", 0)])
 def test_a_store_has_what_its_checkpoint_has_emitted_or_the_sink_stops(steps):
     life = Life()
     for name, *arguments in [*steps, ("emit", True), ("emit", False)]:

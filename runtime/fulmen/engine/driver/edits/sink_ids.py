@@ -18,7 +18,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.driver.checkpoints.kept_components import BOLT
 from fulmen.engine.driver.checkpoints.layout import KeptComponent, Layout, layout_of
 from fulmen.engine.state.journals import ENGINE, MARK, ROWS
-from fulmen.engine.state.messages.unwritten_rows import packed_point, unpacked_point
+from fulmen.engine.state.messages.unwritten_rows import packed_point
 from fulmen.plan import task_key, task_of_key
 
 
@@ -41,7 +41,7 @@ def kept_ids(store: Store, older: Manifest, newer: Manifest, number: int) -> Upd
         key = older_keys[newer_key]
         sink = _engine(journals).get("sink", "")
         engine = _engine(before[key])
-        if not sink or sink == engine.get("sink") or not _has_written(journals):
+        if not sink or sink == engine.get("sink"):
             continue
         data = pickle.dumps({**engine, "sink": sink}, 5)
         updates[key] = {ENGINE: Update(data, None, number)}
@@ -106,10 +106,3 @@ def _is_about_stores(journal: str) -> bool:
 def _engine(journals: Journals) -> Mapping[str, Any]:
     engine: Mapping[str, Any] = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
     return engine
-
-
-def _has_written(journals: Journals) -> bool:
-    """Whether a store may have a mark of it."""
-    if journals.get(ROWS):
-        return True
-    return bool(journals.get(MARK)) and unpacked_point(journals[MARK][-1]) is not None
