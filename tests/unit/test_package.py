@@ -21,17 +21,24 @@ def read(file):
     return tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
 
 
-def loaded_by(code):
-    """The packages that are loaded when this code has run."""
-    code += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+def modules_loaded_by(code):
+    """The modules that are loaded when this code has run."""
+    code += "\nimport sys; print(*sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     return set(result.stdout.split())
 
 
-def test_importing_fulmen_loads_no_pyspark():
-    assert "pyspark" not in loaded_by("import fulmen")
+def loaded_by(code):
+    """The packages that are loaded when this code has run."""
+    return {name.partition(".")[0] for name in modules_loaded_by(code)}
+
+
+def test_importing_fulmen_and_its_workers_loads_no_pyspark_and_nothing_that_few_topologies_need():
+    loaded = modules_loaded_by("import fulmen.engine.worker.worker")
+    assert "fulmen" in loaded
+    assert not loaded & {"pyspark", "fulmen.windows", "fulmen.connectors.formats.options"}
 
 
 def test_the_operator_needs_nothing_of_the_engine():

@@ -23,6 +23,8 @@ LATE = "__late"
 TOO_LATE = "late"
 """How the streams begin on which bolts emit what is too late for them."""
 LATE_FIELDS = ("stream", "values", "reason")
+RETRACTION = "is_retraction"
+"""The field that says of a result of a window that it takes back an earlier one."""
 DURATION = r"^(0|[0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h|d))$"
 UNITS: Mapping[str, Callable[[Any], Any]] = {
     "s": lambda n: _of_seconds(n),

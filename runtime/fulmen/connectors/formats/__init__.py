@@ -3,9 +3,14 @@
 A format turns the bytes of a message into the values of a tuple, and back. Uses `options`; used by
 the rooms of all connectors, each of which has an option `format`. `avro` is for messages that may
 be any bytes, and come one by one.
+
+Each worker imports `base` and `values`, which others use as well; models of options only when a
+connector asks for them, since making them takes a tenth of a worker's start.
 """
 
-from fulmen.connectors.formats.avro import AvroKeyOptions, AvroOptions, MessageFormatOptions
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fulmen.connectors.formats.base import (
     ERRORS,
     Format,
@@ -16,17 +21,6 @@ from fulmen.connectors.formats.base import (
     readable,
     unread,
 )
-from fulmen.connectors.formats.options import (
-    BytesOptions,
-    CsvOptions,
-    FormatOptions,
-    JsonOptions,
-    LineFormatOptions,
-    LogfmtOptions,
-    LogOptions,
-    RegexOptions,
-    TextOptions,
-)
 from fulmen.connectors.formats.values import (
     DEFAULT,
     ValueWriter,
@@ -34,6 +28,20 @@ from fulmen.connectors.formats.values import (
     checked_text,
     natural,
 )
+
+if TYPE_CHECKING:
+    from fulmen.connectors.formats.avro import AvroKeyOptions, AvroOptions, MessageFormatOptions
+    from fulmen.connectors.formats.options import (
+        BytesOptions,
+        CsvOptions,
+        FormatOptions,
+        JsonOptions,
+        LineFormatOptions,
+        LogfmtOptions,
+        LogOptions,
+        RegexOptions,
+        TextOptions,
+    )
 
 __all__ = [
     "DEFAULT",
@@ -62,3 +70,13 @@ __all__ = [
     "readable",
     "unread",
 ]
+
+_OF_AVRO = frozenset({"AvroKeyOptions", "AvroOptions", "MessageFormatOptions"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import a model of options when it is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{'avro' if name in _OF_AVRO else 'options'}")
+    return getattr(module, name)

@@ -20,11 +20,11 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fulmen.api.event_time import RETRACTION
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
-from fulmen.windows.options import RETRACTION
 
 STREAMS = ""
 """The key of the streams that the rows are of."""

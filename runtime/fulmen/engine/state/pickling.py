@@ -15,9 +15,12 @@ import pickle
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from io import BytesIO
 from itertools import repeat
 from typing import Any
+from uuid import UUID, SafeUUID  # noqa: TID251 (the type alone)
 
 from typing_extensions import override
 
@@ -113,6 +116,10 @@ def _shape(obj: Any) -> Shape:
     return type(obj), len(getattr(obj, "__dict__", ())), arguments
 
 
+_USUAL = {kind: (kind, 0, 0) for kind in (UUID, Decimal, datetime, date, time, timedelta)}
+"""The shapes of usual values that are objects: one look instead of a question for each part."""
+
+
 class _StatePickler(pickle.Pickler):
     """A pickler that is asked about no objects but those of classes, to be fast.
 
@@ -130,6 +137,11 @@ class _StatePickler(pickle.Pickler):
 
     @override
     def reducer_override(self, obj: Any) -> Any:
+        if (shape := _USUAL.get(type(obj))) is not None:
+            self.shapes.add(shape)
+            if self._tokens and (token := self._tokens.get(id(obj))) is not None:
+                return _with_token(obj, token)
+            return _reduced(obj) if type(obj) is UUID else NotImplemented
         if isinstance(obj, type):
             return NotImplemented
         if isinstance(obj, FromEnvironment):
@@ -145,9 +157,18 @@ class _StatePickler(pickle.Pickler):
         return NotImplemented
 
 
-def _with_token(obj: Any, token: int) -> Any:
+def _reduced(obj: Any) -> Any:
+    """What an object is made of again."""
     own = copyreg.dispatch_table.get(type(obj))
-    reduced = obj.__reduce_ex__(5) if own is None else own(obj)
+    if own is not None:
+        return own(obj)
+    if type(obj) is UUID and obj.is_safe is SafeUUID.unknown:
+        return UUID, (None, None, None, None, obj.int)  # its own way takes four times as long
+    return obj.__reduce_ex__(5)
+
+
+def _with_token(obj: Any, token: int) -> Any:
+    reduced = _reduced(obj)
     if isinstance(reduced, str):  # the name of something global
         return NotImplemented
     make, arguments, *rest = reduced

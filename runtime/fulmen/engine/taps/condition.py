@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from fulmen.connectors.formats import DEFAULT
+from fulmen.connectors.formats.values import DEFAULT
 from fulmen.errors import FulmenError
 
 LONGEST: Final = 1000
