@@ -201,7 +201,7 @@ def test_a_store_that_does_not_answer(kube, remove):
     assert not is_ready(found)
 
 
-OUTPUTS = 'outputs = ("word",)\n'
+OUTPUTS = 'class Split(BasicBolt):\n            outputs = ("word",)\n'
 NEEDS_A_SERVICE = """
             def prepare(self, conf, context):
                 import os

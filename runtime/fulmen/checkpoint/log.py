@@ -350,10 +350,25 @@ class CommitLog:
     def _catch_up(self) -> None:
         """Learn of the commit that took the next number."""
         try:
-            self._manifest.apply(read_commit(self._store, self._manifest.number + 1))
+            follower = read_commit(self._store, self._manifest.number + 1)
         except NotFound:
             self._reload()
-        self._check_topology()
+            return
+        if self._is_next(follower):
+            self._manifest.apply(follower)
+            self._check_topology()
+        else:
+            self._reload()
+
+    def _is_next(self, commit: Commit) -> bool:
+        """Whether a commit was made upon the state known here.
+
+        It was not if a claim was, which only filled a gap that was collected: then this state lacks
+        what the commit had that was there first.
+        """
+        if commit.claim:
+            return commit.epoch == self._manifest.epoch + 1
+        return (commit.epoch, commit.driver) == (self._manifest.epoch, self._manifest.driver)
 
     def _reload(self) -> None:
         self._manifest = read_newest(self._store)
