@@ -65,6 +65,8 @@ class TransactionAggregateOptions(GroupedOptions):
     def _is_whole(self) -> TransactionAggregateOptions:
         if self.has_times and self.time is None:
             raise ValueError("time is missing: name the field with the event time")
+        if isinstance(self.window, CountWindow) and self.window.every is not None:
+            raise ValueError("window.every is for windows of Aggregate. Leave it out")
         names = [ATTEMPT, *self.key, *self.fixed, *self.aggregates]
         if twice := several_times(names):
             raise ValueError(f"several output fields are called {twice}")

@@ -217,6 +217,23 @@ def test_what_a_store_can_not_keep_is_told_before_it_runs(config, message):
     assert message in str(raised.value)
 
 
+def test_windows_of_the_last_tuples_are_not_for_transactions():
+    builder = TransactionalTopologyBuilder("x", "sales", Sales(ROWS))
+    window = {"type": "count", "size": 6, "every": 1}
+    config = {"aggregates": {"n": "count"}, "window": window}
+    builder.set_bolt("x", TransactionAggregate).set_config(config).global_grouping("sales")
+    with pytest.raises(ValidationFailed, match=r"window\.every is for windows of Aggregate"):
+        run(builder)
+
+
+def test_a_condition_of_an_aggregate_is_not_for_transactions():
+    builder = TransactionalTopologyBuilder("x", "sales", Sales(ROWS))
+    config = {"aggregates": {"n": "count filter (where cents > 1)"}}
+    builder.set_bolt("x", TransactionAggregate).set_config(config).global_grouping("sales")
+    with pytest.raises(ValidationFailed, match="a filter is for windows of Aggregate"):
+        run(builder)
+
+
 def test_windows_need_one_transaction_after_the_other():
     config = {"aggregates": {"n": "count"}, "window": {"type": "count", "size": 6}}
     builder = TransactionalTopologyBuilder("x", "sales", Sales(ROWS), max_spout_pending=2)
