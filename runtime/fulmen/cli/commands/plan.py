@@ -21,6 +21,7 @@ from fulmen.expressions.selection import ANY_FIELDS, selected, steps_of
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
 from fulmen.plan.savings import Saving, stage_costs
+from fulmen.streams.bolts.async_step import AsyncStep
 from fulmen.streams.bolts.fused import FusedSteps
 from fulmen.streams.graph.registry import find_graph
 from fulmen.topology.resource.spec import Input, Topology
@@ -97,7 +98,9 @@ def steps_of_inputs(checked: Checked) -> Iterator[dict[str, Any]]:
 def fused_steps(topology: Topology) -> Iterator[str]:
     """The functions that bolts of `fulmen.streams` run, and where each was written."""
     for bolt in topology.spec.bolts:
-        if bolt.class_ != f"{FusedSteps.__module__}.{FusedSteps.__qualname__}":
+        if bolt.class_ not in (
+            f"{one.__module__}.{one.__name__}" for one in (FusedSteps, AsyncStep)
+        ):
             continue
         yield f"{bolt.name} runs"
         graph = find_graph(bolt.config["pipeline"])

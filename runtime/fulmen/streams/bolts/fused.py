@@ -47,6 +47,26 @@ class FusedOptions(Options):
     """Whether a row for which a function raises goes to the stream `errors`, instead of failing."""
 
 
+def outputs_of(options: FusedOptions) -> dict[str, Stream]:
+    """What steps emit."""
+    streams: dict[str, Stream] = {}
+    front = () if options.attempt is None else (options.attempt,)
+    if options.fields is not None:
+        streams["default"] = Stream((*front, *options.fields), types=options.types)
+    if options.errors:
+        streams[ERRORS_STREAM] = Stream((*front, *ERROR_FIELDS))
+    return streams
+
+
+def checked_steps(options: FusedOptions) -> list[str]:
+    """What is wrong if the steps are not found here."""
+    try:
+        find_graph(options.pipeline).steps(options.steps, options.digest)
+    except CodeError as error:
+        return [str(error)]
+    return []
+
+
 class FusedSteps(ManyBolt):
     """Runs steps of a pipeline. The functions are found in the author's module: `FusedOptions`."""
 
@@ -55,23 +75,13 @@ class FusedSteps(ManyBolt):
 
     @override
     def outputs_for(self, options: FusedOptions) -> Outputs:
-        streams: dict[str, Stream] = {}
-        front = () if options.attempt is None else (options.attempt,)
-        if options.fields is not None:
-            streams["default"] = Stream((*front, *options.fields), types=options.types)
-        if options.errors:
-            streams[ERRORS_STREAM] = Stream((*front, *ERROR_FIELDS))
-        return streams
+        return outputs_of(options)
 
     @override
     def check_inputs(
         self, options: FusedOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterable[str]:
-        try:
-            find_graph(options.pipeline).steps(options.steps, options.digest)
-        except CodeError as error:
-            return [str(error)]
-        return []
+        return checked_steps(options)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

@@ -29,6 +29,10 @@ OTHER_WORDS = {
 """Words of Storm's Streams API, Trident, Kafka Streams, Bytewax, Quix, Spark and pandas."""
 
 
+ASYNC = ("map", "flat_map")
+"""Operators whose function may be async."""
+
+
 class Branches(Generic[S]):
     """The streams of `branch`, by their names. One that nobody asks for is not made."""
 
@@ -63,12 +67,17 @@ def with_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Calla
     if not args:
         return function
 
-    def called(row: Any) -> Any:
+    async def waited(row: Any) -> Any:
+        return await function(row, *args)
+
+    def computed(row: Any) -> Any:
         return function(row, *args)
 
+    called: Any = waited if inspect.iscoroutinefunction(function) else computed
     called.__name__ = getattr(function, "__name__", type(function).__name__)
-    called.functions = [function]  # type: ignore[attr-defined]
-    return called
+    called.functions = [function]
+    made: Callable[..., Any] = called
+    return made
 
 
 def judged(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
@@ -81,7 +90,7 @@ def checked(operator: str, function: Any) -> Callable[..., Any]:
     """A function of an author's.
 
     Raises:
-        ValidationFailed: It is none, or an async one.
+        ValidationFailed: It is none.
     """
     if isinstance(function, str):
         other = "where" if operator == "filter" else "select or with_fields"
@@ -91,10 +100,10 @@ def checked(operator: str, function: Any) -> Callable[..., Any]:
         )
     if not callable(function):
         raise refusal(f"{operator} takes a function, and not {function!r}", "")
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function) and operator not in ASYNC:
         raise refusal(
             f"{operator} takes no async function",
-            "Write process with a bolt whose execute is async.",
+            "Write map or flat_map, which have a bolt of their own for it.",
         )
     return cast("Callable[..., Any]", function)
 

@@ -11,6 +11,7 @@ from fulmen.api import Stream
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.errors import ValidationFailed
+from fulmen.streams.bolts.async_step import AsyncStep
 from fulmen.streams.bolts.fused import ERROR_FIELDS, FusedSteps
 from fulmen.streams.bolts.loops import StepsLoop, typed
 from fulmen.streams.compiling import ends, transactions
@@ -205,6 +206,8 @@ class StreamsCompiler:
         """Fold expressions into the inputs behind them, and fuse the rest into one bolt."""
         chain: list[StepNode] = [node]
         while isinstance(before := chain[0].parents[0], StepNode) and self._uses[before] == 1:
+            if before.is_async or node.is_async:  # a bolt of its own
+                break
             chain.insert(0, before)
         taps = self._rows_of(chain[0].parents[0])
         if any(tap.received is ANY for tap in taps):
@@ -244,6 +247,8 @@ class StreamsCompiler:
     def _fuse(self, chain: Sequence[StepNode], taps: Sequence[RowSource]) -> RowSource:
         """A bolt of its own for steps."""
         graph, first, last = self._graph, chain[0], chain[-1]
+        if first.is_async and self._has_transactions:
+            raise wrong("a transaction waits for no async function", "Write one that is not async.")
         stream = taps[0].received
         try:
             StepsLoop(chain, stream)
@@ -268,7 +273,9 @@ class StreamsCompiler:
         grouped = _regroups(first)
         grouping = grouped.grouping if grouped else LOCAL
         parallelism = (grouped and grouped.parallelism) or self._beside(taps)
-        declarer = self._builder.set_bolt(name, FusedSteps, parallelism).set_config(config)
+        declarer = self._builder.set_bolt(
+            name, AsyncStep if first.is_async else FusedSteps, parallelism
+        ).set_config(config)
         self._bolts.append(name)
         self._places[name] = first.place
         for tap in taps:

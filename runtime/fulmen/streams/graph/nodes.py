@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import Any
 
 from fulmen.errors import CodeError
@@ -132,6 +133,11 @@ class StepNode(Node):
     def is_text(self) -> bool:
         """Whether it needs no function."""
         return not self.functions and self.operator != "for_each"
+
+    @property
+    def is_async(self) -> bool:
+        """Whether its function is async: then it has a bolt of its own."""
+        return any(iscoroutinefunction(one) for one in self.functions.values())
 
     def expressions(self, fields: Sequence[str]) -> dict[str, str]:
         """Its expressions over rows with some fields; those that with_fields keeps among them."""
