@@ -48,7 +48,7 @@ FulmenError
     TopologyFailed          a topology can't go on
     SparkLost               Spark itself has ended: the driver has to be started anew
     NotDrained              a test's topology goes on and on (testing/running.py)
-    StepFailed              a function of a step raised (streams/loops.py)
+    StepFailed              a function of a step raised (streams/bolts/loops.py)
     ApiError                the API server refused a driver's request, or can't be reached
                             (kube/driver/api.py)
     _NotFound               the API server does not have what kubectl asked for
