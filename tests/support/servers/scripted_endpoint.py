@@ -63,7 +63,8 @@ class ScriptedEndpoint:
 
         async def close():
             for connection in self._runner.server.connections:
-                connection.transport.close()
+                if connection.transport is not None:  # it has gone by itself
+                    connection.transport.close()
 
         asyncio.run_coroutine_threadsafe(close(), self._loop).result(SECONDS)
 

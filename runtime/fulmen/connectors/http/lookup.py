@@ -107,8 +107,8 @@ class HttpLookup(BasicBolt):
             )
         places, url, headers, body = self._makers[fields]
         made = dict(headers(values))
-        if body is not None:
-            made.setdefault("Content-Type", "application/json")
+        if body is not None and "content-type" not in map(str.lower, made):
+            made["Content-Type"] = "application/json"
         content = None if body is None else body(values)
         request = HttpRequest(options.method, url(values), made, content)
         return [values[at] for at in places], request

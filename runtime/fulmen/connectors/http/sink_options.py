@@ -51,8 +51,7 @@ class HttpSinkOptions(SinkOptions, RequestOptions):
     404."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
-        self.format.for_topic(None)
+    def _keys_fit(self) -> Self:
         key, header = self.idempotency_key, self.idempotency_header
         if self.guarantee == "exactly-once" and header is None:
             raise ValueError(
@@ -63,16 +62,30 @@ class HttpSinkOptions(SinkOptions, RequestOptions):
             raise ValueError("idempotencyKey: there is no idempotencyHeader to put it in")
         if key and self.rows_per_request > 1:
             raise ValueError("idempotencyKey is for one row, and rowsPerRequest is more than 1")
+        for name in self.headers:
+            if name.lower() == "content-type":
+                raise ValueError(f"headers: write contentType instead of {name!r}")
+            if header is not None and name.lower() == header.lower():
+                raise ValueError(f"headers: write idempotencyKey instead of {name!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _bodies_fit(self) -> Self:
+        self.format.for_topic(None)
         if self.body is not None and "format" in self.model_fields_set:
             raise ValueError("body and format both say what the body is. Leave one out")
         if self.rows_per_request > 1:
-            is_json = self.body is not None or self.format.type == "json"
-            if self.rows_as == "array" and not is_json:
-                raise ValueError("rowsAs: array is for JSON. Write rowsAs: lines")
-            if getattr(self.format, "type", "") in ("avro", "bytes"):
+            kind = "json" if self.body is not None else self.format.type
+            if kind in ("avro", "bytes"):
                 raise ValueError("rowsPerRequest: rows in a binary format can't be told apart")
+            if self.rows_as == "array" and kind != "json":
+                raise ValueError("rowsAs: array is for JSON. Write rowsAs: lines")
             if self.method == "DELETE":
                 raise ValueError("rowsPerRequest: a DELETE has no body with rows")
+        return self
+
+    @model_validator(mode="after")
+    def _statuses_fit(self) -> Self:
         _told_apart(self.taken_statuses, self.refused_statuses, self.retried_statuses)
         return self
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pickle
+import ssl
 from contextlib import contextmanager
 
 import pytest
@@ -13,7 +14,11 @@ from fulmen.connectors.http import HttpSink
 from fulmen.connectors.http.sink_options import HttpSinkOptions
 from fulmen.services.pools import shared
 from support.connectors.sql_sinks import context, mark, prepared, written
+from support.docs.pages import ROOT
+from support.servers.scripted_endpoint import scripted_endpoint
 
+CERTIFICATE = ROOT / "tests/data/tls/localhost.pem"
+"""Of localhost, signed by itself, for a hundred years."""
 FIELDS = ("id", "word")
 ROWS = [[1, "one"], [2, "two"], [3, "three"]]
 
@@ -199,6 +204,18 @@ def test_a_connection_that_was_closed_meanwhile_costs_no_try(endpoint):
         assert not written(sink, ROWS[1:], None, FIELDS)
 
 
+def test_a_certificate_that_is_not_trusted_is_to_be_mended_and_is_with_its_authority():
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
+    with scripted_endpoint(tls) as endpoint:
+        with pytest.raises(ServiceUnavailable, match=r"can't be used: Cannot connect.*CERTIFICATE"):
+            sent(endpoint, ROWS[:1])
+        assert not sent(endpoint, ROWS[:1], ca=str(CERTIFICATE))
+    assert len(endpoint.seen) == 1
+    with pytest.raises(ServiceUnavailable, match=r"'lacking.pem' can't be used for TLS: .*No such"):
+        sent(endpoint, ROWS[:1], ca="lacking.pem")
+
+
 def test_so_many_requests_are_under_way_as_the_options_say_and_no_more(endpoint):
     together = asyncio.Barrier(8)
 
@@ -288,6 +305,8 @@ def test_what_is_refused_is_described_with_its_address():
         ({"headers": {"Content-Length": "1"}}, "'Content-Length' is written by the client"),
         ({"headers": {"A": "b\nC: d"}}, "has a line feed"),
         ({"headers": {"A:": "b"}}, "pattern"),
+        ({"headers": {"content-type": "b"}}, "write contentType instead of 'content-type'"),
+        ({"headers": {"idempotency-key": "b"}}, "write idempotencyKey instead of"),
         ({"certificateKey": "k.pem"}, "certificateKey is the key of `certificate`"),
         (
             {"guarantee": "exactly-once", "idempotencyHeader": None},
