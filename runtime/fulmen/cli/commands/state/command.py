@@ -6,6 +6,7 @@ from fulmen.cli.commands.state.change import delete, set_value
 from fulmen.cli.commands.state.decide import accept_store, forget, read_again
 from fulmen.cli.commands.state.get import get
 from fulmen.cli.commands.state.history import log, undo
+from fulmen.cli.commands.state.serve import serve
 from fulmen.cli.commands.state.sizes import sizes
 from fulmen.cli.commands.state.transfer import export, import_file
 
@@ -19,7 +20,7 @@ def state() -> None:
     """
 
 
-_SHOW = (get, sizes, log)
+_SHOW = (get, sizes, serve, log)
 _CHANGE = (set_value, delete, import_file, undo, accept_store, read_again, forget)
 for _command in (*_SHOW, export, *_CHANGE):
     state.add_command(_command)
