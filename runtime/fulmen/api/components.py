@@ -365,15 +365,11 @@ class Spout(Component):
 
 
 KeyPart = Literal["whole", "first", "second", "inner", "rows"]
-"""A part of the keys of `self.state`: see `AnyBolt.state_part`."""
+"""A part of the keys of `self.state`: see `StatefulBolt.state_part`."""
 
 
-class AnyBolt(Component):
-    """The base of `Bolt`, `BasicBolt` and `ArrowBolt`."""
-
-    state_ttl: ClassVar[str | None] = None
-    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
-    batch clock's time, which stands still while the topology does not run. Default: for good."""
+class StatefulBolt(Component):
+    """The base of all bolts, with what they may say of their keys."""
 
     state_part: KeyPart | None = None
     """Which part of a key of `self.state` are the values that the bolt's input is grouped by.
@@ -388,6 +384,14 @@ class AnyBolt(Component):
     timer_part: KeyPart | Literal["every"] | None = None
     """The same of the keys of timers. With "rows", a timer without a tuple is for all keys; with
     "every", all are. A task gets each timer that is for all keys, also if it has none of these."""
+
+
+class AnyBolt(StatefulBolt):
+    """The base of `Bolt`, `BasicBolt` and `ArrowBolt`."""
+
+    state_ttl: ClassVar[str | None] = None
+    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
+    batch clock's time, which stands still while the topology does not run. Default: for good."""
 
     def cleanup(self) -> Awaitable[None] | None:
         """Called before the instance is dropped, if there is time. An exception is reported."""

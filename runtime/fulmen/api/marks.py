@@ -9,8 +9,8 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from fulmen.errors import FulmenError
@@ -133,6 +133,9 @@ class CommitPhase:
         known: The maps that this task has written to.
         source: A transactional spout, by which commands name the transactions.
         opaque: A transactional spout that may send other tuples in another attempt; empty: none.
+        inherited: Maps that tasks of the bolt had written to when their number has changed, and
+            this task has not since: the task that goes on with its mark, or None if there is none.
+            This task's own mark is of when there was such a task, if ever.
     """
 
     transaction: Point | None = None
@@ -141,6 +144,11 @@ class CommitPhase:
     known: Collection[str] = ()
     source: str = ""
     opaque: str = ""
+    inherited: Mapping[str, int | None] = field(default_factory=dict)
+
+    def of_known(self, name: str) -> CommitPhase:
+        """The phase for a task that goes on with its mark of a map."""
+        return replace(self, known={name}, inherited={})
 
     def check(self, where: str, name: str, found: Point | None) -> None:
         """See that a map has what comes before the transaction, or an attempt of itself.
@@ -165,6 +173,8 @@ class CommitPhase:
             )
 
     def _may_have(self, name: str, found: Point | None) -> bool:
+        if found is None and name in self.inherited:
+            return True
         takes_any = self.written is not None and self.written.branch == WHATEVER
         if found is None:
             return takes_any or name not in self.known
@@ -172,6 +182,8 @@ class CommitPhase:
             return True
         if found.number >= _number(self.transaction):
             return False
+        if name in self.inherited:
+            return True
         return takes_any or (found.number > _number(self.written) and found.branch in self.skipped)
 
 

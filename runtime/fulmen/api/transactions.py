@@ -13,7 +13,7 @@ from functools import total_ordering
 from typing import Any
 
 from fulmen.api.collector import ErrorCollector, Values
-from fulmen.api.components import Component
+from fulmen.api.components import StatefulBolt
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import Tuple
@@ -115,7 +115,7 @@ class BatchOutputCollector(ErrorCollector):
         """
 
 
-class BatchBolt(Component):
+class BatchBolt(StatefulBolt):
     """A bolt of a transactional topology that sees the end of each batch.
 
     For each attempt of a transaction every task has a fresh instance, which sees the tuples of that

@@ -12,6 +12,9 @@ What makes a map exact:
 - A mark names its transaction's branch, too, and must be of the transaction before, or an earlier
   attempt of the same one: api/marks.py. A store, or a checkpoint, that was set back is noticed.
 - Equal keys go to the same task. Then a mark guards all rows that its task writes.
+- When the number of tasks has changed, a task may have no mark, or one from when there was such a
+  task. Until it has written, the mark of a task that goes on stands for its own. Marks of tasks
+  that are gone stay: they still refuse attempts of processes that were believed dead.
 - The mark moves with every transaction, also with one that has nothing for the task: if the
   committer does not call `update` then, the engine calls `take_nothing`.
 """
@@ -182,6 +185,7 @@ class StoredMap(TransactionalMap):
             )
         by_raw = self._raw_keys(partials)
         self._refuse_long(by_raw)
+        self._check_inherited()
         made = Changes()
 
         def raw_combine(base: Raw | Absent, key: Any) -> Raw:
@@ -345,6 +349,20 @@ class StoredMap(TransactionalMap):
         if attempt == written:
             self.refuse_twice(attempt)
         return self._rule == "opaque" and mark.txid == attempt.txid
+
+    def _check_inherited(self) -> None:
+        """Check the mark of another task, if this one has no mark that goes on.
+
+        That is so after the number of tasks has changed. Raises as `must_take_back`.
+        """
+        phase = self._batch.commits
+        heir = None if phase is None else phase.inherited.get(self.name)
+        if phase is None or heir is None:
+            return
+        found = self.read((), with_marks=True)
+        mark = None if found is None else found.marks.get(heir)
+        point = mark and Point(mark.txid, mark.branch)
+        phase.of_known(self.name).check(self.where, self.name, point)
 
     def refuse_twice(self, attempt: TransactionAttempt) -> NoReturn:
         """Refuse a second call for an attempt."""

@@ -5,7 +5,7 @@ Each task of the spout is a partition. See `parts`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -13,6 +13,7 @@ from typing_extensions import override
 from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.api.kept import Kept
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
@@ -21,7 +22,7 @@ from fulmen.api.transactional_spouts import (
 from fulmen.connectors.base.parts import PartCoordinator, PartSource
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.reading.line_spout import FileSpout
-from fulmen.connectors.files.reading.parts import FileParts
+from fulmen.connectors.files.reading.parts import FileParts, dealt_parts
 
 
 class _OpaqueParts(FileParts):
@@ -51,6 +52,11 @@ class _FileSource(PartSource):
     @override
     def parts(self, context: TopologyContext) -> FileParts:
         return FileParts(context)
+
+    @override
+    @classmethod
+    def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
+        return dealt_parts(kept, tasks)
 
 
 class TransactionalFileSpout(_FileSource, PartitionedTransactionalSpout):

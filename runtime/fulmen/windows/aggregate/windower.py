@@ -26,7 +26,7 @@ class Windower(ABC):
     Attributes:
         takes_chunks: Whether it has `add_chunk`.
         takes_columns: Whether it has `add_columns`.
-        state_part: What of the keys of its state is the aggregation's: see `AnyBolt.state_part`.
+        state_part: What of the keys of its state is the aggregation's, see `StatefulBolt`.
         timer_part: The same of the keys of its timers.
     """
 

@@ -30,7 +30,7 @@ class RowLog:
 
     An entry for each row would cost more than all other work with it. So that an entry can be
     divided among other tasks, the second element of each row is its key, or `of` has the key of all
-    as its second element: see `AnyBolt.state_part`, "rows".
+    as its second element: see `StatefulBolt.state_part`, "rows".
     """
 
     def __init__(self, state: MutableMapping[Any, Any]) -> None:

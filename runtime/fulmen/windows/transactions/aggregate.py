@@ -106,9 +106,10 @@ class OneTransaction(TransactionWindows):
 
 
 class SomeTransactions(OneTransaction):
-    """The tuples of so many transactions. State: key -> what is kept; `OPEN` -> the open window.
+    """The tuples of so many transactions. State: key -> (number of the open window, what is kept).
 
-    The last transaction of a window may be given up: then the next one finds the window open.
+    The last transaction of a window may be given up: then the next one finds the window open. All
+    tasks have the same one, so a key may go to another task meanwhile.
     """
 
     @override
@@ -116,19 +117,17 @@ class SomeTransactions(OneTransaction):
         assert isinstance(self._options.window, TransactionWindow)
         size, txid = self._options.window.size, self._attempt.txid
         window = (txid - 1) // size
-        if self._state.get(OPEN, window) != window:
+        if next((number for number, _ in self._state.values()), window) != window:
             yield from self._ended()
         for key, kept in self._groups.items():
             before = self._state.get(key)
-            both = kept if before is None else self._aggregates.merged(before, kept)
-            self._state[key] = both
-        self._state[OPEN] = window
+            both = kept if before is None else self._aggregates.merged(before[1], kept)
+            self._state[key] = window, both
         if txid % size == 0:
             yield from self._ended()
 
     def _ended(self) -> Iterator[Values]:
-        del self._state[OPEN]
-        yield from self._rows(self._state)
+        yield from self._rows({key: kept for key, (_, kept) in self._state.items()})
         self._state.clear()
 
 

@@ -288,6 +288,26 @@ def test_a_run_ends_where_files_do_and_goes_on_in_another(kind, tmp_path):
 
 
 @BOTH
+def test_each_line_comes_once_whatever_the_numbers_of_tasks(kind, tmp_path):
+    lines, result = [], None
+    COLLECTED.clear()
+    for tasks in (2, 3, 1, 4):
+        for name in "abc":
+            new = [f"{name} {tasks} {i}" for i in range(3)]
+            lines += new
+            written(tmp_path / f"{name}.log", *new, mode="a")
+        if tasks == 1:
+            (tmp_path / "a.log").rename(tmp_path / "a.log.1")
+        builder = TransactionalTopologyBuilder("files", "lines", kind, tasks)
+        builder.get_spout_declarer().set_num_tasks(tasks).set_config(
+            {"path": f"{tmp_path}/*.log", "follow": False, "maxMessages": 2}
+        )
+        builder.set_bolt("pairs", CollectPairs).global_grouping("lines")
+        result = run(builder, checkpoint=result)
+        assert Counter(COLLECTED) == Counter(lines)
+
+
+@BOTH
 def test_what_was_opened_when_another_store_is_accepted_comes_under_higher_numbers(kind, tmp_path):
     log, store = (
         written(tmp_path / "app.log", *"abcd"),

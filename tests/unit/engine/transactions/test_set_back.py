@@ -52,23 +52,25 @@ class Life:
     def store(self):
         return Store.open(f"file://{self.checkpoint}?fsync=false")
 
-    def run(self, to, *others, bolt=Sum):
+    def run(self, to, *others, bolt=Sum, tasks=None):
         """Have `to` rows of each partition counted, ten in a transaction."""
         data = {p: [[f"{letter}{i}"] for i in range(to)] for p, letter in enumerate("ab")}
         spout = MemoryTransactionalSpout(data, ["row"], 10)
         builder = TransactionalTopologyBuilder("t", "rows", spout, max_spout_pending=2)
         for name, kind in [("sum", bolt), *others]:
-            builder.set_bolt(name, kind).global_grouping("rows").set_config(
-                {"file": str(self.file)}
-            )
+            made = builder.set_bolt(name, kind).set_config({"file": str(self.file)})
+            if tasks is None:
+                made.global_grouping("rows")
+            else:
+                made.set_num_tasks(tasks).fields_grouping("rows", ["row"])
         result = run(builder, checkpoint=self.store, at_most=100)
         close_all()
         return result
 
-    def refused(self, to):
+    def refused(self, to, **how):
         before = self.read()
         with pytest.raises(TopologyFailed) as e:
-            self.run(to)
+            self.run(to, **how)
         close_all()
         assert self.read() == before
         return str(e.value)
@@ -162,3 +164,38 @@ def test_only_what_has_a_mark_can_be_accepted(life):
     life.run(10)
     with pytest.raises(CheckpointError, match="'sum' is neither a sink that has written"):
         accept_store(life.store, "sum", 0, A_PERSON)
+
+
+class Whole(Sum):
+    """Counts whole rows."""
+
+    def execute(self, tup):
+        self.partials[tup[1]] = 1
+
+    def finish_batch(self):
+        if self.partials:
+            super().finish_batch()
+
+
+def whole(to):
+    return {f"{letter}{i}": 1 for letter in "ab" for i in range(to)}
+
+
+@pytest.mark.parametrize("tasks", [(1, 4), (4, 1), (4, 2, 5)])
+def test_a_store_that_is_older_than_another_number_of_tasks_is_told(life, tasks):
+    *before, last = tasks
+    for n, number in enumerate(before, 1):
+        life.run(20 * n, bolt=Whole, tasks=number)
+        life.keep(life.file) if n == 1 else None
+    life.run(60, bolt=Whole, tasks=before[-1])
+    life.put_back(life.file)
+    assert "the store is older than the checkpoint" in life.refused(80, bolt=Whole, tasks=last)
+    life.accept()
+    life.run(80, bolt=Whole, tasks=last)
+    assert life.read() == {**whole(20)} | {k: 1 for k in whole(80) if int(k[1:]) >= 60}
+
+
+def test_marks_of_tasks_that_were_gone_for_a_while_are_no_hindrance(life):
+    for n, tasks in enumerate((3, 1, 3, 2, 4), 1):
+        life.run(20 * n, bolt=Whole, tasks=tasks)
+    assert life.read() == whole(100)

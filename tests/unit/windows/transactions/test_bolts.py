@@ -106,6 +106,22 @@ def test_windows_of_transactions_are_exact_whatever_fails(config, expected):
         assert collected(name, TransactionAggregate, config, seed=seed) == expected, seed
 
 
+@pytest.mark.parametrize("window", ["two transactions", "six tuples"])
+def test_open_windows_of_transactions_move_to_other_numbers_of_tasks(window):
+    config, expected = WINDOWS[window]
+    SOLD.pop("moved", None)
+    result = None
+    for rows, tasks in ((9, 1), (18, 3), (27, 2)):
+        builder = TransactionalTopologyBuilder(
+            "moved", "sales", Sales(ROWS[:rows]), 3, config={"name": "moved"}
+        )
+        bolt = builder.set_bolt("x", TransactionAggregate).set_num_tasks(tasks)
+        bolt.set_config(config).fields_grouping("sales", ["shop"])
+        builder.set_bolt("last", Collect).global_grouping("x")
+        result = run(builder, checkpoint=result)
+    assert {txid: sorted(rows, key=repr) for txid, rows in SOLD["moved"].items()} == expected
+
+
 def test_windows_of_time_end_with_what_transactions_bring():
     config = {"time": "at", "aggregates": {"n": "count"},
               "window": {"type": "tumbling", "size": "10s"}}  # fmt: skip

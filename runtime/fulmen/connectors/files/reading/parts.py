@@ -16,9 +16,11 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.kept import Kept
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.base.parts import TransactionParts
+from fulmen.connectors.files.dealt_files import deal
 from fulmen.connectors.files.options import TransactionalFileSpoutOptions
 from fulmen.connectors.files.places import packed
 from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile, as_text
@@ -29,6 +31,8 @@ from fulmen.connectors.formats import Malformed
 
 _MOST_BYTES = 1 << 20
 """A transaction has no more records of a task when it has so many bytes."""
+_COMMITTED = 0
+"""A txid that is committed, whatever a task knows of others: transactions begin with 1."""
 _OWN = "read"
 """Under this key the state has what is no file: see `_Read`."""
 
@@ -323,6 +327,32 @@ class FileParts(FileSpout, TransactionParts):
                 return
             self._part.told.append(values)
         super().emit_error(values, msg_id)
+
+
+def dealt_parts(kept: Sequence[Kept], tasks: int) -> list[Kept]:
+    """Deal files, and what transactions have of them, to so many tasks. All are committed.
+
+    Args:
+        kept: What each task keeps now.
+        tasks: The new number.
+
+    Raises:
+        ValueError: It can't be done for now.
+    """
+    read: list[_Read] = [one.state.get(_OWN) or _Read(FileProgress()) for one in kept]
+    files = [
+        Kept({"progress": own.progress}, {k: v for k, v in one.state.items() if k != _OWN})
+        for own, one in zip(read, kept, strict=True)
+    ]
+    dealt: list[Kept] = []
+    for one in deal(files, tasks):
+        progress: FileProgress = one.fields["progress"]
+        parts = [part for own in read for part in own.parts.values()]
+        ended = [run for part in parts for run in part.runs if run.number in progress.positions]
+        again = [run for own in read for run in own.again if run.number in progress.positions]
+        own = _Read(progress, {_COMMITTED: _Part(ended)} if ended else {}, again)
+        dealt.append(Kept({}, {**one.state, _OWN: own}))
+    return dealt
 
 
 def _checksum(records: Iterable[bytes]) -> int:

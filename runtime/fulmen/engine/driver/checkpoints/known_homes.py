@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from fulmen.api.components import AnyBolt, Component
+from fulmen.api.components import Component, StatefulBolt
 from fulmen.checkpoint import Manifest, Store, load_many
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.keyed.evidence import Evidence
@@ -67,7 +67,7 @@ class KnownHomes(NamedTuple):
             cls: The class.
             grouped_by: By how many fields its inputs are grouped; 0: by none.
         """
-        said = (cls.state_part, cls.timer_part) if issubclass(cls, AnyBolt) else _NOTHING
+        said = (cls.state_part, cls.timer_part) if issubclass(cls, StatefulBolt) else _NOTHING
         fields = self.fields
         if not self.is_recorded and grouped_by:
             fields = KeyFields.all_of(grouped_by)

@@ -12,9 +12,10 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Record
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.fields import record_of
-from fulmen.engine.state.journals import FAILED, FIELDS, STATE
+from fulmen.engine.state.journals import FAILED, FIELDS, PARTITIONS, STATE
 from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.pickling import CONTEXT, INSTANCE, digest, dumps, made_of
+from fulmen.engine.tasks.transactional.spout_parts import emitter_of
 from fulmen.errors import PASSED_ON, error_text
 
 
@@ -75,6 +76,31 @@ def redistributed(
         raise NotDivided(f"{who} has lost message {min(wrong)} of Kept.failed, or made it up")
     _, initial, given = next((_fields(j) for j in tasks if record_of(j)), ({}, {}, {}))
     return [_records(one, (initial, given), failed, tried, number) for one in divided]
+
+
+def dealt_partitions(tasks: Sequence[Journals], to: int, number: int) -> list[dict[str, Record]]:
+    """The records of a transactional spout's partitions for so many tasks.
+
+    Args:
+        tasks: What each task has in the checkpoint.
+        to: The new number of tasks.
+        number: The commit.
+
+    Raises:
+        NotDivided: What an author's class has said of them can't be read.
+    """
+    dealt = [KeyedState(name=PARTITIONS) for _ in range(to)]
+    for journals in tasks:
+        try:
+            known = KeyedState.restore(journals, name=PARTITIONS)
+        except PASSED_ON:
+            raise
+        except BaseException as error:  # author's classes
+            why = f"the metadata of its partitions can't be read: {error_text(error)}"
+            raise NotDivided(why) from error
+        for partition, ends in known.items():
+            dealt[emitter_of(partition, to)][partition] = ends
+    return [state.updates(number) for state in dealt]
 
 
 def _fields(journals: Journals) -> tuple[dict[str, Any], dict[str, bytes], dict[str, Any]]:

@@ -24,6 +24,7 @@ from fulmen.engine.driver.checkpoints.layout import Layout
 from fulmen.engine.driver.checkpoints.redistribution import (
     NotDivided,
     changed_fields,
+    dealt_partitions,
     redistributed,
 )
 from fulmen.engine.keyed.homes import HomeRule, task_range
@@ -35,6 +36,7 @@ from fulmen.engine.state.journals import (
     FAILED,
     FIELDS,
     MARK,
+    PARTITIONS,
     PENDING,
     RESULTS,
     RESULTS_AGAIN,
@@ -46,7 +48,9 @@ from fulmen.engine.state.journals import (
 from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.messages.kept_results import KeptResults
 from fulmen.engine.state.messages.pending_messages import PendingMessages
+from fulmen.engine.state.values.renamed_classes import use_renamed
 from fulmen.engine.tasks.parts.home_evidence import HOMES
+from fulmen.engine.tasks.transactional.known_maps import KnownMaps
 from fulmen.errors import CheckpointMismatch, GroupingError, repr_of
 from fulmen.plan import task_key
 from fulmen.topology.code.loading import load_class
@@ -118,18 +122,14 @@ def rescaled(
         CheckpointMismatch: What is kept can't be divided: of all components, with the reasons.
     """
     plan, problems = Rescaled(), list[str]()
+    use_renamed(topology.spec.state_classes)
     specs = {one.name: one for one in topology.spec.components}
     for name, tasks in changed_tasks(known, topology).items():
         old, plan.tasks[name] = tasks
         one = _Component(specs[name], tasks, known, manifest, store, code_folder)
         one.is_on_disk = topology.spec.keeps_on_disk(specs[name])
-        is_kept = any(manifest.tasks.get(task_key(name, i)) for i in range(old))
-        if topology.spec.transactional and is_kept:
-            found = [_TRANSACTIONS]
-        else:
-            found = one.plan(plan, is_over=is_over)
         what = f"component {name!r} can't have {tasks[1]} instead of {old} tasks"
-        problems += (f"{what}: {text}" for text in found)
+        problems += (f"{what}: {text}" for text in one.plan(plan, is_over=is_over))
     if problems:
         raise CheckpointMismatch(
             f"checkpoint {store.uri}: {'; '.join(problems)}. Nothing was changed. Leave numTasks as"
@@ -183,12 +183,14 @@ class _Component:
             problems += self._divide_fields(links)
         problems += self._divide_keys(links, engines, is_divided)
         problems += self._divide_rest(links, is_divided)
+        problems += self._deal_partitions(updates)
         if problems:
             return problems
         plan.removed += self._keys
+        maps = KnownMaps.dealt([KnownMaps.of(engine) for engine in engines], self._new)
         for task in range(self._new):
             key = task_key(self._spec.name, task)
-            updates[task][ENGINE] = self._engine(task, engines)
+            updates[task][ENGINE] = self._engine(task, engines, maps[task])
             plan.links[key], plan.updates[key] = links[task], updates[task]
         of_keys = zip(self._keys, engines, strict=True)
         self._retire(plan, {key: e.get("sequence", 0) for key, e in of_keys})
@@ -207,9 +209,9 @@ class _Component:
             if segment_journals(self._refs[task], EARLY):
                 yield f"task {task} has written results that were given before their time"
 
-    def _engine(self, task: int, engines: Sequence[Mapping[str, Any]]) -> Update:
+    def _engine(self, task: int, engines: Sequence[Mapping[str, Any]], maps: KnownMaps) -> Update:
         """The engine's own record of a task."""
-        engine = dict(engines[task] if task < self._old else self._left_behind(task))
+        engine = maps.put_into(engines[task] if task < self._old else self._left_behind(task))
         engine.pop("routes", None)  # they are about other tasks
         classes: dict[Any, Any] = {}
         for one in engines:
@@ -239,7 +241,7 @@ class _Component:
 
     def _divide_rest(self, links: list[dict[str, list[Ref]]], is_divided: bool) -> Iterator[str]:
         names = {j.partition(".")[0] for refs in self._refs for j in refs if j not in _OF_TASKS}
-        for name in sorted(names - {STATE, TIMERS, EARLY}):
+        for name in sorted(names - {STATE, TIMERS, EARLY, PARTITIONS}):
             _add(links, kept_entries.adopted(self._refs, name, self._new))
         for task, refs in enumerate(self._refs[: self._new]):
             for journal in _OF_TASKS - {ENGINE, FIELDS} - ({FAILED} if is_divided else set()):
@@ -251,6 +253,18 @@ class _Component:
                     f"task {task} has messages that have failed and come again, and the class does"
                     " not say which task then has them"
                 )
+
+    def _deal_partitions(self, updates: list[dict[str, Update]]) -> Iterator[str]:
+        """Give each partition of a transactional spout's source to the task that emits it then."""
+        if not any(segment_journals(refs, PARTITIONS) for refs in self._refs):
+            return
+        loaded = load_many(self._store, self._manifest, self._keys, partial(is_of, PARTITIONS))
+        try:
+            dealt = dealt_partitions([*loaded.values()], self._new, self._number)
+        except NotDivided as error:
+            yield str(error)
+            return
+        _add_records(updates, dealt)
 
     @property
     def _is_spout(self) -> bool:
@@ -282,8 +296,7 @@ class _Component:
         except NotDivided as error:
             yield str(error)
             return
-        for task, records in enumerate(divided):
-            updates[task] |= {j: Update(data, None, at) for j, (data, at) in records.items()}
+        _add_records(updates, divided)
 
     # State and timers
 
@@ -372,12 +385,6 @@ class _Component:
         return ""
 
 
-_TRANSACTIONS = (
-    "it is in a transactional topology, whose stores and transactions know its tasks by their"
-    " numbers."
-)
-
-
 def _own(cls: type[Component]) -> set[str]:
     """What a class has, or those that it is derived from, but not Fulmen's own base."""
     return {name for base in cls.__mro__ if base is not Component for name in vars(base)}
@@ -386,3 +393,10 @@ def _own(cls: type[Component]) -> set[str]:
 def _add(links: list[dict[str, list[Ref]]], more: Sequence[Mapping[str, list[Ref]]]) -> None:
     for task, journals in enumerate(more):
         links[task].update(journals)
+
+
+def _add_records(
+    updates: list[dict[str, Update]], more: Sequence[Mapping[str, tuple[bytes | None, int]]]
+) -> None:
+    for task, records in enumerate(more):
+        updates[task] |= {j: Update(data, None, at) for j, (data, at) in records.items()}

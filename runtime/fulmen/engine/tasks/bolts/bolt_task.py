@@ -88,7 +88,7 @@ class BoltTask(Task):
             mark = self.add(BoltMark(self, self._known_sink, journals))
             self.context.signals.kept_mark = mark.kept
         state, timers = self.author.state, self.timers.waiting
-        self.homes = self.add(HomeEvidence(self, state, timers, self._known_homes))
+        self.homes = self.add(HomeEvidence(self, self.instance, state, timers, self._known_homes))
 
     @override
     def before_open(self) -> None:

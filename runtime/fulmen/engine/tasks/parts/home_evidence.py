@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.api.components import AnyBolt, Component, overrides
+from fulmen.api.components import Component, StatefulBolt, overrides
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import TIMER_STREAM
 from fulmen.engine.keyed.evidence import Evidence
@@ -34,17 +34,37 @@ class HomeEvidence(TaskPart):
         timers: Of its timers, but those of `state_ttl`.
     """
 
-    def __init__(self, task: Task, state: TaskState, timers: TaskTimers, known: Any) -> None:
-        """`known` is what `engine_state` has given."""
+    def __init__(
+        self,
+        task: Task,
+        instance: Component,
+        state: TaskState,
+        timers: TaskTimers,
+        known: Any,
+        *,
+        by_attempts: bool = False,
+    ) -> None:
+        """Look at a task.
+
+        Args:
+            task: Which.
+            instance: One of its class, for what that says of keys.
+            state: Its `self.state`.
+            timers: Its timers.
+            known: What `engine_state` has given.
+            by_attempts: Whether it may write what several batches have brought: those of an
+                attempt of a transaction.
+        """
         self._task, self._state, self._timers = task, state, timers
+        self._by_attempts = by_attempts
         self._keys = _grouped_by(task)
-        self._fields = _fields_of(task.instance, task.context.options, self._keys)
+        self._fields = _fields_of(instance, task.context.options, self._keys)
         self.state, self.timers = Evidence(), Evidence()
         if known is not None and (state or timers):
             self.state, self.timers = map(Evidence.of_plain, known[1:3])
         self._declared: tuple[str | None, str | None] = None, None
-        if isinstance(task.instance, AnyBolt):
-            self._declared = task.instance.state_part, task.instance.timer_part
+        if isinstance(instance, StatefulBolt):
+            self._declared = instance.state_part, instance.timer_part
         self._is_on = self._fields is not None and not any(self._declared)
         self._width = 0 if self._fields is None else self._fields.width
         self._seen: set[Any] = set()
@@ -61,7 +81,7 @@ class HomeEvidence(TaskPart):
 
     def saw(self, chunk: Chunk) -> None:
         """Remember of which keys the tuples of a chunk are. It was executed."""
-        if not (self._is_on and (self._state or self._timers)):
+        if not (self._is_on and (self._by_attempts or self._state or self._timers)):
             return
         if not (self.state.parts or self.timers.parts):
             return
@@ -113,8 +133,13 @@ class HomeEvidence(TaskPart):
             timers = self._timers
             keys = [k for k in timers.noted if timers.get(k) is not None and not is_of_ttl(k)]
             self.timers.look(keys, self._seen, *self._now)
-            self._seen = set()
+            if not self._by_attempts:
+                self._seen = set()
         return {}
+
+    def begin_attempt(self) -> None:
+        """Forget what attempts before have brought."""
+        self._seen = set()
 
 
 def _fields_of(

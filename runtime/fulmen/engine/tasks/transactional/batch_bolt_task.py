@@ -28,20 +28,23 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
-from fulmen.engine.state.journals import FIELDS
+from fulmen.engine.state.journals import FIELDS, TIMERS
 from fulmen.engine.tasks.attempts import LOST, Attempts, attempts_of
 from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
-from fulmen.engine.tasks.task_part import StateSize, TaskPart
+from fulmen.engine.tasks.parts.home_evidence import HomeEvidence
+from fulmen.engine.tasks.task_part import StateSize
 from fulmen.engine.tasks.transactional.batch_instance import (
     BatchCollector,
     BatchInstance,
     InstanceCollectors,
 )
+from fulmen.engine.tasks.transactional.known_maps import MapsPart
 from fulmen.engine.tasks.transactional.spout_parts import opaque_source
 from fulmen.engine.tasks.uncommitted import Uncommitted
+from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.errors import PASSED_ON, text_of, with_causes
 from fulmen.topology.code.loading import create
@@ -155,13 +158,23 @@ class BatchBoltTask(BoltTask):
         self.uncommitted = Uncommitted(self.placed)
         self._state = self.guarded("restoring self.state", lambda: KeyedState.restore(journals))
         self.add(StateSize(self.task, self._state))
+        self.homes = self._evidence()
         self._given_up: set[TransactionAttempt] = set()
         self._opaque = opaque_source(self.placed)
+
+    def _evidence(self) -> HomeEvidence | None:
+        """What shows where entries of its state belong; None: it can't have any."""
+        if not self.uncommitted.is_possible:
+            return None
+        spec, code_folder = self.placed.component(self.component), self.placed.code_folder
+        instance = self.guarded("making an instance", lambda: create(spec, code_folder))
+        timers, known = TaskTimers(KeyedState(name=TIMERS)), self._known_homes
+        return self.add(HomeEvidence(self, instance, self._state, timers, known, by_attempts=True))
 
     @override
     def restore(self, engine: Mapping[str, Any], journals: Journals) -> None:
         super().restore(engine, journals)
-        self._maps = self.add(_Maps(engine))
+        self._maps = self.add(MapsPart(engine))
 
     @override
     def new_collector(self) -> Any:
@@ -176,6 +189,8 @@ class BatchBoltTask(BoltTask):
         # what those have counted that are no more was taken, or was no part of a committed batch
         self._signals = [instance.signals for instance in self.instances.values()]
         self.processed = {opened.attempt for opened in work.processes}
+        if self.processed and self.homes is not None:
+            self.homes.begin_attempt()
         self._given_up = {opened.attempt for opened in work.processes if opened.is_dropped}
         self.context.batch.commits = self._commit_phase(work)
 
@@ -184,7 +199,10 @@ class BatchBoltTask(BoltTask):
         if work.phase is None or self.component not in self.placed.commit_phase:
             return CommitPhase()
         source, known = self.placed.emitters[0], frozenset(self._maps.names)
-        return replace(work.phase, known=known, source=source, opaque=self._opaque)
+        inherited = self._maps.inherited
+        return replace(
+            work.phase, known=known, source=source, opaque=self._opaque, inherited=inherited
+        )
 
     def finish_beside(self, attempt: TransactionAttempt) -> None:
         """Have the attempt's instance finished in a thread, if it is here and waits for that."""
@@ -303,8 +321,7 @@ class BatchBoltTask(BoltTask):
         if self.component not in self.placed.commit_phase:
             return
         own = {name for name, left in list(maps.items()) if left is None or left(attempt)}
-        if not own <= self._maps.names:
-            self._maps.names |= own
+        if self._maps.wrote(own):
             self.was_called = True
 
     def _raised(self, attempt: TransactionAttempt, error: BaseException, what: str = "") -> None:
@@ -354,17 +371,6 @@ class BatchBoltTask(BoltTask):
     @override
     def end(self) -> None:
         self.instances = {}
-
-
-class _Maps(TaskPart):
-    """The maps that the committer is known to write to."""
-
-    def __init__(self, engine: Mapping[str, Any]) -> None:
-        self.names = set(engine.get("maps", ()))
-
-    @override
-    def engine_state(self) -> Mapping[str, Any]:
-        return {"maps": sorted(self.names)} if self.names else {}
 
 
 def _begin(uncommitted: Uncommitted, attempts: Attempts, work: TransactionWork) -> None:

@@ -77,6 +77,7 @@ class EmitterTask(Task):
         self.attempts = Attempts(self.component, self.task, self.errors)
         self.make_collector()
         self._cleaned = 0
+        self._count: int | None = None
         spec, code_folder = self.placed.component(self.component), self.placed.code_folder
         self.instance = self.guarded("making the instance", lambda: create(spec, code_folder))
         state = KeyedState.restore(journals)
@@ -148,7 +149,7 @@ class EmitterTask(Task):
         refuse_result(self.emitter.emit_batch(attempt, metadata, self.collector))
 
     def _partitions(self, count: int) -> range:
-        tasks = self.placed.plan.tasks(self.component)
+        tasks, self._count = self.placed.plan.tasks(self.component), count
         return range(self.task - tasks.start, count, len(tasks))
 
     def _emit_again_or_new(self, opened: Opened, partition: int) -> None:
@@ -219,7 +220,8 @@ class EmitterTask(Task):
             old = [txid for txid, _ in ends if txid <= committed]
             if len(old) > 1:
                 self.ends[partition] = ends[len(old) - 1 :]
-            until = min(until, old[-1] if old else 0)
+            if self._count is None or partition < self._count:  # others may not be there any more
+                until = min(until, old[-1] if old else 0)
         if not hasattr(self.emitter, "cleanup_before"):
             return
         self.errors.called(

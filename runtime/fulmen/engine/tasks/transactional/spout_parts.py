@@ -28,6 +28,11 @@ def part_of(source: TransactionalSource[Any, Any], name: str) -> type:
     return part
 
 
+def emitter_of(partition: int, tasks: int) -> int:
+    """The task that emits a partition of a source, of so many tasks."""
+    return partition % tasks
+
+
 def wrong_part(made: Any, wanted: type) -> TypeError:
     """The error about a coordinator or an emitter of another class."""
     return TypeError(
