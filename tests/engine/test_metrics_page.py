@@ -2,9 +2,11 @@
 
 import os
 import threading
+from dataclasses import replace
 
 import pytest
 
+from fulmen.engine.protocol.placed_topology import KeptState
 from fulmen.engine.totals.waits import Wait, WaitKind
 from fulmen.metrics import MetricsServer
 from fulmen.metrics.page import Page
@@ -239,6 +241,9 @@ LONG_CALL = "spout 'lines', task 2: next_tuple runs since 2023-11-14 22:13:20 UT
 def waiting(tmp_path_factory):
     """The page of a topology that waits, with the bolt that holds its spouts selected."""
     running = run_waiting()
+    planner = running.planner
+    kept = {"older": KeptState(2, "2023-11-15 00:00:00 UTC")}
+    planner.replace(replace(planner.current.placed, kept=kept))
     running.totals.waits.long_calls = [Wait(WaitKind.LONG_CALL, "lines", LONG_CALL)]
     with MetricsServer("127.0.0.1", 0, lambda: running.totals) as server:
         page, complaints = see(f"{server.url}#buffer", tmp_path_factory.mktemp("waiting"))
@@ -247,10 +252,14 @@ def waiting(tmp_path_factory):
 
 
 def test_what_a_topology_waits_for_is_said(waiting):
-    call, away, held, unread = waiting.id("waits").text.splitlines()
+    call, away, held, kept, unread = waiting.id("waits").text.splitlines()
     assert call == LONG_CALL
     assert away == f"'writer' waits for {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
     assert held == f"spouts rest, because 'buffer' holds them: {HELD}"
+    assert kept == (
+        "component 'older' is not in the topology, and the checkpoint keeps its state"
+        " until 2023-11-15 00:00:00 UTC"
+    )
     assert unread == "writer: 1 tuple on stream 'errors', which no bolt reads"
 
 

@@ -492,8 +492,18 @@ ACKER = bolt("__acker", kind="acker")
             ],
         ),
         (
-            {"kept_state": {"old": 1}},
-            ["component 'old' is not in the topology, and the checkpoint keeps its state (1 task)"],
+            {
+                "kept_state": {
+                    "old": {"tasks": 1},
+                    "older": {"tasks": 2, "until": "then"},
+                }
+            },
+            [
+                "component 'old' is not in the topology, and the checkpoint keeps its state"
+                " (1 task)",
+                "component 'older' is not in the topology, and the checkpoint keeps its state"
+                " (2 tasks) until then",
+            ],
         ),
         (
             {"components": [bolt(unread_errors=1200)]},

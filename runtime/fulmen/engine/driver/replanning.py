@@ -25,7 +25,7 @@ from fulmen.engine.driver.edits.changes import (
 )
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
-from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology, KeptState, PlacedTopology
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tasks.transactional.spout_parts import has_partitions
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
@@ -165,7 +165,7 @@ class Planner:
         placed = place(
             self.runnable, self.checkpoint, self.topology, plan, origins, workers, self.limits
         )
-        kept = {name: one.tasks for name, one in self.migration.layout.kept.items()}
+        kept = self._kept(self.migration.layout)
         known_as = self.migration.layout.known_as
         return replace(placed, sampling=self.sampling, kept=kept, known_as=known_as)
 
@@ -230,11 +230,15 @@ class Planner:
         self.committer.make(draft)
 
     def _tell_kept(self, layout: Layout) -> None:
+        for told in kept_sentences(self._kept(layout)):
+            self.note(f"{told}. {CURE}")
+
+    def _kept(self, layout: Layout) -> dict[str, KeptState]:
         limit = self.topology.spec.forget_removed_seconds
-        for name, kept in layout.kept.items():
-            (told,) = kept_sentences({name: kept.tasks})
-            until = "" if limit is None else f" until {utc(kept.since + limit)}"
-            self.note(f"{told}{until}. {CURE}")
+        return {
+            name: KeptState(kept.tasks, "" if limit is None else utc(kept.since + limit))
+            for name, kept in layout.kept.items()
+        }
 
     def forget_due(self) -> Sequence[StateChange]:
         """Have the next commit remove what is kept of components whose time is over.
@@ -266,7 +270,7 @@ class Planner:
             )
         if self._forgotten:
             self._forgotten = []
-            kept = {name: one.tasks for name, one in self.migration.layout.kept.items()}
+            kept = self._kept(self.migration.layout)
             self.replace(replace(self.current.placed, kept=kept))
 
     @property

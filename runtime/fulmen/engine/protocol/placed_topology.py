@@ -67,6 +67,19 @@ class Subscription:
 
 
 @dataclass(frozen=True)
+class KeptState:
+    """State of a component that is not in the topology.
+
+    Attributes:
+        tasks: How many tasks the component had.
+        until: The moment at which it is removed, for people; "": it is kept for good.
+    """
+
+    tasks: int
+    until: str = ""
+
+
+@dataclass(frozen=True)
 class PlacedTopology:
     """A topology and where its tasks are.
 
@@ -100,7 +113,7 @@ class PlacedTopology:
     shows_emits: bool = False
     limits: EngineLimits = LIMITS
     sampling: Sampling | None = None
-    kept: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, KeptState] = field(default_factory=dict)
     known_as: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from fulmen.checkpoint import Manifest, read_layout, tasks_in
+from fulmen.engine.protocol.placed_topology import KeptState
 from fulmen.plan import task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
 
@@ -12,23 +13,23 @@ CURE = (
 )
 
 
-def kept_beside(manifest: Manifest, topology: Topology) -> dict[str, int]:
-    """Components with state that are not in a topology, and how many tasks they have."""
+def kept_beside(manifest: Manifest, topology: Topology) -> dict[str, KeptState]:
+    """Components with state that are not in a topology."""
     names = {component.name for component in topology.spec.components}
     names |= {ACKER, *topology.spec.renames}  # these are taken over
     have_state = {task_of_key(key)[0] for key in manifest.tasks}
     gone = {*have_state, *read_layout(manifest).get("emitters", {})} - names
-    return {name: n for name, n in tasks_in(manifest).items() if name in gone}
+    return {name: KeptState(n) for name, n in tasks_in(manifest).items() if name in gone}
 
 
-def kept_sentences(kept: Mapping[str, int]) -> list[str]:
+def kept_sentences(kept: Mapping[str, KeptState]) -> list[str]:
     """Make a sentence for each component.
 
     Args:
-        kept: Components that are not in the topology, and how many tasks they had.
+        kept: Components that are not in the topology.
     """
     return [
         f"component {name!r} is not in the topology, and the checkpoint keeps its state"
-        f" ({tasks} task{'' if tasks == 1 else 's'})"
-        for name, tasks in kept.items()
+        f" ({one.tasks} task{'' if one.tasks == 1 else 's'}){one.until and f' until {one.until}'}"
+        for name, one in kept.items()
     ]

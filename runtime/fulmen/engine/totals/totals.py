@@ -286,7 +286,7 @@ class Totals(Counted):
             },
             "failed_attempts": self.failed_attempts,
             "restored_tasks": self.sum(RESTORED),
-            "kept_state": dict(self.placed.kept),
+            "kept_state": {name: asdict(one) for name, one in self.placed.kept.items()},
         }
 
     def _component_report(self, name: str) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class TopologyJson:
             "dead_letters_kept": sum(by_task(now.levels, LETTERS_KEPT).values()),
             "transactions": self._transactions(),
             "waits": [self._wait(wait) for wait in now.waiting],
-            "kept_state": dict(now.placed.kept),
+            "kept_state": {name: asdict(one) for name, one in now.placed.kept.items()},
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],

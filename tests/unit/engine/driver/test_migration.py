@@ -295,11 +295,11 @@ def test_a_spout_that_is_replaced_by_another():
     result = run(other, checkpoint=result.checkpoint)
     assert sorted(result.acked("other")) == [0, 1, 2, 3]
     assert result.trees["acked"] == 8 + 4
-    assert result.report["kept_state"] == {"source": 2}
+    assert result.report["kept_state"] == {"source": {"tasks": 2, "until": ""}}
     back = run(keeping(ITEMS), checkpoint=result.checkpoint)
     assert sorted(back.failed("source")) == [(i, WAS_GONE) for i in range(8)]
     assert back.acked("source") == [10]
-    assert back.report["kept_state"] == {"other": 2}
+    assert back.report["kept_state"] == {"other": {"tasks": 2, "until": ""}}
 
 
 class CountAgain(BasicBolt):

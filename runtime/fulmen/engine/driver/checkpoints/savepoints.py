@@ -115,7 +115,13 @@ def code_digest(classes: Iterable[str], folder: Path | None) -> bytes:
 
 
 def automatic(
-    pins: Pins, policy: Policy | None, number: int, now: float, *, is_new_code: bool = False
+    pins: Pins,
+    policy: Policy | None,
+    number: int,
+    now: float,
+    *,
+    began: float | None = None,
+    is_new_code: bool = False,
 ) -> list[Wish]:
     """What the policy wants now: a new savepoint, and the oldest automatic ones gone.
 
@@ -124,12 +130,14 @@ def automatic(
         policy: Of automatic savepoints.
         number: Of the newest commit. If a savepoint was made with it, nothing has happened since.
         now: In seconds since 1970.
+        began: When the checkpoint was empty; None: longer ago than is known.
         is_new_code: Whether the state was made with other code than what runs now.
     """
     if policy is None or any(pin.commit == number for pin in pins.values()):
         return []
     own = sorted((n for n in pins if n.startswith(AUTOMATIC)), key=lambda name: pins[name].time)
-    if own and not is_new_code and now < pins[own[-1]].time + policy.seconds:
+    last = pins[own[-1]].time if own else began
+    if last is not None and not is_new_code and now < last + policy.seconds:
         return []
     why = "before a change of the code" if is_new_code else "automatic"
     name = f"{AUTOMATIC}{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}"
@@ -165,11 +173,13 @@ class SavepointKeeper:
         self._granting: list[Wish] = []
         self._thread: threading.Thread | None = None
         self._looked: float | None = None
+        self._began: float | None = None
 
     def look(self, manifest: Manifest, steady: float) -> bool:
         """Look now and then whether something is asked for. Returns whether a commit is due."""
         if self._looked is None:
             self._looked = steady
+            self._began = None if manifest.tasks else self._wall()
         is_at_it = self._thread is not None and self._thread.is_alive()
         if steady - self._looked >= LOOK_SECONDS and not is_at_it:
             self._looked = steady
@@ -209,7 +219,12 @@ class SavepointKeeper:
     def _automatic(self, manifest: Manifest) -> list[Wish]:
         is_new = self._is_new_code(manifest) and CODE in manifest.sections
         return automatic(
-            _pins(manifest), self.policy, manifest.number, self._wall(), is_new_code=is_new
+            _pins(manifest),
+            self.policy,
+            manifest.number,
+            self._wall(),
+            began=self._began,
+            is_new_code=is_new,
         )
 
     def committed(self, number: int) -> None:
