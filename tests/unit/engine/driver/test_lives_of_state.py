@@ -7,10 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.checkpoint import CommitLog, new_tag
+from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.savepoints.exports import export, opened
-from fulmen.checkpoint.savepoints.pins import PINS, pins_in, pins_section
-from fulmen.engine.driver.checkpoints.savepoints import Wish, granted
 from fulmen.engine.driver.edits.edit import Edit
 from fulmen.engine.driver.edits.entries import GONE, StateWriter
 from fulmen.engine.driver.edits.owners import Owners
@@ -22,6 +20,7 @@ from fulmen.engine.worker import live_tasks
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import ListSpout, run
 from support.runs.engine_runs import A_PERSON, new_store
+from support.stores.savepoints import pinned
 
 KEYS = [f"k{i}" for i in range(12)]
 
@@ -105,19 +104,7 @@ class Life:
 
     def savepoint(self):
         name = f"s{next(self.numbers)}"
-        log = CommitLog(self.store, "life", "a person")
-        log.claim()
-        pins = pins_in(log.manifest.sections.get(PINS))
-        pins = granted(pins, [Wish(name)], log.manifest.number + 1, 5.0)
-        log.commit(
-            log.draft(
-                tag=new_tag(),
-                clock=log.manifest.clock,
-                transient=dict(log.manifest.transient),
-                sections={PINS: pins_section(pins)},
-                full=True,
-            )
-        )
+        pinned(self.store, name)
         self.savepoints[name] = self.said()
 
     def said(self):

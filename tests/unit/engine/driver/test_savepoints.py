@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from fulmen import TopologyBuilder
-from fulmen.checkpoint import CommitLog, Store, load_many, new_tag, read_newest
+from fulmen.checkpoint import CommitLog, Store, load_many, read_newest
 from fulmen.checkpoint.savepoints.exports import opened
 from fulmen.checkpoint.savepoints.history import branches_of
-from fulmen.checkpoint.savepoints.pins import PINS, Pin, pins_in, pins_section
+from fulmen.checkpoint.savepoints.pins import PINS, Pin, pins_in
 from fulmen.engine.driver.checkpoints.savepoints import (
     LOOK_SECONDS,
     SavepointKeeper,
@@ -26,28 +26,7 @@ from fulmen.topology.resource.savepoints import Savepoints
 from support.parts import sink_parts
 from support.parts.sink_parts import Memory, MemorySink, Unrepeatable
 from support.runs.engine_runs import new_store
-
-
-def pinned(store, name):
-    """Give the newest state a name."""
-    log = CommitLog(store, read_newest(store).topology, "a test")
-    log.claim()
-    manifest = log.manifest
-    pins = granted(pins_of(store), [Wish(name)], manifest.number + 1, 5.0)
-    draft = log.draft(
-        tag=new_tag(),
-        clock=manifest.clock,
-        transient=dict(manifest.transient),
-        sections={PINS: pins_section(pins)},
-        full=True,
-    )
-    log.commit(draft)
-    return log
-
-
-def pins_of(store):
-    return pins_in(read_newest(store).sections.get(PINS))
-
+from support.stores.savepoints import pinned, pins_of
 
 # ---- wishes --------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """A store of a committer, or the checkpoint, is set back: it is told, and a command decides."""
 
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -7,13 +8,16 @@ from contextlib import closing
 import pytest
 
 from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
+from fulmen.api.marks import Point
 from fulmen.checkpoint import Store
 from fulmen.engine.driver.edits.decisions import accept_store
+from fulmen.engine.driver.edits.read_again import SetBack, read_again
 from fulmen.errors import CheckpointError, TopologyFailed
 from fulmen.services.pools import close_all
 from fulmen.testing import run
 from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
 from support.runs.engine_runs import A_PERSON
+from support.stores.savepoints import pinned
 
 
 class Sum(BatchBolt, Committer):
@@ -198,4 +202,22 @@ def test_a_store_that_is_older_than_another_number_of_tasks_is_told(life, tasks)
 def test_marks_of_tasks_that_were_gone_for_a_while_are_no_hindrance(life):
     for n, tasks in enumerate((3, 1, 3, 2, 4), 1):
         life.run(20 * n, bolt=Whole, tasks=tasks)
+    assert life.read() == whole(100)
+
+
+@pytest.mark.parametrize("tasks", [(1, 1, 1), (3, 2, 4)])
+def test_sources_read_again_what_an_older_store_of_a_map_lacks(life, tasks):
+    life.run(30, bolt=Whole, tasks=tasks[0])
+    pinned(life.store, "old")
+    life.keep(life.file)
+    life.run(70, bolt=Whole, tasks=tasks[1])
+    pinned(life.store, "newer")
+    life.put_back(life.file)
+    said = life.refused(80, bolt=Whole, tasks=tasks[1])
+    [(number, branch)] = re.findall(
+        r"fulmen state read-again CHECKPOINT rows --store-has (\d+):(\S+) --because TEXT", said
+    )
+    back = SetBack("rows", 0, Point(int(number), branch))
+    assert "savepoint 'old'" in read_again(life.store, back, A_PERSON, 9.0)
+    life.run(100, bolt=Whole, tasks=tasks[2])
     assert life.read() == whole(100)
