@@ -16,13 +16,17 @@ from pydantic import ValidationError
 from fulmen import TopologyBuilder
 from fulmen.api import Rows, ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
+from fulmen.checkpoint import Store
+from fulmen.checkpoint.savepoints.exports import opened
 from fulmen.connectors.files import RollingFileSink
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.files.places.local import BadPlace, LocalFolder
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.edits.restoring import copied
 from fulmen.testing import ManualClock
 from support.connectors.file_sinks import RollingLives, made, mark, write, written
 from support.runs.engine_runs import Numbers, Steady, make_driver, new_store
+from support.stores.savepoints import pinned
 
 JSON = {"type": "json"}
 
@@ -381,6 +385,45 @@ def test_spouts_are_held_while_files_cannot_be_written(tmp_path, monkeypatch):
     running.run(Stop(when_drained=True))
     running.close()
     assert sorted(row["number"] for row in written(tmp_path)) == [*range(500)]
+
+
+def contents(folder):
+    """All that is in a folder, marks as well."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("roll_bytes", [1, 1500])
+def test_a_copy_writes_what_the_original_has_gathered_to_its_own_folder_only(tmp_path, roll_bytes):
+    def started(name, store):
+        builder = TopologyBuilder(name)
+        builder.set_spout("numbers", Numbers).set_config({"limit": 200})
+        bolt = builder.set_bolt("files", RollingFileSink).shuffle_grouping("numbers")
+        config = {"path": str(tmp_path / name), "format": JSON, "roll_bytes": roll_bytes}
+        bolt.set_config(config)
+        running = make_driver(builder, store=store).start()
+        running.coordinator.size.permit = 20
+        return running
+
+    def drained(running):
+        running.run(Stop(when_drained=True))
+        running.close()
+
+    uri = f"{(tmp_path / 'checkpoint').as_uri()}?fsync=false"
+    first = started("shop", Store.open(uri))
+    for _ in range(4):
+        first.step()
+    first.close()
+    pinned(first.store, "now")
+    before, rows_before = contents(tmp_path / "shop"), written(tmp_path / "shop")
+    copy = new_store()
+    with opened(f"{uri}#now") as savepoint:
+        copied(savepoint, copy, "copy", "a test")
+    drained(started("copy", copy))
+    assert contents(tmp_path / "shop") == before
+    rows_of_both = [*rows_before, *written(tmp_path / "copy")]
+    assert sorted(row["number"] for row in rows_of_both) == [*range(200)]
+    drained(started("shop", first.store))
+    assert sorted(row["number"] for row in written(tmp_path / "shop")) == [*range(200)]
 
 
 def test_nothing_of_written_rows_stays_in_the_checkpoint(tmp_path):
