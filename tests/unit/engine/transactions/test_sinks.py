@@ -9,7 +9,9 @@ import pytest
 from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.connectors.files import FileSink
 from fulmen.connectors.sqlite import SqliteSink
+from fulmen.engine.driver.driver import Stop
 from fulmen.testing import TransactionFault, run
+from support.runs.engine_runs import make_driver
 from support.stores.outside_stores import fresh_store
 from support.transactions.sources import ChangingRows, Numbers, Rows
 
@@ -54,6 +56,29 @@ def topology(source, config, tasks=1, sink=SqliteSink, name="source", **spec):
 def rows_of(database, table="t"):
     with closing(sqlite3.connect(database)) as db:
         return [row for (row,) in db.execute(f'SELECT "row" FROM "{table}" ORDER BY rowid')]
+
+
+def test_each_row_is_there_once_though_numbers_of_tasks_change_while_it_runs(database):
+    rows = [range(i, 180, 3) for i in range(3)]
+
+    def with_tasks(n):
+        made = topology(Rows(rows, 2), table_of(database)).build()
+        return made.with_each(lambda one: {"num_tasks": n})
+
+    driver = make_driver(with_tasks(1)).start()
+    for tasks in (3, 2):
+        for _ in range(5):
+            driver.step()
+        stop = Stop(topology=with_tasks(tasks))
+        while stop.topology is not None:
+            driver.follow(stop)
+            driver.step()
+        assert stop.refused == ""
+        assert len(driver.plan.tasks("sink")) == len(driver.plan.tasks("source")) == tasks
+    assert len(rows_of(database)) < 180
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert sorted(rows_of(database)) == [*range(180)]
 
 
 @pytest.mark.parametrize("kills", [False, True])

@@ -167,7 +167,12 @@ class BatchBoltTask(BoltTask):
         if not self.uncommitted.is_possible:
             return None
         spec, code_folder = self.placed.component(self.component), self.placed.code_folder
-        instance = self.guarded("making an instance", lambda: create(spec, code_folder))
+        try:
+            instance = create(spec, code_folder)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (author's code: each attempt says what is wrong)
+            return None
         timers, known = TaskTimers(KeyedState(name=TIMERS)), self._known_homes
         return self.add(HomeEvidence(self, instance, self._state, timers, known, by_attempts=True))
 
