@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fulmen.engine.protocol.placed_topology import KeptState
+from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.engine.totals.waits import Wait, WaitKind
 from fulmen.metrics import MetricsServer
 from fulmen.metrics.page import Page
@@ -242,7 +242,7 @@ def waiting(tmp_path_factory):
     """The page of a topology that waits, with the bolt that holds its spouts selected."""
     running = run_waiting()
     planner = running.planner
-    kept = {"older": KeptState(2, "2023-11-15 00:00:00 UTC")}
+    kept = {"older": UnusedState(2, "2023-11-15 00:00:00 UTC")}
     planner.replace(replace(planner.current.placed, kept=kept))
     running.totals.waits.long_calls = [Wait(WaitKind.LONG_CALL, "lines", LONG_CALL)]
     with MetricsServer("127.0.0.1", 0, lambda: running.totals) as server:

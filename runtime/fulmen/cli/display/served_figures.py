@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 from fulmen.api.signals import Lag
 from fulmen.cli.display.run.transaction_lines import TransactionFigures
 from fulmen.engine.protocol.figures.statistics import FIGURES, Figure, Of
-from fulmen.engine.protocol.placed_topology import KeptState
+from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.waits import WaitKind
 
@@ -167,7 +167,7 @@ class TopologyView(BaseModel):
     trees: TreeCounts
     transactions: TransactionFigures | None
     waits: list[WaitView]
-    kept_state: dict[str, KeptState]
+    kept_state: dict[str, UnusedState]
     failures: list[FailureView]
     errors: list[ErrorView]
     acked_per_second: float

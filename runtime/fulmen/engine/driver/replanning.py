@@ -25,7 +25,7 @@ from fulmen.engine.driver.edits.changes import (
 )
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
-from fulmen.engine.protocol.placed_topology import CurrentTopology, KeptState, PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology, UnusedState
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tasks.transactional.spout_parts import has_partitions
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
@@ -233,10 +233,10 @@ class Planner:
         for told in kept_sentences(self._kept(layout)):
             self.note(f"{told}. {CURE}")
 
-    def _kept(self, layout: Layout) -> dict[str, KeptState]:
+    def _kept(self, layout: Layout) -> dict[str, UnusedState]:
         limit = self.topology.spec.forget_removed_seconds
         return {
-            name: KeptState(kept.tasks, "" if limit is None else utc(kept.since + limit))
+            name: UnusedState(kept.tasks, "" if limit is None else utc(kept.since + limit))
             for name, kept in layout.kept.items()
         }
 

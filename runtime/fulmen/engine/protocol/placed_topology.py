@@ -67,7 +67,7 @@ class Subscription:
 
 
 @dataclass(frozen=True)
-class KeptState:
+class UnusedState:
     """State of a component that is not in the topology.
 
     Attributes:
@@ -113,7 +113,7 @@ class PlacedTopology:
     shows_emits: bool = False
     limits: EngineLimits = LIMITS
     sampling: Sampling | None = None
-    kept: Mapping[str, KeptState] = field(default_factory=dict)
+    kept: Mapping[str, UnusedState] = field(default_factory=dict)
     known_as: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

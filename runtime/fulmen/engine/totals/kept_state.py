@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fulmen.checkpoint import Manifest, read_layout, tasks_in
-from fulmen.engine.protocol.placed_topology import KeptState
+from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.plan import task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
 
@@ -13,16 +13,16 @@ CURE = (
 )
 
 
-def kept_beside(manifest: Manifest, topology: Topology) -> dict[str, KeptState]:
+def kept_beside(manifest: Manifest, topology: Topology) -> dict[str, UnusedState]:
     """Components with state that are not in a topology."""
     names = {component.name for component in topology.spec.components}
     names |= {ACKER, *topology.spec.renames}  # these are taken over
     have_state = {task_of_key(key)[0] for key in manifest.tasks}
     gone = {*have_state, *read_layout(manifest).get("emitters", {})} - names
-    return {name: KeptState(n) for name, n in tasks_in(manifest).items() if name in gone}
+    return {name: UnusedState(n) for name, n in tasks_in(manifest).items() if name in gone}
 
 
-def kept_sentences(kept: Mapping[str, KeptState]) -> list[str]:
+def kept_sentences(kept: Mapping[str, UnusedState]) -> list[str]:
     """Make a sentence for each component.
 
     Args:

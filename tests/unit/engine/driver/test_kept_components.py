@@ -6,7 +6,7 @@ from fulmen.checkpoint import read_newest, tasks_in
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.edits.changes import changes_in
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.protocol.placed_topology import KeptState
+from fulmen.engine.protocol.placed_topology import UnusedState
 from support.parts.refusing import LIMIT, Mended, refusing
 from support.runs.engine_runs import make_driver, new_store, state_of
 
@@ -67,7 +67,7 @@ def test_a_driver_that_runs_removes_it_as_well_and_tells_it_no_more(store):
     now = [1000]
     driver = started(store, now, forget_removed_after="1h")
     driver.step()
-    assert driver.placed.kept == {"extra": KeptState(1, "1970-01-01 01:16:40 UTC")}
+    assert driver.placed.kept == {"extra": UnusedState(1, "1970-01-01 01:16:40 UTC")}
     now[0] += 3600
     driver.step()
     driver.close()

@@ -16,7 +16,7 @@ from fulmen.cli.display.served_figures import (
 )
 from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.engine.protocol.figures.statistics import EMITTED, EXECUTED
-from fulmen.engine.protocol.placed_topology import KeptState
+from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.engine.totals.failures import failure_sentence, unread_sentence
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
@@ -153,7 +153,7 @@ class RunReport(BaseModel):
     transactions: _ReportedTransactions | None = None
     components: dict[str, _ReportedComponent]
     failed_attempts: int = 0
-    kept_state: dict[str, KeptState] = {}
+    kept_state: dict[str, UnusedState] = {}
 
 
 def failures_of_view(view: TopologyView) -> Iterator[Finding]:
