@@ -34,7 +34,7 @@ from fulmen.errors import repr_of
 from fulmen.services.errors import StoreRefused, StoreUnavailable
 from fulmen.transactional.columns import KINDS, DoesNotFit, Kind, decoder, encoder
 from fulmen.transactional.errors import StaleAttempt
-from fulmen.transactional.owners import FoundMap, MapMark, NewValues, Owner
+from fulmen.transactional.owners import FoundMap, MapMark, NewValues, Owner, check_inherited
 from fulmen.transactional.rules import (
     ABSENT,
     Absent,
@@ -185,7 +185,8 @@ class StoredMap(TransactionalMap):
             )
         by_raw = self._raw_keys(partials)
         self._refuse_long(by_raw)
-        self._check_inherited()
+        if phase is not None and (heir := phase.inherited.get(self.name)) is not None:
+            check_inherited(phase, heir, self.where, self.name, self.read((), with_marks=True))
         made = Changes()
 
         def raw_combine(base: Raw | Absent, key: Any) -> Raw:
@@ -349,20 +350,6 @@ class StoredMap(TransactionalMap):
         if attempt == written:
             self.refuse_twice(attempt)
         return self._rule == "opaque" and mark.txid == attempt.txid
-
-    def _check_inherited(self) -> None:
-        """Check the mark of another task, if this one has no mark that goes on.
-
-        That is so after the number of tasks has changed. Raises as `must_take_back`.
-        """
-        phase = self._batch.commits
-        heir = None if phase is None else phase.inherited.get(self.name)
-        if phase is None or heir is None:
-            return
-        found = self.read((), with_marks=True)
-        mark = None if found is None else found.marks.get(heir)
-        point = mark and Point(mark.txid, mark.branch)
-        phase.of_known(self.name).check(self.where, self.name, point)
 
     def refuse_twice(self, attempt: TransactionAttempt) -> NoReturn:
         """Refuse a second call for an attempt."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fulmen.api.marks import CommitPhase, Point
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.services.errors import StoreRefused, StoreUnavailable
 from fulmen.transactional.columns import DoesNotFit
@@ -209,3 +210,24 @@ class NewValues(Mapping[Any, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def check_inherited(
+    phase: CommitPhase, heir: int, where: str, name: str, found: FoundMap | None
+) -> None:
+    """Check the mark of another task, for one whose own mark does not go on.
+
+    That is so when the number of tasks has changed, until the task has written.
+
+    Args:
+        phase: Of the task that is to write.
+        heir: The task that goes on with its mark.
+        where: Which map, in which store.
+        name: Of the map.
+        found: The map, with its marks; None: there is none.
+
+    Raises:
+        StoreMismatch: The store or the checkpoint was set back.
+    """
+    mark = None if found is None else found.marks.get(heir)
+    phase.of_known(name).check(where, name, mark and Point(mark.txid, mark.branch))

@@ -260,11 +260,9 @@ class _Component:
             return
         loaded = load_many(self._store, self._manifest, self._keys, partial(is_of, PARTITIONS))
         try:
-            dealt = dealt_partitions([*loaded.values()], self._new, self._number)
+            _add_records(updates, dealt_partitions([*loaded.values()], self._new, self._number))
         except NotDivided as error:
             yield str(error)
-            return
-        _add_records(updates, dealt)
 
     @property
     def _is_spout(self) -> bool:
