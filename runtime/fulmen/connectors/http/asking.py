@@ -192,6 +192,7 @@ async def in_lanes(
     """Call it for each item; those of a chain one after another, and so many chains at a time.
 
     After the first exception nothing more is begun, and it is raised when the others have ended.
+    Lanes begin a turn of the loop later: by then it knows which connections a server has closed.
     """
     left: Iterator[Sequence[T]] = iter(chains)
     ends: list[BaseException] = []
@@ -227,7 +228,7 @@ class OwnLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         try:
-            return self._loop.run_until_complete(_after_news(work))
+            return self._loop.run_until_complete(work)
         except BaseException:
             self._cancel()
             raise
@@ -248,10 +249,3 @@ class OwnLoop:
             self._cancel()
             self._loop.close()
             self._loop = None
-
-
-async def _after_news(work: Coroutine[Any, Any, T]) -> T:
-    """Let the loop see first which connections the server has closed since it ran last."""
-    await sleep(0)
-    await sleep(0)
-    return await work
