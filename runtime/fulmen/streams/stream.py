@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar, TypeVarTuple, overload
 
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.streams import running
@@ -28,6 +28,7 @@ from fulmen.topology.problems import did_you_mean
 
 T = TypeVar("T")
 U = TypeVar("U")
+More = TypeVarTuple("More")
 
 
 class DataStream(Generic[T]):
@@ -36,18 +37,30 @@ class DataStream(Generic[T]):
     def __init__(self, node: Node, grouping: Division | None = None) -> None:
         self.node, self.grouping = node, grouping
 
-    # ---- one row at a time ------------------------------------------------------------------
-
     def filter(
-        self, function: Callable[..., object], *args: Any, name: str | None = None
+        self, function: Callable[[T, *More], object], *args: *More, name: str | None = None
     ) -> DataStream[T]:
         """Take the rows for which a function is true: `function(row, *args)`."""
         return DataStream(steps.of_function(self.node, "filter", function, args, name), self._kept)
 
+    @overload
     def map(
-        self, function: Callable[..., U], *args: Any, fields: Fields | None = None,
+        self, function: Callable[[T, *More], Awaitable[U]], *args: *More,
         name: str | None = None,
-    ) -> DataStream[U]:  # fmt: skip
+    ) -> DataStream[U]: ...  # fmt: skip
+    @overload
+    def map(
+        self, function: Callable[[T, *More], U], *args: *More, name: str | None = None
+    ) -> DataStream[U]: ...
+    @overload
+    def map(
+        self, function: Callable[[T, *More], Any], *args: *More, fields: Fields,
+        name: str | None = None,
+    ) -> DataStream[Any]: ...  # fmt: skip
+    def map(  # type: ignore[misc]  # mypy takes Any for no number of arguments
+        self, function: Callable[..., Any], *args: Any, fields: Fields | None = None,
+        name: str | None = None,
+    ) -> DataStream[Any]:  # fmt: skip
         """Make another row of each: `function(row, *args)`.
 
         Args:
@@ -59,21 +72,35 @@ class DataStream(Generic[T]):
         """
         return DataStream(steps.of_results(self.node, "map", function, args, fields, name))
 
+    @overload
     def flat_map(
-        self, function: Callable[..., Iterable[U]], *args: Any, fields: Fields | None = None,
+        self, function: Callable[[T, *More], Awaitable[Iterable[U]]], *args: *More,
         name: str | None = None,
-    ) -> DataStream[U]:  # fmt: skip
+    ) -> DataStream[U]: ...  # fmt: skip
+    @overload
+    def flat_map(
+        self, function: Callable[[T, *More], Iterable[U]], *args: *More, name: str | None = None
+    ) -> DataStream[U]: ...
+    @overload
+    def flat_map(
+        self, function: Callable[[T, *More], Any], *args: *More, fields: Fields,
+        name: str | None = None,
+    ) -> DataStream[Any]: ...  # fmt: skip
+    def flat_map(  # type: ignore[misc]  # mypy takes Any for no number of arguments
+        self, function: Callable[..., Any], *args: Any, fields: Fields | None = None,
+        name: str | None = None,
+    ) -> DataStream[Any]:  # fmt: skip
         """Make any number of rows of each. What a generator gives before it raises is dropped."""
         return DataStream(steps.of_results(self.node, "flat_map", function, args, fields, name))
 
     def peek(
-        self, function: Callable[..., object], *args: Any, name: str | None = None
+        self, function: Callable[[T, *More], object], *args: *More, name: str | None = None
     ) -> DataStream[T]:
         """Call a function with each row, and pass the row on."""
         return DataStream(steps.of_function(self.node, "peek", function, args, name), self._kept)
 
     def for_each(
-        self, function: Callable[..., object], *args: Any, name: str | None = None
+        self, function: Callable[[T, *More], object], *args: *More, name: str | None = None
     ) -> None:
         """Call a function with each row: Storm's forEach. Nothing is behind it."""
         steps.of_function(self.node, "for_each", function, args, name)
@@ -102,8 +129,6 @@ class DataStream(Generic[T]):
         All of one call see the row as it was before.
         """
         return DataStream(steps.with_fields(self.node, more, row), self._kept)
-
-    # ---- several streams --------------------------------------------------------------------
 
     def branch(self, **conditions: str | Callable[[T], object]) -> Branches[DataStream[T]]:
         """Divide rows among streams: each goes to the first whose condition is true.
@@ -134,8 +159,6 @@ class DataStream(Generic[T]):
         """`function(stream, *args)`: steps of several pipelines as one function of streams."""
         return function(self, *args)
 
-    # ---- how rows are divided ---------------------------------------------------------------
-
     def key_by(self, *key: str) -> KeyedStream[T]:
         """Have rows with equal values of these fields together, in their order."""
         return KeyedStream(self, key)
@@ -158,8 +181,6 @@ class DataStream(Generic[T]):
 
     def _grouped(self, grouping: Division, parallelism: int | None = None) -> DataStream[T]:
         return DataStream(steps.grouped(self.node, grouping, parallelism), grouping)
-
-    # ---- components -------------------------------------------------------------------------
 
     def sink(
         self, name: str, sink: Any, *, parallelism: int = 1, config: Config | None = None,
@@ -240,8 +261,6 @@ class DataStream(Generic[T]):
         node = components.join(self.node, table.node, on, name, parallelism, given, kind="lookup")
         return DataStream(node)
 
-    # ---- other streams of the same component ------------------------------------------------
-
     def side(self, stream: str) -> DataStream[Any]:
         """Another stream of this component."""
         return DataStream(steps.side(self.node, stream))
@@ -268,8 +287,6 @@ class DataStream(Generic[T]):
             The rows; None while the module is imported: then nothing runs.
         """
         return running.show(self.node, count)
-
-    # ---- inside -----------------------------------------------------------------------------
 
     def __getattr__(self, word: str) -> Any:
         if word in OTHER_WORDS:
