@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
-from fulmen.engine.keyed.stores.key_bytes import all_bytes_of, bytes_of, key_of
+from fulmen.engine.keyed.stores.key_bytes import all_bytes_of, key_of
 from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.keyed.stores.seen_keys import SeenKeys
 from fulmen.engine.state.entries.disk_records import (
@@ -245,7 +245,7 @@ class DiskEntries:
             changed: Keys and their values, pickled. None: it was deleted.
         """
         self._known.raise_failure()
-        places = {key: bytes_of(key) for key in changed}
+        places = dict(zip(changed, all_bytes_of(list(changed)), strict=True))
         known = self._known.of(places, changed)
         new: dict[bytes, _Entry] = {}
         for key, data in changed.items():
@@ -283,13 +283,12 @@ class DiskEntries:
         segment = self._new_segment(journal, len(piece.data))
         kbs: list[bytes] = []
         for weight, keys in piece.parts:
-            size = int(weight) or 1
-            for key in keys:
-                kb = places[key]
-                entry = new[kb]
-                record = EntryRecord(segment.number, size, entry.stale, entry.data)
-                self._known.put(kb, record, key)
-                kbs.append(kb)
+            size, number = int(weight) or 1, segment.number
+            own = [places[key] for key in keys]
+            entries = [new[kb] for kb in own]
+            records = [EntryRecord(number, size, stale, data) for _, data, stale in entries]
+            self._known.put_all(own, records, keys)
+            kbs += own
             segment.whole += size * len(keys)
         segment.left, segment.live = segment.whole, len(kbs)
         segment.alone = segment.bytes >= ALONE_BYTES and len(kbs) == 1

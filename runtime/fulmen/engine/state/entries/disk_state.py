@@ -214,7 +214,7 @@ class DiskState(MutableMapping[Any, Any]):
             ServiceUnavailable: The disk does not answer, or did not answer `get`.
         """
         self._look_for_lost()
-        changed = {key: self._pickled(key) for key in self._changed}
+        changed = self._all_pickled()
         if changed and self._watch is not None:
             self._watch(changed)
         records = self.entries.updates(number, changed)
@@ -242,6 +242,12 @@ class DiskState(MutableMapping[Any, Any]):
     def size(self) -> tuple[int, int]:
         """See `KeyedState.size`; as of the last commit."""
         return self.entries.count, self.entries.bytes
+
+    def _all_pickled(self) -> dict[Any, bytes | None]:
+        values = [self._values[key] for key in self._changed]
+        if _UNCHANGEABLE.issuperset(map(type, values)):
+            return dict(zip(self._changed, self._dumper.dumps_all(values), strict=True))
+        return {key: self._pickled(key) for key in self._changed}
 
     def _pickled(self, key: Any) -> bytes | None:
         value = self._values[key]

@@ -6,7 +6,9 @@ and gone on without the value, and nothing of its batch may be committed.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from fulmen.api.sinks import ServiceUnavailable
@@ -63,7 +65,8 @@ class KnownRecords:
 
     def of(self, kbs: Mapping[Any, bytes], keys: Iterable[Any]) -> dict[Any, EntryRecord | None]:
         """What is known of keys which are written next, with the bytes of each."""
-        missing = [key for key in kbs if not self._is_at_hand(key)]
+        young, old = self._young, self._old
+        missing = [key for key in kbs if key not in young and key not in old]
         found = dict(zip(missing, self.records([kbs[key] for key in missing]), strict=True))
         return {key: found[key] if key in found else self.get(key) for key in keys}
 
@@ -73,12 +76,26 @@ class KnownRecords:
         self._at_hand(key, record)
         self._old.pop(key, None)
 
+    def put_all(
+        self, kbs: Sequence[bytes], records: Sequence[EntryRecord], keys: Sequence[Any]
+    ) -> None:
+        """Write the records of some keys."""
+        packed = map(EntryRecord.pack, records)
+        self.pending.update(zip(map(self._prefix.__add__, kbs), packed, strict=True))
+        deque(map(self._old.pop, keys, repeat(None)), maxlen=0)
+        self._young.update(zip(keys, records, strict=True))
+        of_data = sum(len(record.data) for record in records)
+        self._note_room(_OBJECT_BYTES * len(records) + of_data)
+
     def _is_at_hand(self, key: Any) -> bool:
         return key in self._young or key in self._old
 
     def _at_hand(self, key: Any, record: EntryRecord | None) -> None:
         self._young[key] = record
-        self._young_bytes += _OBJECT_BYTES + (0 if record is None else len(record.data))
+        self._note_room(_OBJECT_BYTES + (0 if record is None else len(record.data)))
+
+    def _note_room(self, taken: int) -> None:
+        self._young_bytes += taken
         if self._young_bytes > OBJECTS_BYTES // 2:
             self._old, self._young, self._young_bytes = self._young, {}, 0
 
