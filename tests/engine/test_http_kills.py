@@ -16,7 +16,7 @@ from support.lives import http_life
 from support.servers.ports import free_port
 from support.suite.seeds import generator, several
 
-CLIENTS, KILLS, PER_KILL = 4, 5, 10
+CLIENTS, KILLS, PER_KILL = 4, 3, 10
 PATIENCE_SECONDS = 100
 
 

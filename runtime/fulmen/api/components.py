@@ -185,6 +185,17 @@ class Component(ABC):
         """
         return None
 
+    def needs_acks(self, options: Any) -> str | None:  # noqa: ARG002
+        """What goes wrong with `ackers: 0`, such as "calls are answered too early". Default: None.
+
+        Of a spout. Called as `check_input`, if the topology has `ackers: 0`, with which a message
+        counts as acked when it is emitted. This is told as an error.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+        """
+        return None
+
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.
 

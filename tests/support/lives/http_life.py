@@ -25,6 +25,7 @@ def topology(port, folder):
 
 
 if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in all threads
     life = Served(topology(int(sys.argv[1]), sys.argv[2]), Store.open(f"{sys.argv[2]}/checkpoint"))
     signal.sigwait({signal.SIGTERM})
     life.end(drain=True)

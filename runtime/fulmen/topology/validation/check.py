@@ -25,6 +25,7 @@ from fulmen.topology.validation.autoscaling import autoscaling
 from fulmen.topology.validation.classes import Classes, without_classes
 from fulmen.topology.validation.disk_state import state_on_disk
 from fulmen.topology.validation.event_times import event_times
+from fulmen.topology.validation.needed_acks import needed_acks
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def check(
         else _check_classes(classes, parts, spec, code_folder, base or Path()),
         across_fields.cycles(parts),
         state_on_disk(spec, parts, classes.checks),
+        needed_acks(spec, parts, classes.checks),
     )
     return Checked(
         tuple(sorted(bounded(found), key=_place)),

@@ -76,6 +76,10 @@ class CallSpout(ServingSource):
         return {DEFAULT_STREAM: self.stream(options)}
 
     @override
+    def needs_acks(self, options: CallSpoutOptions) -> str | None:
+        return "calls would be answered before anything is done"
+
+    @override
     def connect(self) -> None:
         self.format = self.options.format.make()
         self._calls: dict[str, _Call] = {}

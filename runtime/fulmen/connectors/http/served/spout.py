@@ -93,6 +93,12 @@ class HttpSpout(ServingSource):
         """One stream: whoever sends what can't be read is told so."""
         return {DEFAULT_STREAM: self.stream(options)}
 
+    @override
+    def needs_acks(self, options: HttpSpoutOptions) -> str | None:
+        if options is None or options.answer != "acked":
+            return None
+        return "with answer: acked, requests would be answered before anything is done"
+
     # Its life
 
     @override
