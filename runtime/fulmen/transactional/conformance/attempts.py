@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fulmen.api.context import TopologyContext
@@ -126,6 +127,39 @@ def what_was_set_back_is_refused(make: Make, _rng: Random) -> None:
         holds(counts, {"a": 5})
 
 
+def a_task_that_is_back_goes_by_the_mark_of_another(make: Make, _rng: Random) -> None:
+    """A task whose mark is of when there was one before writes if one that went on may."""
+    for rule in RULES:
+        contexts = context_of(0), context_of(1)
+        maps = [make(f"back_{rule}", context, rule) for context in contexts]
+        name = getattr(maps[0], "name", "")
+
+        def commit(
+            task: int,
+            txid: int,
+            of: Sequence[TopologyContext] = contexts,
+            a_map: TransactionalMap = maps[0],
+            other: TransactionalMap = maps[1],
+            name: str = name,
+        ) -> None:
+            written = Point(txid - 1, "c-branch") if txid > 1 else None
+            known = {name} if task == 0 and written else set[str]()
+            inherited = {name: 0} if task == 1 and written else {}
+            phase = CommitPhase(Point(txid, "c-branch"), written, (), known, inherited=inherited)
+            of[task].batch.commits = phase
+            (other if task else a_map).update(at(txid, txid), {f"of {task}": 1}, plus)
+
+        commit(1, 1)
+        for txid in (1, 2, 3):
+            commit(0, txid)
+        refuses(StoreMismatch, commit, 1, 6)  # the store was set back
+        refuses(StoreMismatch, commit, 1, 2)  # the checkpoint was
+        holds(maps[1], {"of 0": 3, "of 1": 1})
+        commit(1, 4)
+        commit(0, 4)
+        holds(maps[1], {"of 0": 4, "of 1": 2})
+
+
 def neighbouring_attempts_are_told_apart(make: Make, _rng: Random) -> None:
     """Numbers of attempts are not floats."""
     counts = make("neighbours", context_of(), "opaque")
@@ -242,6 +276,7 @@ CASES: tuple[Case, ...] = (
     an_attempt_without_partials_counts,
     the_same_attempt_twice_is_refused,
     what_was_set_back_is_refused,
+    a_task_that_is_back_goes_by_the_mark_of_another,
     neighbouring_attempts_are_told_apart,
     a_later_row_is_kept,
     two_tasks_with_one_key_are_refused,
