@@ -82,9 +82,10 @@ def test_what_the_broker_may_hand_out_again_is_known_to_all_tasks(numbers):
         assert [key for one in kept for key in one.failed] == ["failed"]
 
 
-def test_fields_of_a_derived_class_need_a_method_of_its_own():
-    class Own(RedisListSpout):
+@pytest.mark.parametrize("kind", [RedisListSpout, PostgresQueueSpout, RabbitSpout])
+def test_fields_of_a_derived_class_need_a_method_of_its_own(kind):
+    class Own(kind):
         pass
 
     with pytest.raises(ValueError, match="Own has the field 'seen' of its own"):
-        Own.redistribute(begun(RedisListSpout, 2, seen=7), 3)
+        Own.redistribute([Kept({"seen": 7})], 3)
