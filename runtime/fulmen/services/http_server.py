@@ -38,6 +38,8 @@ HEADERS = 64
 BACKLOG = 1024
 PACKINGS = {"gzip": 31, "deflate": 15}
 """How contents may be packed, and zlib's window for that."""
+MOST_PARTS = 100
+"""Of which a packed content consists: to go on behind each costs a copy of the rest."""
 LEAST_SECONDS = 0.01
 
 
@@ -232,11 +234,13 @@ def unpacked(data: bytes, window: int, most: int) -> bytes:
 
     Raises:
         OverflowError: It has more.
-        ValueError: Its end is missing.
+        ValueError: Its end is missing, or it has too many parts.
         zlib.error: It is something else.
     """
     parts, left = [], most
     while data:
+        if len(parts) == MOST_PARTS:
+            raise ValueError(f"it has more than {MOST_PARTS} parts")
         packed = zlib.decompressobj(window)
         parts.append(packed.decompress(data, left + 1))
         left -= len(parts[-1])

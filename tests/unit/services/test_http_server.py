@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from aiohttp import web
 
-from fulmen.services.http_server import HttpServer, ServerLimits
+from fulmen.services.http_server import MOST_PARTS, PACKINGS, HttpServer, ServerLimits, unpacked
 
 PACKED = gzip.compress(b"x" * 400)
 LIMITS = ServerLimits(content_bytes=1000, held_bytes=3000, connections=4, request_seconds=0.3)
@@ -110,3 +110,10 @@ def test_contents_that_are_held_are_bounded():
                 time.sleep(0.001)
         while status(port, post(b"x" * 1000)) != 200:
             time.sleep(0.001)
+
+
+def test_a_content_is_packed_in_a_hundred_parts_at_most():
+    part = gzip.compress(b"x")
+    assert unpacked(part * MOST_PARTS, PACKINGS["gzip"], 1000) == b"x" * MOST_PARTS
+    with pytest.raises(ValueError, match="more than 100 parts"):
+        unpacked(part * (MOST_PARTS + 1), PACKINGS["gzip"], 1000)
