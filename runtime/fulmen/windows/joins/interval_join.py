@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -38,7 +39,7 @@ NUMBER, KEY, TIME, ROW, HAS_ENDED, DUE = range(6)
 had a match or was emitted without one, and the watermark at which it is forgotten."""
 FEW = 16
 """So many rows of a key that have come are put in order one by one."""
-_time = itemgetter(TIME)
+_time, _due = itemgetter(TIME), itemgetter(DUE)
 _NONE: Sequence[Waiting] = ()
 
 
@@ -72,6 +73,25 @@ class OfKey:
 
     def between(self, first: int, last: int) -> Sequence[Waiting]:
         """The rows with times from the first to the last."""
+        self._order()
+        rows = self.rows
+        end = bisect_right(rows, last, key=_time)
+        return rows[bisect_left(rows, first, 0, end, key=_time) : end]
+
+    def forget(self, due: int, count: int) -> None:
+        """Leave out the rows of a bucket, of which this key has so many."""
+        self._order()
+        rows = self.rows
+        first = bisect_left(rows, due, key=_due)
+        last = bisect_right(rows, due, first, key=_due)
+        if last - first == count and all(one[DUE] == due for one in rows[first:last]):
+            del rows[first:last]
+        else:  # `allowedLateness` was another one for some of them
+            self.rows = [one for one in rows if one[DUE] != due]
+        self.ordered = len(self.rows)
+
+    def _order(self) -> None:
+        """Put those in order that have come since."""
         rows = self.rows
         new = len(rows) - self.ordered
         if new > FEW:
@@ -82,8 +102,6 @@ class OfKey:
             for one in some:
                 rows.insert(bisect_right(rows, one[TIME], key=_time), one)
         self.ordered = len(rows)
-        end = bisect_right(rows, last, key=_time)
-        return rows[bisect_left(rows, first, 0, end, key=_time) : end]
 
 
 class IntervalJoin(Join):
@@ -293,12 +311,8 @@ class IntervalJoin(Join):
         if self._outer[side]:
             self._emit_alone(side, bucket.rows, collector)
         self._log.forget(self._buckets.pop((side, due)))
-        for key in set(map(itemgetter(KEY), bucket.rows)):
+        for key, count in Counter(map(itemgetter(KEY), bucket.rows)).items():
             both = self._by_key[key]
-            mine = both[side]
-            left = [one for one in mine.rows if one[DUE] != due]
-            if left or both[1 - side].rows:
-                ordered = sum(one[DUE] != due for one in mine.rows[: mine.ordered])
-                mine.rows, mine.ordered = left, ordered
-            else:
+            both[side].forget(due, count)
+            if not both[LEFT].rows and not both[1 - LEFT].rows:
                 del self._by_key[key]
