@@ -43,6 +43,11 @@ def own_tests(folder):
     return done.stdout
 
 
+def expanded(value):
+    """The value with variables of the environment put in."""
+    return os.path.expandvars(value) if isinstance(value, str) else value
+
+
 def commands(folder):
     """All that the README has a shell do."""
     text = (folder / "README.md").read_text()
@@ -116,12 +121,13 @@ def test_a_window_or_condition_that_can_not_be_is_told_and_nothing_written(
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_sink_that_can_write_exactly_once_does(sink, fulmen, tmp_path):
+def test_a_sink_that_can_write_exactly_once_does(sink, fulmen, tmp_path, addresses):
     fulmen("init", "shop", "--to", sink)
     [bolt] = yaml.safe_load((tmp_path / "shop" / "topology.yaml").read_text())["spec"]["bolts"]
     module, _, name = bolt["class"].rpartition(".")
     cls = getattr(__import__(module, fromlist=[name]), name)
-    options = cls.config_model(**bolt["config"])
+    config = {name: expanded(value) for name, value in bolt["config"].items()}
+    options = cls.config_model(**config)
     assert isinstance(options, SinkOptions)
     kept = getattr(cls, "guarantees", ("exactly-once",))
     assert options.guarantee == kept[-1]
