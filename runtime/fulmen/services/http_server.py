@@ -237,7 +237,8 @@ def unpacked(data: bytes, window: int, most: int) -> bytes:
         ValueError: Its end is missing, or it has too many parts.
         zlib.error: It is something else.
     """
-    parts, left = [], most
+    parts: list[bytes] = []
+    left = most
     while data:
         if len(parts) == MOST_PARTS:
             raise ValueError(f"it has more than {MOST_PARTS} parts")
