@@ -9,12 +9,11 @@ from support.worlds import unrepeatable
 from support.worlds import unrepeatable_windows as windows
 
 ROUNDS = 4
-SHORT = "short soaks"
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
-@pytest.mark.matrix(share=1 / 3, name=SHORT)
+@pytest.mark.matrix(share=1 / 2, name="short soaks")
 @pytest.mark.parametrize(
     ("workers", "parts"),
     [
@@ -35,7 +34,7 @@ def test_whatever_is_killed_nothing_is_lost_or_counted_twice_or_left_behind(
         assert soak.killed >= ROUNDS
 
 
-@pytest.mark.matrix(share=1 / 3, name=SHORT, cell="state")
+@pytest.mark.slow  # its rounds take minutes each
 def test_state_that_moves_while_processes_are_killed_is_whole(tmp_path):
     """Numbers of tasks change, savepoints are made and gone back to."""
     print(f"FULMEN_SEED={seeds.FIRST}")
