@@ -199,6 +199,12 @@ def test_workers_get_pods_of_their_own(topology):
     apply(topology, SENTENCES, 20)
     goes_on(topology, before["batch"], but=name)
     topology.wait("topology", NAME, is_placed, 180, "placed")
+    eventually(  # before that it is on trial, and would have to be as fast as what follows says
+        lambda: report_in(driver(topology)),
+        lambda report: report.get("committed"),
+        60,
+        "known to work",
+    )
 
 
 def is_placed(found):
