@@ -255,7 +255,7 @@ def test_a_name_that_no_topology_can_have_is_a_mistake(name, fulmen, tmp_path):
 def test_a_system_without_a_connector_is_a_mistake_that_lists_those_there_are(fulmen):
     result = fulmen("init", "shop", "--from", "kafak")
     assert result.exit_code == 2
-    assert "'kafak' is not one of 'generator', 'console', 'files', 'kafka'" in result.stderr
+    assert "'kafak' is not one of 'generator', 'console', 'files', 'http', 'kafka'" in result.stderr
 
 
 def test_every_system_that_has_connectors_can_be_named():
