@@ -2,7 +2,6 @@
 
 import gc
 import os
-import random
 import signal
 import sys
 from pathlib import Path
@@ -18,10 +17,11 @@ MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # in 
 ROOT, UNIT = TESTS.parent, TESTS / "unit"
 IN_CI = bool(os.environ.get("CI"))
 
-# In CI another seed each time, which is printed; else the same one. Given as FULMEN_SEED it repeats
-# a run. It is in the environment for those that tests start: pytest-xdist's workers, drivers.
+# In CI another seed each day that has commits, which is printed; else the same one. Whoever runs a
+# commit again runs the same. Given as FULMEN_SEED it repeats another run. It is in the environment
+# for those that tests start: pytest-xdist's workers, drivers.
 if IN_CI:
-    os.environ.setdefault("FULMEN_SEED", str(random.SystemRandom().randrange(2**32)))
+    os.environ.setdefault("FULMEN_SEED", str(draws.seed_of_the_day(ROOT)))
 
 EXAMPLES = int(os.environ.get("FULMEN_EXAMPLES") or 30)
 """Of each property; where an example is a whole run, a test takes a part of them."""

@@ -182,8 +182,10 @@ def _variants(value: str) -> Iterator[str]:
             yield repr(part)[1:-1]
             yield json.dumps(part)[1:-1]
             yield json.dumps(part, ensure_ascii=False)[1:-1]
-            if part.isprintable():  # which has no halves of characters either
-                yield from (quote(part, safe=""), quote(part), quote_plus(part))
+            whole = part.encode(
+                errors="surrogatepass"
+            )  # a file's text may have halves of characters
+            yield from (quote(whole, safe=""), quote(whole), quote_plus(whole))
 
 
 def _parts(value: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.secrets import is_clear
@@ -37,6 +37,7 @@ MEANINGS: Mapping[ErrorKind, Collection[int]] = {
 OF_ADDRESS = (404, 405, 410)
 """Statuses about an address: if all requests go to one, it is the one that is wrong."""
 _SHORTEST_SECRET = 6
+"""Characters of a header's value that is none: others are words such as `json`."""
 
 
 class UnexpectedAnswer(Exception):
@@ -80,13 +81,13 @@ class Endpoint(Service):
         if not is_good or not is_clear(url):
             raise ServiceUnavailable("HTTP endpoint", URL_CURE)
         at = f"{parts.hostname}:{port}" if port else parts.hostname
-        secrets = [unquote(parts.password or "")]
-        for value in headers.values():
-            secrets += [value, value.partition(" ")[2]]  # behind `Bearer`
-        super().__init__(
-            f"HTTP endpoint {parts.scheme}://{at}",
-            *(one for one in secrets if len(one) >= _SHORTEST_SECRET),
-        )
+        of_headers = [
+            secret
+            for value in headers.values()
+            for secret in (value, value.partition(" ")[2])  # behind `Bearer`
+            if len(secret) >= _SHORTEST_SECRET
+        ]
+        super().__init__(f"HTTP endpoint {parts.scheme}://{at}", parts.password or "", *of_headers)
         self._is_one = is_one
 
     def kind_of(self, error: Any) -> ErrorKind:

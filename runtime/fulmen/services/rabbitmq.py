@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.secrets import is_clear
@@ -73,7 +73,7 @@ class Broker(Service):
             raise ServiceUnavailable("RabbitMQ", URL_CURE) from None
         vhost = self.parameters.virtual_host
         name = f"RabbitMQ at {parts.hostname}:{port}, vhost {vhost!r}"
-        super().__init__(name, unquote(parts.password or ""))
+        super().__init__(name, parts.password or "")
         self.parameters.client_properties = {"connection_name": title}
         self.parameters.connection_attempts = 1
         self.parameters.socket_timeout = self.parameters.stack_timeout = SECONDS

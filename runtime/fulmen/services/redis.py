@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.secrets import is_clear
@@ -91,9 +91,7 @@ class Redis(Service):
         if not is_good or not is_clear(url) or (database and not database.isdigit()):
             raise ServiceUnavailable("Redis", URL_CURE)
         passwords = (parts.password, *dict(parse_qsl(parts.query)).values())
-        super().__init__(
-            f"Redis at {at}, database {database or 0}", *(unquote(p or "") for p in passwords)
-        )
+        super().__init__(f"Redis at {at}, database {database or 0}", *(p or "" for p in passwords))
         self.client: Any = shared(("redis", url, retries), lambda: _client(url, retries))
 
     def kind_of(self, error: exceptions.RedisError) -> ErrorKind:

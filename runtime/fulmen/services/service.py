@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.errors import install
@@ -38,8 +39,14 @@ class Service(ABC):
     errors: ClassVar[tuple[type[BaseException], ...]] = ()
 
     def __init__(self, name: str, *passwords: str) -> None:
+        """Remember what is never told.
+
+        Args:
+            name: Which system and where.
+            passwords: As they are, or as a URL has them.
+        """
         self.name = name
-        self._passwords = passwords
+        self._passwords = [form for one in passwords for form in (one, unquote(one))]
 
     @abstractmethod
     def kind_of(self, error: Any) -> ErrorKind:

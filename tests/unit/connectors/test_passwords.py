@@ -86,6 +86,7 @@ def _is_in(text, password):
 @example(password="Morgen@TauXJQ99")
 @example(password="123/TauXJQ99")
 @example(password="11111@@?")  # urllib's ends behind the first @
+@example(password="111%11")  # read as four characters, of which one is not printed
 @example(password="1\\11111 ")  # libpq leaves the blank out
 @example(password="123/Tau?user=XJQ991")
 @example(password="Tau ' XJQ\\99\\")
