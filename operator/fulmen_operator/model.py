@@ -182,7 +182,7 @@ class StartDriver:
 class Delete:
     """Delete an object, if it still is the one with that uid."""
 
-    kind: Literal["Pod", "ConfigMap", "NetworkPolicy"]
+    kind: Literal["Pod", "ConfigMap", "NetworkPolicy", "Service"]
     name: str
     uid: str
 

@@ -59,9 +59,13 @@ podAntiAffinity:
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [list, watch, create, patch]
-# For topologies with networkPolicy: Restrict.
+# For topologies with networkPolicy: Restrict, or a service.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
+  verbs: [list, watch, create, patch, delete]
+# For topologies with a service.
+- apiGroups: [""]
+  resources: [services]
   verbs: [list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [events]

@@ -51,7 +51,7 @@ from fulmen_operator.ownership import (
 )
 from fulmen_operator.room import older_waiting
 
-LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
+LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Service")
 
 
 class Access:

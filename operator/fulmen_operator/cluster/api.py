@@ -130,6 +130,7 @@ KINDS: Final = {
     "RoleBinding": Kind(_RBAC, "rolebindings"),
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
     "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
+    "Service": Kind("/api/v1", "services"),
 }
 
 

@@ -24,6 +24,7 @@ WATCHED: Final = (
     "RoleBinding",
     "ConfigMap",
     "NetworkPolicy",
+    "Service",
     CLAIM,
 )
 FORBIDDEN: Final = 403

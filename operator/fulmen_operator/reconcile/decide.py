@@ -14,7 +14,7 @@ from fulmen.kube import contract, names
 from fulmen.kube.load import Load
 from fulmen.topology.resource.status import SavepointStatus, TopologyStatus
 from fulmen_operator.manifests.common import marked, owner
-from fulmen_operator.manifests.network import network_policies
+from fulmen_operator.manifests.network import network_policies, services
 from fulmen_operator.manifests.revisions import for_attempt
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
@@ -207,6 +207,7 @@ def _objects(
     if revision.mounts.owns_claim and _named_claim(seen) != revision.mounts.claim:
         wanted.append(checkpoint_claim(seen, revision, settings))
     wanted += network_policies(seen, revision, settings.network_policies)
+    wanted += services(seen, revision)
     return [
         *_applied(seen, wanted),
         *_adopted_code(seen),

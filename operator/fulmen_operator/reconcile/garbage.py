@@ -2,7 +2,7 @@
 
 from fulmen.kube import contract, names
 from fulmen.kube.contract import Revision
-from fulmen_operator.manifests.network import network_policies, policy_names
+from fulmen_operator.manifests.network import network_policies, policy_names, services
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     Action,
@@ -34,7 +34,7 @@ def leftovers(
         *(Delete.pod(pod) for pod in _workers(seen, step)),
         *(Delete.pod(pod) for pod in _preflights(seen, verdict)),
         *_config_maps(seen, verdict, revision),
-        *_policies(seen, revision, settings),
+        *_network(seen, revision, settings),
     ]
 
 
@@ -88,12 +88,15 @@ def _config_maps(seen: Observed, verdict: Verdict, revision: Revision) -> list[A
     return [Delete("ConfigMap", name, uid_of(seen.children["ConfigMap", name])) for name in gone]
 
 
-def _policies(seen: Observed, revision: Revision, settings: Settings) -> list[Action]:
-    wanted = [
-        name_of(policy) for policy in network_policies(seen, revision, settings.network_policies)
-    ]
-    return [
+def _network(seen: Observed, revision: Revision, settings: Settings) -> list[Action]:
+    policies = network_policies(seen, revision, settings.network_policies)
+    wanted = [name_of(policy) for policy in policies]
+    gone: list[Action] = [
         Delete("NetworkPolicy", name, uid_of(seen.children["NetworkPolicy", name]))
         for name in policy_names(seen.name)
         if name not in wanted and ("NetworkPolicy", name) in seen.children
     ]
+    service = names.service(seen.name)
+    if ("Service", service) in seen.children and not services(seen, revision):
+        gone.append(Delete("Service", service, uid_of(seen.children["Service", service])))
+    return gone

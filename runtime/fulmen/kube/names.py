@@ -64,6 +64,16 @@ def driver_network_policy(topology: str) -> str:
     return f"{topology}.driver"
 
 
+def clients_network_policy(topology: str) -> str:
+    """The NetworkPolicy of those who may call the driver."""
+    return f"{topology}.clients"
+
+
+def service(topology: str) -> str:
+    """The Service that leads to the driver."""
+    return topology
+
+
 def service_account(topology: str, component: str) -> str:
     """The ServiceAccount that is made for the driver, or for the workers."""
     return f"{topology}-{component}"

@@ -18,6 +18,7 @@ CONTENT = {
         "apiVersion": "networking.k8s.io/v1",
         "spec": {"podSelector": {"matchLabels": {"app": "theirs"}}},
     },
+    "Service": {"apiVersion": "v1", "spec": {"ports": [{"port": 80}]}},
     "PersistentVolumeClaim": {
         "apiVersion": "v1",
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},

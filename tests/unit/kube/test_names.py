@@ -16,6 +16,8 @@ EXPECTED = [
     ("shop-checkpoint", names.claim("shop")),
     ("shop", names.network_policy("shop")),
     ("shop.driver", names.driver_network_policy("shop")),
+    ("shop.clients", names.clients_network_policy("shop")),
+    ("shop", names.service("shop")),
     ("shop-worker", names.service_account("shop", "worker")),
     ("shop-driver", names.driver_role("shop")),
     ("shop-driver-2", names.driver_pod("shop", 2)),

@@ -13,7 +13,12 @@ from support.operator.operated import CODE, OTHER_CODE, summary
 
 CLAIM = "PersistentVolumeClaim"
 OURS = {"app.kubernetes.io/managed-by": "fulmen-operator", "fulmen.dev/topology": KEY.name}
-RESTRICTED = {**CODE, "spec.networkPolicy": "Restrict", "spec.checkpoint.deletionPolicy": "Delete"}
+RESTRICTED = {
+    **CODE,
+    "spec.networkPolicy": "Restrict",
+    "spec.service": {"ports": [8080]},
+    "spec.checkpoint.deletionPolicy": "Delete",
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +38,8 @@ NAMES = [
     (CLAIM, "word-count-checkpoint"),
     ("Secret", "word-count-auth-1"),
     ("NetworkPolicy", "word-count"),
+    ("NetworkPolicy", "word-count.clients"),
+    ("Service", "word-count"),
     ("Pod", "word-count-driver-1"),
 ]
 
@@ -253,7 +260,7 @@ def test_a_drivers_pod_that_is_another_one_since_it_was_made_is_not_let_run():
     assert [cluster.api.objects[place]] == theirs
 
 
-@pytest.mark.parametrize("kind", ["Pod", "ConfigMap", "NetworkPolicy"])
+@pytest.mark.parametrize("kind", ["Pod", "ConfigMap", "NetworkPolicy", "Service"])
 def test_an_object_that_is_another_one_since_it_was_seen_is_not_deleted(cluster, kind):
     access = cluster.access()
     seen = asyncio.run(access.observe(KEY))

@@ -166,6 +166,7 @@ CHANGES = [
     ("spec.startTimeoutSeconds", 9),
     ("spec.preflight", "Open"),
     ("spec.networkPolicy", "Restrict"),
+    ("spec.service", {"ports": [8080]}),
 ]
 
 
@@ -221,6 +222,7 @@ OPERATORS = {
     "spec.startTimeoutSeconds",
     "spec.preflight",
     "spec.networkPolicy",
+    "spec.service",
     "spec.tap.allowed",  # the driver's, which need not go on as another topology for it
     "spec.tap.mask",
 }

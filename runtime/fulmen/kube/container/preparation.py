@@ -27,6 +27,7 @@ OPERATORS = {
     "start_timeout_seconds",
     "preflight",
     "network_policy",
+    "service",
 }
 """Fields of the spec that may change without a driver, and are not for it to take over."""
 AT_ONCE = {"tap"}

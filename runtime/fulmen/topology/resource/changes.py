@@ -145,6 +145,10 @@ EFFECTS: Final[dict[str, Effect]] = {
     "startTimeoutSeconds": _LIVE,
     "preflight": _LIVE,
     "networkPolicy": _LIVE,
+    "service.ports": _LIVE,
+    "service.from[].podSelector.matchLabels": _LIVE,
+    "service.from[].namespaceSelector.matchLabels": _LIVE,
+    "service.from[].ipBlock.cidr": _LIVE,
 }
 """The effect of every field of the spec, by its place."""
 

@@ -30,6 +30,7 @@ from fulmen.topology.resource.event_time import Duration, EventTime
 from fulmen.topology.resource.keyed_state import BoltKeyedState, KeyedStateSettings
 from fulmen.topology.resource.pods import Checkpoint, Code, EnvVar, Pod, Spark
 from fulmen.topology.resource.savepoints import RestoreFrom, Savepoints
+from fulmen.topology.resource.service import ServiceSettings, listening_ports
 from fulmen.topology.resource.tap import Tap
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"
@@ -358,10 +359,22 @@ class TopologySpec(Model):
     ports that Fulmen uses. Anybody may connect to the port with metrics. Connections to the outside
     are not limited. The chart's `networkPolicies` may restrict all topologies further."""
 
+    service: ServiceSettings | None = None
+    """On Kubernetes: a Service that leads to the spouts that listen, with a NetworkPolicy that says
+    who may connect to them. `{}` is for those of the topology's own namespace. Default: there is no
+    Service."""
+
     @property
     def pods(self) -> int:
         """The number of pods for workers alone."""
         return 0 if self.is_single_pod else -(-self.workers // self.slots)
+
+    @property
+    def service_ports(self) -> list[int]:
+        """The ports of the topology's Service; empty: it has none."""
+        if self.service is None:
+            return []
+        return list(dict.fromkeys(self.service.ports)) or listening_ports(self.spouts)
 
     @property
     def is_single_pod(self) -> bool:

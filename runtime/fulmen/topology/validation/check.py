@@ -26,6 +26,7 @@ from fulmen.topology.validation.classes import Classes, without_classes
 from fulmen.topology.validation.disk_state import state_on_disk
 from fulmen.topology.validation.event_times import event_times
 from fulmen.topology.validation.needed_acks import needed_acks
+from fulmen.topology.validation.service import service
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ def check(
         across_fields.cycles(parts),
         state_on_disk(spec, parts, classes.checks),
         needed_acks(spec, parts, classes.checks),
+        service(spec, parts),
     )
     return Checked(
         tuple(sorted(bounded(found), key=_place)),

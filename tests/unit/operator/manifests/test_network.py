@@ -8,7 +8,7 @@ from fulmen.kube import contract
 from fulmen.kube.driver.pod_settings import Surroundings, pod_settings
 from fulmen_operator.acceptance.judge import judge
 from fulmen_operator.manifests.common import labels
-from fulmen_operator.manifests.network import network_policies, policy_names
+from fulmen_operator.manifests.network import network_policies, services
 from fulmen_operator.manifests.revisions import new_revision
 from fulmen_operator.model import Observed
 from fulmen_operator.settings import NetworkPolicies, Settings
@@ -30,11 +30,20 @@ STRICT = NetworkPolicies(
 )
 
 
-def policies(of_all, spec="None"):
-    changes = {"metadata.namespace": "blue", "metadata.uid": "u", "metadata.generation": 1}
-    changes["spec.networkPolicy"] = spec
+def accepted(changes):
+    changes = {
+        "metadata.namespace": "blue",
+        "metadata.uid": "u",
+        "metadata.generation": 1,
+        **changes,
+    }
     seen = Observed(word_count(changes), FakeCluster().now)
-    return network_policies(seen, new_revision(seen, judge(seen, {}), None, Settings()), of_all)
+    return seen, new_revision(seen, judge(seen, {}), None, Settings())
+
+
+def policies(of_all, spec="None", **changes):
+    changes = {f"spec.{name}": value for name, value in changes.items()}
+    return network_policies(*accepted({"spec.networkPolicy": spec, **changes}), of_all)
 
 
 def connects(found, source, target, port, protocol="TCP"):
@@ -63,7 +72,7 @@ def connects(found, source, target, port, protocol="TCP"):
 
 
 def is_peer(peer, pod):
-    return peer["podSelector"]["matchLabels"].items() <= pod.items()
+    return peer["podSelector"].get("matchLabels", {}).items() <= pod.items()
 
 
 def is_port(allowed, port, protocol):
@@ -116,13 +125,85 @@ def test_names_are_asked_for_by_datagrams():
     assert not connects(policies(STRICT), WORKER, NAMES, 123, "UDP")
 
 
+BOTH = {"ports": [8080, 8081]}
+FROM_API = {**BOTH, "from": [{"podSelector": {"matchLabels": API}}]}
+
+
+@pytest.mark.parametrize("of_all", [None, STRICT], ids=["alone", "with-the-chart's"])
+@pytest.mark.parametrize("spec", ["None", "Restrict"])
+@pytest.mark.parametrize(
+    ("source", "target", "port", "namespace", "api"),
+    [
+        (API, DRIVER, 8080, True, True),
+        (API, DRIVER, 8081, True, True),
+        (DATABASE, DRIVER, 8081, True, False),
+        (OTHERS, DRIVER, 8080, True, False),
+        (API, DRIVER, 8082, False, False),
+        (API, DRIVER, SPARK, False, False),
+        (OTHERS, DRIVER, SPARK, False, False),
+        (WORKER, DRIVER, SPARK, True, True),
+        (WORKER, DRIVER, BLOCKS, True, True),
+        (PROMETHEUS, DRIVER, METRICS, True, True),
+    ],
+)
+def test_who_may_call_a_driver(source, target, port, namespace, api, spec, of_all):
+    if source is OTHERS and of_all is not None:
+        source = {"app": "web"}  # others' pods have policies of their own
+    assert connects(policies(of_all, spec, service=BOTH), source, target, port) == namespace
+    assert connects(policies(of_all, spec, service=FROM_API), source, target, port) == api
+
+
+def test_a_service_restricts_nobody_but_who_connects_to_the_driver():
+    found = policies(None, service=BOTH)
+    assert [one["metadata"]["name"] for one in found] == ["word-count.clients"]
+    assert connects(found, OTHERS, WORKER, 6379)
+    assert connects(found, DRIVER, DATABASE, 22)
+
+
+@pytest.mark.parametrize(
+    ("client", "peer"),
+    [
+        ({"podSelector": {}}, {"podSelector": {}}),
+        ({"namespaceSelector": {}}, {"namespaceSelector": {}}),
+        (
+            {"podSelector": {"matchLabels": API}, "namespaceSelector": {"matchLabels": {"a": "b"}}},
+            {"podSelector": {"matchLabels": API}, "namespaceSelector": {"matchLabels": {"a": "b"}}},
+        ),
+        ({"ipBlock": {"cidr": "10.0.0.0/8"}}, {"ipBlock": {"cidr": "10.0.0.0/8"}}),
+    ],
+)
+def test_a_client_is_named_as_the_spec_does(client, peer):
+    [policy] = policies(None, service={"ports": [8080], "from": [client]})
+    assert policy["spec"]["ingress"][-1]["from"] == [peer]
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+
+
+def test_by_default_a_service_is_for_pods_of_its_own_namespace():
+    [policy] = policies(None, service={"ports": [8080]})
+    assert policy["spec"]["ingress"][-1]["from"] == [{"podSelector": {}}]
+
+
+def test_a_service_leads_to_the_driver_alone():
+    seen, revision = accepted({"spec.service": BOTH})
+    [service] = services(seen, revision)
+    chosen = service["spec"]["selector"]
+    assert chosen.items() <= DRIVER.items()
+    assert not any(chosen.items() <= pod.items() for pod in (WORKER, PREFLIGHT, OTHERS))
+    assert [(one["port"], one["targetPort"]) for one in service["spec"]["ports"]] == [
+        (8080, 8080),
+        (8081, 8081),
+    ]
+    [owner] = service["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Topology", "u", True)
+
+
 def test_policies_of_all_topologies_come_and_go_with_the_charts_values():
     cluster = FakeCluster(CODE)
     cluster.settle()
     assert cluster.names("NetworkPolicy") == []
     for spec in ("None", "Restrict"):
         cluster.change({**CODE, "spec.networkPolicy": spec})
-        for of_all, names in ((STRICT, policy_names("word-count")), (None, [])):
+        for of_all, names in ((STRICT, ["word-count", "word-count.driver"]), (None, [])):
             cluster.settings = replace(cluster.settings, network_policies=of_all)
             cluster.forget()
             cluster.settle()

@@ -24,7 +24,8 @@ def a_whole_life():
     for text, changes in [
         ("A", {}),
         ("A", {"spec.networkPolicy": "Restrict"}),
-        ("B", {"spec.networkPolicy": "Restrict"}),
+        ("B", {"spec.networkPolicy": "Restrict", "spec.service": {"ports": [8080]}}),
+        ("B", {"spec.networkPolicy": "Restrict", "spec.service": {"ports": [8081]}}),
         ("B", {}),
         ("B", {"spec.state": "Suspended"}),
     ]:
@@ -38,7 +39,7 @@ def a_whole_life():
 
 def spoil(cluster):
     """Somebody changes what the operator has made."""
-    for kind in ("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"):
+    for kind in ("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "Service"):
         for name in cluster.names(kind):
             cluster.api.objects[cluster._place(kind, name)]["metadata"]["annotations"] = {}
 

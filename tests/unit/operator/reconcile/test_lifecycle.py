@@ -289,6 +289,20 @@ def test_a_claim_of_the_users_is_left_alone_whatever_its_name(cluster):
     assert "ownerReferences" not in cluster.api.objects[place]["metadata"]
 
 
+def test_a_service_with_its_policy_comes_changes_and_goes(cluster):
+    for ports in ([8080], [8080, 9000]):
+        cluster.change({**CODE, "spec.service": {"ports": ports}})
+        cluster.settle()
+        assert cluster.names("NetworkPolicy") == ["word-count.clients"]
+        assert cluster.names("Service") == ["word-count"]
+        service = cluster.api.objects[cluster._place("Service", "word-count")]
+        assert [port["port"] for port in service["spec"]["ports"]] == ports
+    cluster.change(CODE)
+    cluster.settle()
+    assert cluster.names("NetworkPolicy") == cluster.names("Service") == []
+    assert cluster.status["attempt"] == 1
+
+
 def test_a_network_policy_comes_and_goes(cluster):
     cluster.change({**CODE, "spec.networkPolicy": "Restrict"})
     cluster.settle()
