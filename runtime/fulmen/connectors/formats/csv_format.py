@@ -34,6 +34,9 @@ _TEXTS = ("string", "binary", "base64")
 """Types of which an empty text is a value."""
 _MARK = "\ufeff"
 _END = "\r\n"
+_IS_HEADER = (
+    "it has the fields' names. If each file begins with them, write `header: true` beside `format`"
+)
 
 
 class Quotes:
@@ -206,6 +209,8 @@ class CsvFormat(Format):
             try:
                 convert_all(values, self._typed)
             except Malformed as error:
+                if self._cut(text) == list(self.fields):
+                    raise Malformed(_IS_HEADER) from None
                 has_cure = not re.search(r" is no \w+$", str(error))
                 cure = "" if has_cure else ". If it means null, name it in `nulls`"
                 raise Malformed(f"{error}{cure}") from None

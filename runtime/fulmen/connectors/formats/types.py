@@ -78,7 +78,7 @@ def _cure(value: Any, kind: str) -> str:
     if kind in ("int32", "int64", "integer") and re.fullmatch(r"\s*[-+]?\d+\.\d*\s*", str(value)):
         return ". Read it as float64, or decimal"
     if kind in ("date32", "time", "timestamp") and re.search(r"\d.*\d", str(value)):
-        return ", as ISO 8601 writes it. Read it as string, and have a bolt parse it"
+        return ", as ISO 8601 writes it. Read it as string, and parse it by `strptime` in `select`"
     return ""
 
 

@@ -114,7 +114,7 @@ def test_values_of_csv_have_types_and_nulls_and_what_is_none_is_malformed(tmp_pa
             "timestamp",
             "9/30/1990 0:00:00",
             "'9/30/1990 0:00:00' is no timestamp, as ISO 8601 writes it. Read it as string, and"
-            " have a bolt parse it",
+            " parse it by `strptime` in `select`",
         ),
         ("date32", "never", "'never' is no date32. If it means null, name it in `nulls`"),
     ],
@@ -125,6 +125,15 @@ def test_a_value_that_is_written_in_another_way_is_told_with_its_cure(tmp_path, 
     life = lives(tmp_path / "a.csv", format=form)
     life.finish()
     assert [row[1] for row in life.values("errors")] == [f"field 'a': {said}"]
+
+
+def test_a_header_that_nobody_named_is_told_as_one(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\r\n1,x\r\n")
+    form = {"type": "csv", "fields": {"a": "int64", "b": "string"}}
+    life = lives(tmp_path / "a.csv", format=form)
+    life.finish()
+    assert life.values() == [[1, "x"]]
+    assert ["write `header: true`" in row[1] for row in life.values("errors")] == [True]
 
 
 def test_a_carriage_return_in_a_message_is_told_without_pythons_advice():
