@@ -26,6 +26,7 @@ PLACES = {
     "BoltKeyedState": "spec.bolts[].keyedState",
     "EventTime": "spec.spouts[].eventTime, spec.bolts[].eventTime",
     "Input": "spec.bolts[].inputs[]",
+    "Through": "spec.bolts[].inputs[].through",
     "Grouping": "spec.bolts[].inputs[].grouping",
     "Code": "spec.code",
     "Checkpoint": "spec.checkpoint",

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from fulmen.checkpoint import Store
 from fulmen.engine.driver.edits.state_check import mistakes_in_state
 from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
+from fulmen.engine.protocol.callbacks import forks
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.kinds import kind_of
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask

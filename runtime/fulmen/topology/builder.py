@@ -142,6 +142,10 @@ class BoltDeclarer(ComponentDeclarer):
         """Receive other fields from the input before: each is an expression over the stream's."""
         return self._of_last("select", dict(fields))
 
+    def through(self, content: Document) -> Self:
+        """Have a class make the rows of the input before: what `through` says in the file."""
+        return self._of_last("through", content)
+
     def _of_last(self, name: str, value: Any) -> Self:
         if not (inputs := self._document.get("inputs")):
             message = f"{name} is said of an input, and there is none yet"

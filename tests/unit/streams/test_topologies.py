@@ -34,17 +34,25 @@ def inputs(bolt):
     return [(i.from_, i.grouping.type, i.where, i.select and dict(i.select)) for i in bolt.inputs]
 
 
-def test_expressions_become_the_input_behind_them_and_functions_one_bolt():
+def test_steps_become_a_part_of_the_input_behind_them():
     pipeline = Streams("fused")
     rows = source(pipeline).where("n > 1").filter(lambda r: r.n).peek(print).with_fields(m="n * 2")
     rows.where("m > 5").key_by("user").count(name="counts").sink("out", CollectBolt)
     found = bolts(pipeline)
-    assert list(found) == ["rows-filter-peek", "counts", "out"]
-    assert inputs(found["rows-filter-peek"]) == [("rows", "local-or-shuffle", "n > 1", None)]
-    assert inputs(found["counts"]) == [
-        ("rows-filter-peek", "fields", "(n * 2) > 5",
-         {"user": "user", "n": "n", "at": "at", "m": "n * 2"}),
-    ]  # fmt: skip
+    assert list(found) == ["counts", "out"]
+    assert inputs(found["counts"]) == [("rows", "fields", "n > 1", None)]
+    through = found["counts"].inputs[0].through
+    assert through.config["steps"][-1] == "rows.where.filter.peek.with_fields.where"
+    assert through.fields == ("user", "n", "at", "m")
+    assert through.types == {"user": "string", "n": "int64", "m": "int64"}
+    assert re.sub(r"\d+", "7", pipeline.explain()).startswith(
+        "rows  ListSpout  (test_topologies.py:7)\n"
+        "counts  RunningAggregate  (test_topologies.py:7)\n"
+        "  from rows by fields user where n > 7\n"
+        "    in the tasks of rows, so that only what is left is sent:\n"
+        "    filter(<lambda>)  (test_topologies.py:7)\n"
+        "    peek(print)  (test_topologies.py:7)\n"
+    )
 
 
 def test_expressions_alone_need_no_bolt():
@@ -65,8 +73,7 @@ def test_what_two_streams_use_is_run_once():
     rows.where("n > 1").sink("all", CollectBolt)
     assert {name: [i[0] for i in inputs(bolt)] for name, bolt in bolts(pipeline).items()} == {
         "rows-filter": ["rows"],
-        "rows-filter-map": ["rows-filter"],
-        "mapped": ["rows-filter-map"],
+        "mapped": ["rows-filter"],
         "all": ["rows-filter"],
     }
 
@@ -266,9 +273,9 @@ def fulmen(*arguments):
 
 
 def test_a_file_runs_is_planned_and_validated_as_any_topology(in_a_file):
-    assert "'shop' is valid: 1 spout, 3 bolts" in fulmen("validate", "shop_of_words.py")
+    assert "'shop' is valid: 1 spout, 2 bolts" in fulmen("validate", "shop_of_words.py")
     planned = fulmen("plan", "shop_of_words.py")
-    assert "lines-flat-map-filter runs\n  flat_map(<lambda>) (shop_of_words.py:10)" in planned
+    assert "lines runs, ahead of counts\n  flat_map(<lambda>) (shop_of_words.py:10)" in planned
     out = fulmen("run", "shop_of_words.py", "--in-process", "--until-drained")
     assert out.splitlines()[:3] == [
         '{"word":"a","count":2}', '{"word":"b","count":2}', '{"word":"b","count":3}'
@@ -297,7 +304,7 @@ def test_a_pipeline_that_an_import_does_not_build_is_said():
         find_graph("textwrap:shop")
     pipeline = Streams("here")
     source(pipeline).filter(len).sink("out", CollectBolt)
-    (config,) = [b.config for b in pipeline.build().spec.bolts if "pipeline" in b.config]
+    config = bolts(pipeline)["out"].inputs[0].through.config
     graph = find_graph(config["pipeline"])
     with pytest.raises(CodeError, match=r"has no step 'rows.map' here: \['rows.filter'\]"):
         graph.steps(["rows.map"], config["digest"])

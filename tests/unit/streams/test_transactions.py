@@ -31,7 +31,7 @@ def test_a_store_has_each_row_once_whatever_fails(tmp_path):
     )
     failing = [
         TransactionFault(1, "counts", "committing"),
-        TransactionFault(2, "lines-flat-map", kills=True),
+        TransactionFault(2, "counts", kills=True),
         TransactionFault(3, "counts", "committing", kills=True),
     ]
     run(pipeline.build(), failing=failing, checkpoint=str(tmp_path / "state"))

@@ -129,6 +129,7 @@ CHANGES = [
     ("spec.bolts.1.inputs.0.stream", "other"),
     ("spec.bolts.1.inputs.0.where", "n > 1"),
     ("spec.bolts.1.inputs.0.select", {"n": "n + 1"}),
+    ("spec.bolts.1.inputs.0.through", {"class": "m.Function", "fields": ["n"]}),
     ("spec.bolts.1.inputs.0.grouping.type", "all"),
     ("spec.bolts.1.inputs.0.grouping.fields", ["other"]),
     ("spec.bolts.1.inputs.0.grouping.class", "m.Grouping"),

@@ -21,9 +21,11 @@ from fulmen.expressions.selection import ANY_FIELDS, selected, steps_of
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
 from fulmen.plan.savings import Saving, stage_costs
+from fulmen.streams.bolts.ahead import StepsAhead
 from fulmen.streams.bolts.async_step import AsyncStep
 from fulmen.streams.bolts.fused import FusedSteps
 from fulmen.streams.graph.registry import find_graph
+from fulmen.topology.code.loading import create_input_function
 from fulmen.topology.resource.spec import Input, Topology
 from fulmen.topology.validation.check import Checked
 
@@ -96,8 +98,15 @@ def steps_of_inputs(checked: Checked) -> Iterator[dict[str, Any]]:
 
 
 def fused_steps(topology: Topology) -> Iterator[str]:
-    """The functions that bolts of `fulmen.streams` run, and where each was written."""
+    """The functions of `fulmen.streams`, what runs them, and where each was written."""
     for bolt in topology.spec.bolts:
+        for item in bolt.inputs:
+            if item.through is None:
+                continue
+            yield f"{item.from_} runs, ahead of {bolt.name}"
+            function = create_input_function(item.through)
+            for step in function.steps() if isinstance(function, StepsAhead) else ():
+                yield f"  {step.words} ({step.place})"
         if bolt.class_ not in (
             f"{one.__module__}.{one.__name__}" for one in (FusedSteps, AsyncStep)
         ):

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from fulmen.api.components import FailedException, ReportedFailedException
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.anchoring import Anchoring, ManyAnchors, OneAnchor, RangeAnchors
 from fulmen.engine.emitting.combined_tuples import CombinedTuples
 from fulmen.engine.emitting.inbox import Inbox
-from fulmen.engine.emitting.input_steps import Taken
+from fulmen.engine.emitting.input_steps import RefusedTuple, Taken, Why, told
 from fulmen.engine.emitting.parcels import Copies, Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
@@ -57,7 +58,7 @@ class Outbox:
         messages: The messages to ackers.
         counts: Those of what is measured, as `times`, `busy`, `tasks`, `failures`, `event_times`
             and `traces`: names of their own, as they are looked up for each chunk.
-        refused: (task, why, values) of tuples that can't leave their worker.
+        refused: Tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
         wall: The time of day, in seconds of time.time(), where event times may be too far ahead.
         untimed: Task -> why the first one of its tuples has no usable event time.
@@ -79,7 +80,7 @@ class Outbox:
         if placed.sampling is not None:
             measured.traces = TraceNotes()
         self.traces = measured.traces
-        self.refused: list[tuple[int, str, Sequence[Any]]] = []
+        self.refused: list[RefusedTuple] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self.wall = 0.0
         self.untimed: dict[int, str] = {}
@@ -228,14 +229,18 @@ class Outbox:
         subscription: Subscription,
         emitted: TupleRows,
         parents: Anchoring,
-        failed: Mapping[int, str],
+        failed: Mapping[int, Why],
     ) -> None:
         """Fail the trees of emits for which the steps of a subscription give no row."""
         lineage = self._told_apart(parents, np.array([*failed], np.int64), len(failed))
         who = f"bolt {subscription.target!r}, input from {subscription.source!r}"
         for k, (emit, why) in enumerate(failed.items()):  # they arrive nowhere
             roots = () if lineage is None else lineage.of(k)[0]
-            self._refuse(task, roots, f"{who}: {why}", emitted[emit])
+            is_told = not isinstance(why, FailedException) or isinstance(
+                why, ReportedFailedException
+            )
+            reason = f"{who}: {told(why)}" if is_told else told(why)
+            self._refuse(task, roots, reason, emitted[emit], is_reported=is_told)
 
     def _choices(
         self, task: int, routes: Routes, emitted: TupleRows, chosen: Chosen | None
@@ -253,10 +258,7 @@ class Outbox:
             if len(taken.rows):
                 if taken.rows.arrow is None and self._leaves(subscription):
                     taken.rows.encoded()  # first, as groupings are faster with columns
-                try:
-                    choice = self._choice(k, chooser, taken.rows, taken.chosen(chosen))
-                except GroupingError as e:
-                    raise taken.numbered(e) from e
+                taken, choice = self._grouped(routes, k, taken, chosen)
             transferred += len(choice.tasks)
             choices.append((subscription, taken, choice))
         for _, taken, choice in choices:
@@ -269,6 +271,23 @@ class Outbox:
         if self._placed.shows_emits:
             self.emits.append((task, routes.stream, list(emitted)))
         return choices
+
+    def _grouped(
+        self, routes: Routes, k: int, taken: Taken, chosen: Chosen | None
+    ) -> tuple[Taken, Choice]:
+        """The tasks of rows.
+
+        Raises:
+            GroupingError: A row can't be grouped. But where functions make rows, its emit fails
+                here: who emits would send the others again, and functions would run twice.
+        """
+        while True:
+            try:
+                return taken, self._choice(k, routes.choosers[k], taken.rows, taken.chosen(chosen))
+            except GroupingError as e:
+                if e.emission is None or not routes.runs_functions:
+                    raise taken.numbered(e) from e
+                taken = taken.refused(e)
 
     def _leaves(self, subscription: Subscription) -> bool:
         """Whether its tuples go to another stage."""
@@ -329,9 +348,12 @@ class Outbox:
             copies = copies.take(rest)
         self._parcels.add(subscription.number, copies)
 
-    def _refuse(self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any]) -> None:
+    def _refuse(
+        self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any], *,
+        is_reported: bool = True,
+    ) -> None:  # fmt: skip
         """Fail the trees of a tuple that can't leave its worker."""
-        self.refused.append((task, reason, row))
+        self.refused.append(RefusedTuple(task, reason, row, is_reported))
         self.failures.add(self._placed.plan.component_of(task), task, reason)
         self.messages.fail(roots, reason)
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.engine.emitting.input_steps import InputSteps, Taken
+from fulmen.engine.emitting.input_steps import InputSteps, RowsFunction, Taken
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.time.event_times import StreamTimes
 from fulmen.engine.tuples.tuple_rows import TupleRows
-from fulmen.topology.code.loading import create_grouping
+from fulmen.expressions.selection import selected
+from fulmen.topology.code.loading import create_grouping, create_input_function
 from fulmen.topology.configuration.options import Configuration, configured
 
 Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
@@ -25,6 +26,7 @@ class Routes:
     """How one task's emits on one stream reach their tasks.
 
     Attributes:
+        runs_functions: Whether an input has functions that make rows of these.
         times: Reads their event times; None: they have none.
         late: Where those go whose time can't be used.
     """
@@ -49,11 +51,26 @@ class Routes:
         self.choosers: list[Chooser | None] = [
             self._chooser(placed, task, s, rng) for s in self.subscriptions
         ]
-        self._steps = [None if s.steps is None else InputSteps(s.steps) for s in self.subscriptions]
+        self._steps = [self._steps_of(placed, task, s, declared) for s in self.subscriptions]
+        self.runs_functions = any(s.through is not None for s in self.subscriptions)
         self._direct = [
             placed.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
             for s in self.subscriptions
         ]
+
+    @staticmethod
+    def _steps_of(
+        placed: PlacedTopology, task: int, subscription: Subscription, declared: Stream
+    ) -> InputSteps | None:
+        if subscription.steps is None and subscription.through is None:
+            return None
+        function = None
+        if subscription.through is not None:
+            made = create_input_function(subscription.through, placed.code_folder)
+            taken = selected(subscription.steps, declared).stream.fields
+            made.prepare(taken[placed.kept_fields :])
+            function = RowsFunction(made, task, placed.kept_fields)
+        return InputSteps(subscription.steps, function)
 
     def _chooser(
         self,
@@ -136,7 +153,7 @@ def context_of(placed: PlacedTopology, task: int, configuration: Configuration) 
         component_tasks=placed.plan.component_tasks,
         streams=placed.streams,
         sources=tuple((s.source, s.stream) for s in own),
-        selected={(s.source, s.stream): placed.received(s) for s in own if s.steps is not None},
+        selected={(s.source, s.stream): placed.received(s) for s in own if s.steps or s.through},
         max_spout_pending=placed.topology.spec.max_spout_pending,
         is_traced=placed.sampling is not None,
         first_names=placed.known_as,

@@ -26,6 +26,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
 from fulmen.engine.hosted.spout_turn import SpoutTurn
+from fulmen.engine.protocol.callbacks import forks
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
@@ -34,7 +35,6 @@ from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.taps.sampler import TapSampler
-from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
 from fulmen.engine.tasks.saving import saved
 from fulmen.engine.tasks.spouts.spout_task import SpoutTask
@@ -193,8 +193,9 @@ class PinnedSpouts:
             emits = task.emit(permit, most_bytes, turn, outbox, None)
             summary.emitted = sum(emits)
         outbox.pack_all()
-        for _, reason, _ in outbox.refused:
-            task.report(reason)
+        for refused in outbox.refused:
+            if refused.is_reported:
+                task.report(refused.reason)
         outbox.pack_messages()
         if outbox.taps is not None:
             summary.tapped = outbox.taps.end([task.messages])

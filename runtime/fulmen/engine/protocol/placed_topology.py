@@ -17,15 +17,17 @@ from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tuples.chunk import Tasks
-from fulmen.expressions.selection import selected, steps_of
+from fulmen.expressions.selection import steps_of
 from fulmen.expressions.steps import Steps
 from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.event_time import EventTime
+from fulmen.topology.resource.received import received
 from fulmen.topology.resource.spec import (
     ACKER,
     BoltSpec,
     Grouping,
     SpoutSpec,
+    Through,
     Topology,
     TransactionalSpoutSpec,
 )
@@ -46,6 +48,7 @@ class Subscription:
         target: The bolt that receives.
         grouping: How the bolt's tasks are chosen.
         steps: What is done to the stream's rows first; None: nothing.
+        through: What makes other rows of these; None: nothing.
         is_combined: Whether rows of it stand for several tuples each. Their fields are others:
             see `fields_of`.
     """
@@ -57,6 +60,7 @@ class Subscription:
     target: str
     grouping: Grouping
     steps: Steps | None = None
+    through: Through | None = None
     is_combined: bool = False
 
     def fields_of(self, rows: Sequence[Any]) -> tuple[str, ...]:
@@ -123,9 +127,9 @@ class PlacedTopology:
         for bolt in self.topology.spec.bolts:
             for wanted in bolt.inputs:
                 of = wanted.from_, wanted.stream
-                steps = steps_of(self._stream(*of), wanted.where, wanted.select, self._kept)
-                fields = self._stream(*of).fields if steps is None else steps.selected
-                inputs.append((*of, fields, bolt.name, wanted.grouping, steps))
+                steps = steps_of(self._stream(*of), wanted.where, wanted.select, self.kept_fields)
+                fields = received(self._stream(*of), steps, wanted.through, self.kept_fields).fields
+                inputs.append((*of, fields, bolt.name, wanted.grouping, steps, wanted.through))
         return tuple(Subscription(i, *one) for i, one in enumerate(inputs))
 
     def _stream(self, component: str, stream: str) -> Stream:
@@ -133,14 +137,14 @@ class PlacedTopology:
         return self.streams[component][stream] if fields is None else Stream(fields)
 
     @property
-    def _kept(self) -> int:
+    def kept_fields(self) -> int:
         """How many fields each input keeps: in a transactional topology, the attempt."""
         return 1 if self.emitters else 0
 
     def received(self, subscription: Subscription) -> Stream:
         """The stream that the bolt of a subscription receives."""
         stream = self._stream(subscription.source, subscription.stream)
-        return selected(subscription.steps, stream).stream
+        return received(stream, subscription.steps, subscription.through, self.kept_fields)
 
     @cached_property
     def sent(self) -> tuple[Subscription, ...]:

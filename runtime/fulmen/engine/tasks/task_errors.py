@@ -12,6 +12,7 @@ from fulmen.api.returned import refuse_unrun
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.causes import is_plain
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.author.errors import (
     LONGEST_MESSAGE,
@@ -22,7 +23,6 @@ from fulmen.engine.tasks.author.errors import (
     service_of,
     shortened,
 )
-from fulmen.engine.tasks.author.forks import end_child
 from fulmen.errors import PASSED_ON, FulmenError, error_text, text_of
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.protocol.callbacks import forks
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.figures.statistics import CHECKPOINT_BYTES, CHECKPOINT_SECONDS
@@ -27,7 +28,6 @@ from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.taps.sampler import TapSampler
-from fulmen.engine.tasks.author import forks
 from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
@@ -194,10 +194,12 @@ class StageTasks(LiveTasks):
         """Report each tuple that could not leave its worker as an error of the emitting task."""
         for task_id, why in outbox.untimed.items():
             self._tasks[task_id].errors.warn_untimed(why)
-        for task_id, reason, values in outbox.refused:
+        for task_id, reason, values, is_reported in outbox.refused:
             task = self._tasks[task_id]
             if task.attempts is not None:
                 task.attempts.fail(values[0], reason)
+            if not is_reported:
+                continue
             report = task.report(reason, fatal=task.errors.crashes)
             if report.fatal:
                 raise ComponentFailed(report)

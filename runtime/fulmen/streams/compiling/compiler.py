@@ -13,8 +13,8 @@ from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.errors import ValidationFailed
 from fulmen.streams.bolts.async_step import AsyncStep
 from fulmen.streams.bolts.fused import ERROR_FIELDS, FusedSteps
-from fulmen.streams.bolts.loops import StepsLoop, typed
-from fulmen.streams.compiling import ends, transactions
+from fulmen.streams.bolts.loops import typed
+from fulmen.streams.compiling import ahead, ends, transactions
 from fulmen.streams.compiling.declared import check_key, declared, wrong
 from fulmen.streams.compiling.explained import explained
 from fulmen.streams.compiling.field_reads import mistaken_reads
@@ -30,7 +30,6 @@ from fulmen.streams.graph.nodes import (
     Node,
     SideNode,
     StepNode,
-    digest_of,
 )
 from fulmen.streams.graph.places import AuthorLine
 from fulmen.streams.rows.folding import ANY, RowSource, after, told
@@ -93,7 +92,7 @@ class StreamsCompiler:
         self._streams: dict[Node, Mapping[str, Stream]] = {}
         self._taps: dict[Node, list[RowSource]] = {}
         self._fused: dict[StepNode, str] = {}
-        of_use = ends.live(graph, only)
+        self._of_use = of_use = ends.live(graph, only)
         self._uses = Counter(parent for node in of_use for parent in node.parents)
         self._wanted = {
             node.parents[0] for node in of_use
@@ -106,7 +105,7 @@ class StreamsCompiler:
         Raises:
             ValidationFailed: There are mistakes; it names all of them, each with its line.
         """
-        of_use = ends.live(self._graph, self._only)
+        of_use = self._of_use
         for node in self._graph.nodes:
             if node in of_use and (isinstance(node, ComponentNode) or ends.is_end(node)):
                 self._look(node)
@@ -198,7 +197,10 @@ class StreamsCompiler:
                     f" {list(tap.received.fields)}",
                     "Give them the same ones by select.",
                 )
-        return [tap.ordered(fields) for tap in taps]
+        return [
+            (self._bolt_of(tap) if tap.received.fields != fields else tap).ordered(fields)
+            for tap in taps
+        ]
 
     # ---- steps ------------------------------------------------------------------------------
 
@@ -219,6 +221,8 @@ class StreamsCompiler:
                 chain = chain[1:]
         if not chain:
             return taps
+        if node not in self._wanted and ahead.fits(chain, taps, self._of_use):
+            return [ahead.with_steps(chain, tap) for tap in taps]
         behind: list[StepNode] = []
         while chain[-1].is_text and len(chain) > 1 and node not in self._wanted:
             behind.insert(0, chain.pop())
@@ -227,6 +231,12 @@ class StreamsCompiler:
             folded = _folded(taps, step)
             taps = folded or [self._fuse([step], taps)]
         return taps
+
+    def _bolt_of(self, tap: RowSource) -> RowSource:
+        """A bolt for the steps that are ahead, if there are any."""
+        if tap.before is None:
+            return tap
+        return self._fuse(tap.ahead, [replace(tap, received=tap.before, ahead=(), before=None)])
 
     def _check(self, chain: Sequence[StepNode], stream: Stream) -> None:
         """Note what is wrong with expressions, each with its line."""
@@ -246,22 +256,13 @@ class StreamsCompiler:
 
     def _fuse(self, chain: Sequence[StepNode], taps: Sequence[RowSource]) -> RowSource:
         """A bolt of its own for steps."""
-        graph, first, last = self._graph, chain[0], chain[-1]
+        first, last = chain[0], chain[-1]
         if first.is_async and self._has_transactions:
             raise wrong("a transaction waits for no async function", "Write one that is not async.")
-        stream = taps[0].received
-        try:
-            StepsLoop(chain, stream)
-        except ValueError as error:  # a class whose fields the rows have not
-            raise wrong(str(error), "") from error
-        for step in chain:
-            stream = _after(step, stream)
+        (taps,) = ahead.apart([taps], self._bolt_of)
+        stream = ahead.behind(chain, taps[0].received)
         name = self._name(taps[0].component, chain)
-        config: dict[str, Any] = {
-            "pipeline": graph.key,
-            "steps": [step.name for step in chain],
-            "digest": digest_of(chain),
-        }
+        config = ahead.found_again(chain, self._graph.key)
         if self._has_transactions:
             config["attempt"] = transactions.ATTEMPT
         if last.operator != "for_each":
@@ -279,7 +280,7 @@ class StreamsCompiler:
         self._bolts.append(name)
         self._places[name] = first.place
         for tap in taps:
-            _subscribe(declarer, tap, grouping)
+            self._subscribe(declarer, tap, grouping)
         for step in chain:
             self._fused[step] = name
         self._lines += explained(name, taps, grouping, [f"{s.words}  ({s.place})" for s in chain])
@@ -309,6 +310,7 @@ class StreamsCompiler:
         taps = [self._rows_of(parent) for parent in node.parents]
         if any(tap.received is ANY for some in taps for tap in some):
             return {}  # whose mistakes are told
+        taps = ahead.apart(taps, self._bolt_of)
         for some, grouping in zip(taps, node.groupings, strict=True):
             check_key(some, grouping)
         if isinstance(node, FoldNode):
@@ -325,7 +327,7 @@ class StreamsCompiler:
                 getattr(declarer, method)(*arguments, **more)
         for some, grouping in zip(taps, node.groupings, strict=True):
             for tap in some:
-                _subscribe(declarer, tap, grouping)
+                self._subscribe(declarer, tap, grouping)
         notes = ["the name is derived"] if node.is_derived else []
         all_taps = [tap for some in taps for tap in some]
         grouping_shown = node.groupings[0] if node.groupings else None
@@ -349,6 +351,18 @@ class StreamsCompiler:
         (self._spouts if node.is_spout else self._bolts).append(node.name)
         self._places[node.name] = node.place
         return declarer
+
+    def _subscribe(self, declarer: BoltDeclarer, tap: RowSource, grouping: Division) -> None:
+        if grouping.is_kept and not {*grouping.fields} <= {*tap.received.fields}:
+            grouping = LOCAL
+        fields = [list(grouping.fields)] if grouping.fields else []
+        getattr(declarer, grouping.method)(tap.component, *fields, stream=tap.stream)
+        if tap.where is not None:
+            declarer.where(tap.where)
+        if tap.select is not None:
+            declarer.select(tap.select)
+        if tap.ahead:
+            declarer.through(ahead.through(tap, self._graph.key))
 
     # ---- for people -------------------------------------------------------------------------
 
@@ -374,20 +388,3 @@ def _regroups(step: StepNode) -> GroupedNode | None:
 def _folded(taps: Sequence[RowSource], step: StepNode) -> list[RowSource] | None:
     found = [tap.folded(step.expressions(tap.received.fields)) for tap in taps]
     return [tap for tap in found if tap is not None] if None not in found else None
-
-
-def _after(step: StepNode, stream: Stream) -> Stream:
-    if step.is_text:
-        return after(stream, step.expressions(stream.fields)).stream
-    return typed([step], stream)
-
-
-def _subscribe(declarer: BoltDeclarer, tap: RowSource, grouping: Division) -> None:
-    if grouping.is_kept and not {*grouping.fields} <= {*tap.received.fields}:
-        grouping = LOCAL
-    fields = [list(grouping.fields)] if grouping.fields else []
-    getattr(declarer, grouping.method)(tap.component, *fields, stream=tap.stream)
-    if tap.where is not None:
-        declarer.where(tap.where)
-    if tap.select is not None:
-        declarer.select(tap.select)

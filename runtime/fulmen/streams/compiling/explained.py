@@ -30,4 +30,7 @@ def explained(
         where = f" where {tap.where}" if tap.where else ""
         select = f" select {', '.join(tap.select)}" if tap.select else ""
         lines.append(f"  from {tap.component}{stream} by {how}{of}{where}{select}")
+        if tap.ahead:
+            lines.append(f"    in the tasks of {tap.component}, so that only what is left is sent:")
+            lines += [f"    {step.words}  ({step.place})" for step in tap.ahead]
     return [*lines, *(f"  {step}" for step in steps)]

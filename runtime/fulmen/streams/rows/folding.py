@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fulmen.api import Stream
 from fulmen.expressions.mistakes import ExpressionError
@@ -32,6 +33,8 @@ class RowSource:
         is_timed: Whether the component declares the stream's event time.
         where: The condition of the input.
         select: The fields of the input.
+        ahead: Steps that the input has behind these, some of them functions.
+        before: What these get; None: there are none.
     """
 
     component: str
@@ -41,6 +44,8 @@ class RowSource:
     is_timed: bool = False
     where: str | None = None
     select: Mapping[str, str] | None = None
+    ahead: tuple[Any, ...] = ()
+    before: Stream | None = None
 
     def folded(self, texts: Mapping[str, str]) -> RowSource | None:
         """With one more step of expressions; None: it doesn't fit into an input.
@@ -50,7 +55,7 @@ class RowSource:
         Args:
             texts: The new fields; or a condition, by the name "".
         """
-        if any(map(makes_rows, (self.select or {}).values())):
+        if self.ahead or any(map(makes_rows, (self.select or {}).values())):
             return None
         inner = self.select or {name: quoted(name) for name in self.emitted.fields}
         outer = {name: substituted(text, inner) for name, text in texts.items()}

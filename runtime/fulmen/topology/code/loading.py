@@ -19,13 +19,14 @@ from typing import Any, ClassVar, NoReturn
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, StreamTime
 from fulmen.api.event_time import LATE, LATE_FIELDS
+from fulmen.api.input_function import InputFunction
 from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import FOLDER, import_path
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.topology.resource.pods import Code
-from fulmen.topology.resource.spec import ComponentSpec, Grouping, SpoutSpec
+from fulmen.topology.resource.spec import ComponentSpec, Grouping, SpoutSpec, Through
 
 
 class CodeFolder:
@@ -156,6 +157,20 @@ def create_grouping(grouping: Grouping, folder: Path | None = None) -> api.Custo
     if not isinstance(instance, api.CustomStreamGrouping):
         raise CodeError(f"{grouping.class_} is not derived from fulmen.CustomStreamGrouping")
     instance.config = dict(grouping.config)
+    return instance
+
+
+def create_input_function(through: Through, folder: Path | None = None) -> InputFunction:
+    """Create an instance of the class of an input's `through`, with its `config` set.
+
+    Raises:
+        CodeError: Its class can't be loaded or instantiated.
+    """
+    instance = instantiate(load_class(through.class_, folder), through.class_, folder)
+    if not isinstance(instance, InputFunction):
+        cure = "Only streams in Python write through: the class is theirs."
+        raise CodeError(f"{through.class_} is not derived from InputFunction", cure)
+    instance.config = dict(through.config)
     return instance
 
 

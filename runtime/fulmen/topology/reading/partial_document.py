@@ -19,6 +19,7 @@ from fulmen.topology.resource.spec import (
     BoltSpec,
     Grouping,
     SpoutSpec,
+    Through,
     TopologySpec,
     TransactionalSpoutSpec,
 )
@@ -43,6 +44,7 @@ class InputPart:
         wrong: Names of the fields of the grouping that are wrong by themselves.
         where: Its condition, if that is text.
         select: Its new fields, those whose expression is text; None: it has none.
+        through: What makes its rows, if that can be understood.
     """
 
     path: str
@@ -53,6 +55,7 @@ class InputPart:
     wrong: frozenset[str]
     where: str | None = None
     select: Mapping[str, str] | None = None
+    through: Through | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,7 @@ def _input(path: str, label: str, index: int, raw: Any) -> InputPart:
     content = _mapping(raw)
     source, stream = content.get("from"), content.get("stream") or "default"
     grouping, wrong = repair(Grouping, _mapping(content.get("grouping")))
+    through = content.get("through")
     return InputPart(
         path=f"{path}.inputs[{index}]",
         label=f"{label}, {input_label(index, raw)}",
@@ -170,6 +174,7 @@ def _input(path: str, label: str, index: int, raw: Any) -> InputPart:
         wrong=wrong,
         where=where if isinstance(where := content.get("where"), str) else None,
         select=_texts(content.get("select")),
+        through=repair(Through, _mapping(through))[0] if through is not None else None,
     )
 
 

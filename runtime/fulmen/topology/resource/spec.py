@@ -72,6 +72,22 @@ class Grouping(Model):
     """For `custom`: any values for the class, which finds them in `self.config`."""
 
 
+class Through(Model):
+    """What makes the rows of an input of those of a stream, in the task that emits them."""
+
+    class_: ClassPath
+    """A class derived from `fulmen.api.input_function.InputFunction`, as `module.Class`."""
+
+    config: JsonMap = Field({})
+    """Any values for the class, which finds them in `self.config`."""
+
+    fields: tuple[FieldName, ...] = Field(min_length=1, max_length=200)
+    """The fields of the rows that it makes, which `grouping` may name."""
+
+    types: dict[FieldName, Annotated[str, Field(max_length=100)]] = Field({}, max_length=200)
+    """Their types, as far as they are known."""
+
+
 class Input(Model):
     """A bolt's subscription to one stream of another component."""
 
@@ -98,6 +114,10 @@ class Input(Model):
     """The fields to receive instead of the stream's, each with an expression of SQL over these,
     such as `{user: user, euros: price * 0.908}`. They are computed where the tuple is emitted, so
     `grouping` may name them. Default: the stream's own."""
+
+    through: Through | None = None
+    """Functions that make rows of what `where` and `select` leave, in the task that emits. Streams
+    in Python write it. Default: none."""
 
     grouping: Grouping
     """How the tuples are divided among this bolt's tasks."""

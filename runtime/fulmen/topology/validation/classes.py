@@ -13,6 +13,7 @@ from fulmen.topology.code.class_state import kept_in_class
 from fulmen.topology.code.error_streams import mistaken_errors
 from fulmen.topology.code.loading import (
     create_grouping,
+    create_input_function,
     instantiate,
     load_class,
     load_named,
@@ -41,7 +42,11 @@ from fulmen.topology.reading.field_problems import SECTIONS
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.validation.event_times import timed_stream, without_watermark
-from fulmen.topology.validation.input_steps import as_received, mistaken_steps
+from fulmen.topology.validation.input_steps import (
+    as_received,
+    mistaken_function,
+    mistaken_steps,
+)
 from fulmen.topology.validation.inputs import checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
 from fulmen.topology.validation.transactions import (
@@ -268,6 +273,7 @@ class Classes:
                 of_source = self.streams.get(item.source or "")
                 stream = (of_source or {}).get(item.stream or "")
                 yield from mistaken_steps(item, stream, int(self.is_transactional))
+                yield from self._through(item, stream)
                 if of_source is not None and item.stream is not None:
                     got = selected_by[item.source or ""]
                     yield from _subscription(item, item.stream, got)
@@ -312,6 +318,16 @@ class Classes:
             name: {stream: without_attempt(it) for stream, it in of_one.items()}
             for name, of_one in streams.items()
         }
+
+    def _through(self, item: InputPart, stream: api.Stream | None) -> Iterator[Problem]:
+        if item.through is None:
+            return
+        try:
+            function = create_input_function(item.through, self.folder)
+        except CodeError as error:
+            yield from self._code_problem(f"{item.path}.through.class", item.label, error)
+        else:
+            yield from mistaken_function(item, function, stream, int(self.is_transactional))
 
     def _custom(self, item: InputPart) -> Iterator[Problem]:
         grouping = item.grouping

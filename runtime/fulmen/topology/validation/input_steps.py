@@ -1,13 +1,16 @@
-"""Mistakes in `where` and `select` of inputs, and the streams that bolts get by them."""
+"""Mistakes in `where`, `select` and `through` of inputs, and the streams that bolts get by them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from fulmen import api
+from fulmen.api.input_function import InputFunction
 from fulmen.expressions.mistakes import ExpressionError
 from fulmen.expressions.parsing import shown
 from fulmen.expressions.selection import ANY_FIELDS, selected, steps_of
 from fulmen.topology.problems import Problem, did_you_mean, there_are
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
+from fulmen.topology.resource.received import received
 
 Streams = Mapping[str, Mapping[str, api.Stream]]
 
@@ -20,13 +23,14 @@ def as_received(part: ComponentPart, streams: Streams, kept: int) -> Streams:
         streams: What components declare, as far as it is known.
         kept: How many fields inputs keep in front of those that they select.
     """
-    received = {name: dict(of_one) for name, of_one in streams.items()}
+    found = {name: dict(of_one) for name, of_one in streams.items()}
     for item in part.inputs:
         stream = streams.get(item.source or "", {}).get(item.stream or "")
         if stream is not None:
             steps = steps_of(stream, item.where, item.select, kept)
-            received[item.source or ""][item.stream or ""] = selected(steps, stream).stream
-    return received
+            got = received(stream, steps, item.through, kept)
+            found[item.source or ""][item.stream or ""] = got
+    return found
 
 
 def mistaken_steps(item: InputPart, stream: api.Stream | None, kept: int = 0) -> Iterator[Problem]:
@@ -42,6 +46,17 @@ def mistaken_steps(item: InputPart, stream: api.Stream | None, kept: int = 0) ->
         if name in (item.select or {}):
             message = f"{item.label}: select gives {name!r}, which each input keeps by itself"
             yield Problem(f"{item.path}.select.{name}", message, "Remove it.")
+
+
+def mistaken_function(
+    item: InputPart, function: InputFunction, stream: api.Stream | None, kept: int = 0
+) -> Iterator[Problem]:
+    """What the class of `through` finds wrong. `stream`: what the input subscribes to."""
+    if stream is None:
+        return
+    got = selected(steps_of(stream, item.where, item.select, kept), stream).stream
+    for message in function.check(replace(got, fields=got.fields[kept:])):
+        yield Problem(f"{item.path}.through", f"{item.label}: {message}")
 
 
 def _cure(error: ExpressionError) -> str:

@@ -6,6 +6,7 @@ from fulmen.engine.batches.failures.blame import Fault, VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes, Probe
 from fulmen.engine.batches.failures.suspects import PAUSE_SECONDS
 from fulmen.engine.batches.size.permits import FIRST_PERMIT
+from fulmen.engine.protocol.callbacks.call_names import FUNCTIONS
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.time.event_times import WHOLE_TASK
 from support.runs.coordinators import Checked, placed, ranges
@@ -50,6 +51,15 @@ def test_a_spout_task_that_ended_its_process_twice_is_left_out_until_its_pause_i
     assert it.begin(coordinator.now).left_out == ()
     it.active = False  # no spout may emit, so none is tried again
     assert it.begin(coordinator.now).left_out == spouts[:1]
+
+
+def test_functions_that_a_spout_task_runs_for_an_input_end_their_process_by_a_tuple(
+    coordinator, spouts
+):
+    for _ in range(3):
+        it = fail(coordinator, (spouts[0], FUNCTIONS))
+    assert it.begin(coordinator.now).left_out == ()
+    assert it.blame.crashes.failures == 3
 
 
 def test_a_batch_that_counts_clears_spouts_that_were_in_it(coordinator, spouts):

@@ -16,7 +16,7 @@ from fulmen.engine.batches.failures.own_calls import OwnCalls
 from fulmen.engine.batches.failures.service_probe import ServiceProbe
 from fulmen.engine.batches.failures.suspects import Suspects
 from fulmen.engine.batches.transactions import Transactions
-from fulmen.engine.protocol.callbacks.call_names import OF_NO_TUPLE, method_of
+from fulmen.engine.protocol.callbacks.call_names import FUNCTIONS, OF_NO_TUPLE, method_of
 from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
@@ -173,7 +173,8 @@ class Blame:
         """Whether spouts' own calls made the attempt fail."""
         plan = placed.plan
         spouts = [t for t in placed.spout_tasks if plan.component_of(t) not in plan.pinned]
-        own = [call for call in void.calls if call.task in spouts]
+        of_spouts = [call for call in void.calls if call.task in spouts]
+        own = [call for call in of_spouts if call.callback != FUNCTIONS]
         for call in own:
             self.left_out.blame(call.task, call.callback, now, void.hung_seconds)
         # the batch without its tuple succeeded, and nobody was sent that tuple

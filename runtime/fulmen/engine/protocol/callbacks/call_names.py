@@ -14,6 +14,8 @@ from fulmen.errors import repr_of
 TICK, TIMER, END, DRAIN, WINDOW, COMMITTED = (
     *("tick", "on_timer", "end_batch", "drain", "window", "committed"),
 )
+FUNCTIONS = "a function of an input"
+"""What the task that emits runs ahead of a grouping: a tuple is to blame for it, also of spouts."""
 OF_NO_TUPLE = frozenset((TICK, TIMER, END, DRAIN, WINDOW, COMMITTED))
 """Calls of bolts that are for no tuple."""
 OF_A_KEY = frozenset((TIMER, WINDOW))

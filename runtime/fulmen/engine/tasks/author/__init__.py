@@ -1,4 +1,4 @@
-"""The author's code in a task: its instance, what it raises, its event loop, children it forks.
+"""The author's code in a task: its instance, what it raises, its event loop.
 
 A task calls it through here, so that what an author's code does to its process stays known. Used by
 `hosted` and `worker`, too, and by the preflight in `kube`.

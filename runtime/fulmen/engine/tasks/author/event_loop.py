@@ -12,8 +12,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, waited_for
-from fulmen.engine.tasks.author.forks import end_child
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from fulmen.api.tuples import HELD, TICK_COMPONENT, Held, Tuple
 from fulmen.engine.emitting.collectors import BoltCollector
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.figures.statistics import ACKED, FAILED, add_chunk, add_task
-from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.bolts.traced_tuples import note_late

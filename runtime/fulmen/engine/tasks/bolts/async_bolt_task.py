@@ -18,8 +18,8 @@ from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.returned import refuse_result
 from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.tasks.author.event_loop import complete
-from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.anchoring_bolt_task import AnchoringBoltTask
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import held

@@ -15,7 +15,7 @@ from fulmen.api.many import ManyBolt
 from fulmen.api.returned import refuse_result
 from fulmen.api.tuples import HELD, TICK_COMPONENT, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
-from fulmen.engine.tasks.author.forks import FORKED, end_child
+from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held
 from fulmen.engine.tasks.bolts.many_tuples import ChunkCollector, ChunkTuples, positions_of

@@ -24,10 +24,10 @@ from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.protocol.figures.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable
-from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.traced_tuples import note_executed
 from fulmen.engine.tasks.parts.dead_letters import DeadLetters
 from fulmen.engine.tasks.parts.home_evidence import HOMES, HomeEvidence

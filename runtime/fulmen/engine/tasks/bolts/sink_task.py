@@ -24,12 +24,12 @@ from fulmen.engine.acking.root_ids import without_traced
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.messages.sink_rows import LONGEST_REASON, by_chunk, values_of, with_streams
 from fulmen.engine.state.messages.unwritten_rows import Unwritten
 from fulmen.engine.state.values.unreadable import why_not
 from fulmen.engine.tasks.author.errors import ComponentFailed, Unavailable, may_pass
-from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.traced_tuples import traced_rows
 from fulmen.engine.tasks.parts.committed_rows import CommittedRows

@@ -17,11 +17,11 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.header import Header, Poison
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.state.messages.failed_messages import MOST_RESTING
-from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.parts.spout_messages import SpoutMessages
 from fulmen.engine.tasks.spouts.empty_calls import EmptyCalls
 from fulmen.engine.tasks.spouts.turn_time import TurnTime

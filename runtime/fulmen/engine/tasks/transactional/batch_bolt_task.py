@@ -25,12 +25,12 @@ from fulmen.api.tuples import FINISH_STREAM, HELD, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.state.entries.keyed_state import KeyedState, take_state
 from fulmen.engine.state.journals import FIELDS, TIMERS
 from fulmen.engine.tasks.attempts import LOST, Attempts, attempts_of
-from fulmen.engine.tasks.author.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.basic_bolt_task import BasicBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held

@@ -29,13 +29,13 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
+from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.values.renamed_classes import loads
 from fulmen.engine.tasks.attempts import Attempts
-from fulmen.engine.tasks.author.forks import end_child
 from fulmen.engine.tasks.task import Task
 from fulmen.engine.tasks.task_part import Journaled
 from fulmen.engine.tasks.transactional.batch_instance import BatchCollector
