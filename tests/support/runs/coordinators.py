@@ -24,7 +24,7 @@ from fulmen.plan import make_plan
 from support.parts.components import Count, Sentences
 
 
-def placed(spouts=2, tick_seconds=None, is_timed=False, **spec):
+def placed(spouts=2, tick_seconds=None, is_timed=False, pinned=(), **spec):
     """Of a topology with one spout of so many tasks; their origins are 1, 2 and so on."""
     builder = TopologyBuilder(**spec)
     spout = builder.set_spout("source", Sentences, spouts)
@@ -34,7 +34,7 @@ def placed(spouts=2, tick_seconds=None, is_timed=False, **spec):
     if tick_seconds:
         bolt.set_tick_seconds(tick_seconds)
     topology = builder.build()
-    plan = make_plan(topology)
+    plan = make_plan(topology, pinned=pinned)
     origins = {plan.key_of(task): origin for origin, task in enumerate(plan.tasks("source"), 1)}
     return PlacedTopology("run", topology, plan, {}, origins, "memory://x", None, (0,))
 

@@ -130,16 +130,19 @@ class Coordinator:
         return header
 
     def cuts(self, header: Header) -> tuple[int, ...]:
-        """Divide the stages of the attempt at hand into jobs: the end of each."""
+        """Divide the stages of the attempt at hand into jobs: the end of each. None: no job."""
+        is_nothing_due = (
+            not (self.wants_batch or header.letters)
+            and not self._rests.is_timer_due(header, self.placed.plan)
+            and not any(due <= header.clock for due in self._resting_results)
+        )
         return self.skipping.cuts(
             self.placed,
             header,
             emits=self.size.typical_emits,
             pending=self.unfinished.trees,
-            is_idle=self.idle.needs_spouts_only
-            and not (self.wants_batch or header.letters)
-            and not self._rests.is_timer_due(header, self.placed.plan)
-            and not any(due <= header.clock for due in self._resting_results),
+            is_idle=self.idle.needs_spouts_only and is_nothing_due,
+            is_spouts_alone=is_nothing_due and self.idle.is_short and not self.last.holds,
         )
 
     def finish(
@@ -232,14 +235,15 @@ class Coordinator:
         self.unfinished.committed(placed.run, summaries)
         self.spout_pending = self.unfinished.messages(self.blame.left_out)
         is_idle = done.after.did_nothing and not self.last.holds and not was_probe
-        self.idle.committed(is_idle, done.only_ticked)
+        had_no_job = len(done.skipped) == len(placed.plan.stages)
+        self.idle.committed(is_idle, done.only_ticked, had_no_job=had_no_job)
         is_empty = is_idle and not self._is_waiting
         self.end_of_input.committed(done, placed.spout_tasks, is_empty=is_empty)
         self.turns.committed(done)
         has_open = bool(self.transactions and self.transactions.active)
         may_gather = self.active and not (is_whole or has_open)
         self._rests.committed(done, placed, wants_batch=self.wants_batch, may_gather=may_gather)
-        if was_probe:  # it says nothing about batches that have tuples
+        if was_probe or had_no_job:  # it says nothing about batches that have tuples
             return
         if self.blame.trusts(max(self.size.permit, 2 * self.size.typical_emits)):
             self.size.adapt(done, seconds, commit_work, placed.topology.spec)

@@ -34,6 +34,12 @@ def test_batches_in_a_row_are_counted():
     assert (idle.batches, idle.warmed) == (1, 0)
 
 
+def test_batches_without_a_job_do_not_warm_workers():
+    idle = Idle()
+    idle.committed(is_idle=True, had_no_job=True)
+    assert (idle.batches, idle.warmed) == (1, 0)
+
+
 def test_only_spouts_need_be_asked_when_nothing_happens_and_workers_are_warm():
     assert Idle(batches=1, warmed=WARM_BATCHES).needs_spouts_only
     assert not Idle(batches=0, warmed=WARM_BATCHES).needs_spouts_only

@@ -68,6 +68,38 @@ def test_after_a_batch_in_which_nothing_happened_it_begins_with_spouts_alone(cha
     assert cuts(skipping, replace(HEADER, **changes), ticking, is_idle=True) == ends
 
 
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        pytest.param({}, (), id="nothing"),
+        pytest.param({"deliveries": {1: ()}}, (), id="deliveries-to-a-pinned-spout"),
+        pytest.param({"deliveries": {9: ()}}, (1,), id="deliveries-to-another"),
+        pytest.param({"injected": Injected({0: [b"row"]})}, (1,), id="row"),
+        pytest.param({"injected": Injected(file="rows")}, (1,), id="many-rows"),
+        pytest.param({"taps": (None,)}, (1,), id="tap"),
+        pytest.param({"clock": 110.0}, (1,), id="tick"),
+        pytest.param({"is_retry": True}, (1,), id="retry"),
+        pytest.param({"drains": True}, (1,), id="drains"),
+    ],
+)
+def test_a_batch_without_anything_for_workers_has_no_job_if_the_driver_hosts_all_spouts(
+    changes, ends
+):
+    hosted = placed(pinned=("source",), tick_seconds=10)
+    header = replace(HEADER, **changes)
+    found = ran(StageSkipping()).cuts(
+        hosted, header, emits=0, pending=0, is_idle=False, is_spouts_alone=True
+    )
+    assert found == ends
+
+
+def test_workers_are_asked_if_they_have_a_spout():
+    found = ran(StageSkipping()).cuts(
+        placed(workers=2), HEADER, emits=0, pending=0, is_idle=False, is_spouts_alone=True
+    )
+    assert found == WITHOUT_ACKERS
+
+
 def test_the_first_batches_of_a_run_are_whole_until_one_of_them_left_nothing_out():
     skipping = StageSkipping()
     assert cuts(skipping) == WHOLE

@@ -6,6 +6,7 @@ import pytest
 
 from fulmen import BasicBolt, Spout, TopologyBuilder
 from fulmen.checkpoint import Store, load_many, read_newest
+from fulmen.engine.batches.pace.idle import SHORT_WAITS
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.engine.state.entries.keyed_state import KeyedState
@@ -184,6 +185,34 @@ def test_a_failed_attempt_sends_the_same_messages_again(heard, jobs, tmp_path):
     driver.run(Stop(when_drained=True))
     driver.close()
     assert counts(tmp_path) == dict.fromkeys(range(50), 1)
+
+
+def test_a_batch_that_tells_spouts_how_trees_ended_needs_no_worker(heard, jobs, tmp_path):
+    driver = started(jobs, Numbers, tmp_path, limit=1)
+    while not jobs.headers or not jobs.headers[-1].injected.rows:
+        assert driver.step()
+    while not heard.acked:
+        assert driver.step()
+    with_message = [header.number for header in jobs.headers if header.injected.rows]
+    assert with_message == [jobs.headers[-1].number]
+    assert heard.acked == [0]
+    assert driver.log.manifest.number > jobs.headers[-1].number
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert counts(tmp_path) == {0: 1}
+
+
+def test_workers_are_asked_again_after_some_batches_without_work_for_them(heard, jobs, tmp_path):
+    driver = started(jobs, Numbers, tmp_path, limit=1)
+    while not heard.acked:
+        assert driver.step()
+    asked = len(jobs.headers)
+    steps = 0
+    while len(jobs.headers) == asked:
+        assert driver.step()
+        steps += 1
+    assert steps > SHORT_WAITS
+    driver.close()
 
 
 def test_what_was_emitted_before_a_worker_was_lost_goes_to_those_that_are_left(

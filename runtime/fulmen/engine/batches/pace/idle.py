@@ -32,10 +32,12 @@ class Idle:
     warmed: int = 0
     quiet: int = 0
 
-    def committed(self, is_idle: bool, only_ticked: bool = False) -> None:
+    def committed(
+        self, is_idle: bool, only_ticked: bool = False, *, had_no_job: bool = False
+    ) -> None:
         """A batch counted, in which nothing happened, only ticks came, or something happened."""
         self.batches = self.batches + 1 if is_idle else 0
-        self.warmed += 1
+        self.warmed += not had_no_job
         if self.batches > SHORT_WAITS:
             self.quiet += 1
         elif not (is_idle or only_ticked):
@@ -49,6 +51,14 @@ class Idle:
     def is_warm(self) -> bool:
         """Whether workers have run enough for a batch to be cheap."""
         return self.warmed >= WARM_BATCHES
+
+    @property
+    def is_short(self) -> bool:
+        """Whether something has happened so lately that the next waits are short.
+
+        Later, batches ask workers in any case: a lost one is noticed before there is work for it.
+        """
+        return self.batches <= SHORT_WAITS
 
     @property
     def needs_spouts_only(self) -> bool:

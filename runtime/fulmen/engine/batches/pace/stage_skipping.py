@@ -4,6 +4,9 @@ A Spark job takes its time for each stage, whether there is anything for it or n
 begins without the stages that may have nothing to do: the ackers', as most trees end in the batch
 in which they began, which the driver can see as well; and after a batch in which nothing happened
 all but the first. What follows if they have something to do after all: engine/driver/attempt.py.
+
+Where the driver hosts all spouts, it knows whether there is anything for workers. A batch that has
+nothing for them, such as one that tells spouts how trees ended, has no job at all.
 """
 
 from __future__ import annotations
@@ -43,9 +46,16 @@ class StageSkipping:
     _is_light_and_one: bool = False  # the batch at hand is light, and has one stage only
 
     def cuts(
-        self, placed: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
+        self,
+        placed: PlacedTopology,
+        header: Header,
+        *,
+        emits: float,
+        pending: int,
+        is_idle: bool,
+        is_spouts_alone: bool = False,
     ) -> tuple[int, ...]:
-        """Divide the stages of an attempt into jobs: the end of each.
+        """Divide the stages of an attempt into jobs: the end of each. None: it has no job.
 
         Args:
             placed: The topology.
@@ -53,12 +63,15 @@ class StageSkipping:
             emits: How many tuples spouts are likely to emit.
             pending: Trees that acker tasks hold, as far as they have told.
             is_idle: Whether spouts are all that need be asked, if nothing is due for bolts.
+            is_spouts_alone: Whether workers need not be asked, if there is nothing for them.
         """
         stages = placed.plan.stages
         end = len(stages)
         self._is_light_and_one = False
         if pending or emits > placed.limits.light_emits or self._must_be_whole(placed, header):
             return (end,)
+        if is_spouts_alone and _is_of_driver_alone(placed, header):
+            return ()
         self._is_light_and_one = end == 1
         ends = {1} if is_idle and _may_do_nothing(placed, header) else set()
         if stages[-1] == (ACKER,):
@@ -101,11 +114,23 @@ class StageSkipping:
 
 def _may_do_nothing(placed: PlacedTopology, header: Header) -> bool:
     """Whether bolts have nothing to do if spouts emit nothing."""
+    return not (header.deliveries or _has_bolts_work(placed, header))
+
+
+def _is_of_driver_alone(placed: PlacedTopology, header: Header) -> bool:
+    """Whether the driver hosts all spouts, and has nothing for tasks on workers."""
+    pinned, told = placed.plan.pinned, header.deliveries or ()
+    tasks = (placed.task_of_origin.get(origin) for origin in told)
+    return (
+        all(name in pinned for name in placed.sources)
+        and all(task is not None and placed.plan.component_of(task) in pinned for task in tasks)
+        and not (header.taps or header.letters or _has_bolts_work(placed, header))
+    )
+
+
+def _has_bolts_work(placed: PlacedTopology, header: Header) -> bool:
+    """Whether the driver has rows for bolts, or a tick is due."""
     injected = header.injected
     ticks = (bolt.tick_seconds for bolt in placed.topology.spec.bolts)
-    return not (
-        header.deliveries
-        or injected.rows
-        or injected.file
-        or any(period and tick_due(period, header) for period in ticks)
-    )
+    is_due = any(period and tick_due(period, header) for period in ticks)
+    return bool(injected.rows or injected.file or is_due)
