@@ -24,6 +24,7 @@ INTERRUPTED = 130
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
 MODULES = {
     "activate": "cluster.lifecycle",
+    "call": "call",
     "completion": "completion",
     "dead-letters": "letters.dead_letters",
     "deactivate": "cluster.lifecycle",

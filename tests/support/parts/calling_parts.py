@@ -50,3 +50,14 @@ class Twice(BasicBolt):
     def execute(self, tup, collector):
         for n in range(2):
             collector.emit([tup["call"], n])
+
+
+class Asked(BasicBolt):
+    """Returns what was asked, unless that is "fails"."""
+
+    outputs = ("call", "value")
+
+    def execute(self, tup, collector):
+        if tup["value"] == "fails":
+            raise ValueError("it fails")
+        collector.emit([tup["call"], tup["value"]])

@@ -26,9 +26,19 @@ def driver_of(topology: Json, lacking: str) -> str:
 class Forward:
     """A port-forward to a pod, for as long as it is open. FulmenError if it can't be made."""
 
-    def __init__(self, kubectl: Kubectl, pod: str, port: int = 0) -> None:
+    def __init__(
+        self, kubectl: Kubectl, pod: str, port: int = 0, *, to: int = METRICS_PORT
+    ) -> None:
+        """Make it.
+
+        Args:
+            kubectl: The way to the cluster.
+            pod: Its name.
+            port: Of this machine. 0: any free one.
+            to: The port of the pod.
+        """
         self._pod = pod
-        ports = f"{port or ''}:{METRICS_PORT}"
+        ports = f"{port or ''}:{to}"
         where = ["--address=127.0.0.1", f"pod/{pod}", ports]
         self._process = kubectl.start("port-forward", *where)
         assert self._process.stdout is not None

@@ -1,0 +1,183 @@
+"""`fulmen call`."""
+
+import json
+
+import pytest
+import yaml
+
+from fulmen import TopologyBuilder
+from fulmen.connectors.http import CallSpout, Return
+from support.cli.fake_kubectl import topology
+from support.connectors.served_topologies import served
+from support.parts.calling_parts import Asked
+from support.servers.ports import free_port
+
+TOKEN = "s3cret"
+
+
+def calling(port, **config):
+    builder = TopologyBuilder(name="calling")
+    builder.set_spout("asked", CallSpout).set_config({"port": port, **config})
+    builder.set_bolt("says", Asked).shuffle_grouping("asked")
+    builder.set_bolt("answers", Return).shuffle_grouping("says")
+    return builder
+
+
+@pytest.fixture(scope="module")
+def port():
+    found = free_port()
+    with served(calling(found, token=TOKEN)) as life:
+        life.wait_until_it_listens(found)
+        yield found
+
+
+def file_of(folder, port, name="asked", **config):
+    spout = {"name": name, "class": "fulmen.connectors.http.CallSpout"}
+    document = {"spec": {"spouts": [{**spout, "config": {"port": port, **config}}]}}
+    (folder / "calling.yaml").write_text(yaml.safe_dump(document))
+    return "calling.yaml"
+
+
+@pytest.fixture
+def file(port, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASKED_TOKEN", TOKEN)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # not for what is on this machine
+    return file_of(tmp_path, port, token="${ASKED_TOKEN}")
+
+
+def test_the_answer_is_printed(fulmen, file):
+    result = fulmen("call", file, "asked", '{"a": [1, "é"]}')
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {"a": [1, "é"]}
+    assert result.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("dash", [(), ("-",)])
+def test_arguments_may_be_typed(fulmen, file, dash):
+    assert fulmen("call", file, "asked", *dash, typed='"x"\n').stdout == '"x"\n'
+
+
+def test_a_call_has_the_name_that_its_option_gives_it(fulmen, port, tmp_path):
+    file = file_of(tmp_path, port, name="spout")
+    document = yaml.safe_load((tmp_path / file).read_text())
+    document["spec"]["spouts"][0]["config"] |= {"name": "asked", "token": TOKEN}
+    (tmp_path / file).write_text(yaml.safe_dump(document))
+    assert fulmen("call", file, "asked", "1").stdout == "1\n"
+
+
+def test_a_server_may_be_named_by_its_url(fulmen, port, monkeypatch):
+    monkeypatch.setenv("FULMEN_CALL_TOKEN", TOKEN)
+    result = fulmen("call", "any", "asked", "1", "--url", f"http://127.0.0.1:{port}/")
+    assert (result.exit_code, result.stdout) == (0, "1\n")
+
+
+def on_a_cluster(kubectl, port, **config):
+    found = topology(status={"driverPod": "word-count-driver-1"})
+    spout = {"name": "asked", "class": "fulmen.connectors.http.CallSpout"}
+    found["spec"] = {"spouts": [{**spout, "config": {"port": 8081, **config}}]}
+    kubectl.answer_each(
+        {
+            "get topologies.fulmen.dev/word-count": found,
+            "port-forward": f"Forwarding from 127.0.0.1:{port} -> 8081\n",
+        }
+    )
+
+
+def test_a_call_goes_to_the_driver_of_a_topology_on_a_cluster(fulmen, kubectl, port, monkeypatch):
+    monkeypatch.setenv("FULMEN_CALL_TOKEN", TOKEN)
+    on_a_cluster(kubectl, port, token="${UNKNOWN}")
+    result = fulmen("call", "word-count", "asked", "1")
+    assert (result.exit_code, result.stdout) == (0, "1\n")
+    assert kubectl.asked[1][1:] == [
+        "port-forward",
+        "--address=127.0.0.1",
+        "pod/word-count-driver-1",
+        ":8081",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (
+            {"token": "${UNKNOWN}"},
+            "Error: call 'asked': its config takes UNKNOWN from the environment, which is not set"
+            " here. Set it, or for a token FULMEN_CALL_TOKEN.\n",
+        ),
+        (
+            {"tls": {"certificate": "c", "key": "k"}},
+            "Error: call 'asked' of topology 'word-count' is served with HTTPS, and the way through"
+            " kubectl has no name that a certificate could be of. Give --url of its Service or"
+            " Ingress.\n",
+        ),
+    ],
+)
+def test_what_a_cluster_can_not_tell_is_asked_for(fulmen, kubectl, port, config, text):
+    on_a_cluster(kubectl, port, **config)
+    result = fulmen("call", "word-count", "asked", "1")
+    assert (result.exit_code, result.stderr) == (2, text)
+
+
+def test_a_topology_without_a_driver_answers_nothing(fulmen, kubectl, port):
+    on_a_cluster(kubectl, port)
+    found = topology(state="Suspended")
+    found["spec"] = {"spouts": [{"name": "a", "class": "fulmen.connectors.http.CallSpout"}]}
+    found["spec"]["spouts"][0]["config"] = {"port": 1}
+    kubectl.answer_each({"get topologies.fulmen.dev/word-count": found})
+    result = fulmen("call", "word-count", "a", "1")
+    assert result.exit_code == 1
+    assert "is Suspended, so nobody answers calls" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (
+            ["aksed", "1"],
+            2,
+            "Error: there is no call 'aksed'. There are: asked. Did you mean 'asked'?\n",
+        ),
+        (
+            ["asked", "{a: 1}"],
+            2,
+            "Error: the arguments are not JSON: Expecting property name enclosed in double quotes:"
+            ' line 1 column 2 (char 1). Put them into quotes: \'{"url": "fulmen.dev"}\'.\n',
+        ),
+        (
+            ["asked", '"fails"'],
+            1,
+            "Error: call 'asked' got 500: bolt 'says': execute: ValueError: it fails.\n",
+        ),
+        (["asked", "1", "-n", "x"], 2, "Error: --namespace and --context are for a topology on a"),
+    ],
+)
+def test_what_goes_wrong_is_told(fulmen, file, arguments, code, text):
+    result = fulmen("call", file, *arguments)
+    assert result.exit_code == code
+    assert result.stderr.startswith(text.removesuffix("\n"))
+
+
+def test_a_wrong_token_is_the_callers_mistake(fulmen, file, monkeypatch):
+    monkeypatch.setenv("FULMEN_CALL_TOKEN", "other")
+    result = fulmen("call", file, "asked", "1")
+    told = "Error: call 'asked' got 401: the bearer token is missing or wrong.\n"
+    assert (result.exit_code, result.stderr) == (2, told)
+
+
+def test_nobody_listens(fulmen, tmp_path):
+    port = free_port()
+    result = fulmen("call", file_of(tmp_path, port), "asked", "1")
+    told = (
+        f"Error: http://127.0.0.1:{port}/asked does not answer: nobody listens there."
+        " Does the topology run?\n"
+    )
+    assert (result.exit_code, result.stderr) == (1, told)
+
+
+def test_a_topology_without_calls_says_what_answers_them(fulmen, write):
+    result = fulmen("call", write(), "asked", "1")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "Error: there is no call 'asked'. The topology has none: those are answered by spouts of"
+        " the class fulmen.connectors.http.CallSpout."
+    )
