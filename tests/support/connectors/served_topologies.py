@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import contextmanager
 
+from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.worker.in_process import InProcessJobs
@@ -26,7 +27,7 @@ class Served:
     def __init__(self, builder, store, fault=None):
         self.store, self.stop = store, Stop()
         self.notes = []
-        topology = builder.build()
+        topology = builder.build() if isinstance(builder, TopologyBuilder) else builder
         jobs = InProcessJobs(fault, store)
         self.running = Driver(
             check(topology, None).runnable(None), jobs, store.uri, observer=self, store=store

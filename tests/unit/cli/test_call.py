@@ -1,6 +1,7 @@
 """`fulmen call`."""
 
 import json
+import threading
 
 import pytest
 import yaml
@@ -172,6 +173,17 @@ def test_nobody_listens(fulmen, tmp_path):
         " Does the topology run?\n"
     )
     assert (result.exit_code, result.stderr) == (1, told)
+
+
+def test_a_topology_that_has_just_been_started_is_waited_for(fulmen, tmp_path):
+    port = free_port()
+    answers = []
+    arguments = ["call", file_of(tmp_path, port), "asked", "1", "--wait", "60"]
+    waiting = threading.Thread(target=lambda: answers.append(fulmen(*arguments)))
+    waiting.start()
+    with served(calling(port)):
+        waiting.join()
+    assert [(one.exit_code, one.stdout) for one in answers] == [(0, "1\n")]
 
 
 def test_a_topology_without_calls_says_what_answers_them(fulmen, write):

@@ -1,9 +1,11 @@
 """What the examples show beyond the output of one run: losses, time, a service."""
 
 import importlib.util
+import json
 import sqlite3
 import sys
 import threading
+from contextlib import closing
 from datetime import datetime
 
 import duckdb
@@ -14,7 +16,9 @@ from fulmen.testing import BoltHarness, run
 from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
+from support.connectors.served_topologies import Client, served
 from support.docs.examples import EXAMPLES, commands
+from support.servers.ports import free_port
 
 
 @pytest.fixture
@@ -137,6 +141,17 @@ def test_countries_are_looked_up(example, service):
     assert sorted(line.replace(" ", "") for line in found) == [
         line.replace(" ", "") for line in shown("http-lookup", "countries")
     ]
+
+
+def test_the_reach_of_a_url_is_counted_while_workers_are_lost(example):
+    port = free_port()
+    topology = example("reach", f"spec.spouts[reach].config.port={port}", "spec.workers=2")
+    asked = [line.split("'")[1] for line, _ in commands("reach") if " call " in line]
+    answers = [out for line, out in commands("reach") if " call " in line]
+    with served(topology, fault=killed_after(3)) as life, closing(Client(port)) as client:
+        life.wait_until_it_listens(port)
+        found = [client.send(json.loads(one), "/reach")[:2] for one in asked]
+    assert found == [(200, int(answer)) for answer in answers]
 
 
 def test_a_service_that_is_down_fails_the_tuple_if_it_is_not_to_be_waited_for(example):

@@ -10,7 +10,8 @@ from support.docs.examples import EXAMPLES, NAMES, commands, linked_examples
 from support.docs.pages import ROOT, links
 from support.docs.shown_commands import output_of
 
-BY_ITSELF = [name for name in NAMES if name != "http-lookup"]
+BY_ITSELF = [name for name in NAMES if name not in ("http-lookup", "reach")]
+"""Those whose commands run one after another."""
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import os
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ _SUFFIXES = (".yaml", ".yml", ".py", ".json")
 _EVERYWHERE = ("0.0.0.0", "::", "")
 _MENDED_BY_CALLERS = range(400, 500)
 _TOO_MANY = 429
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,13 @@ class Served:
     help="How long to wait for the answer.",
 )
 @click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Try again for so long while nobody listens, as when the topology has just been started.",
+)
+@click.option(
     "--cacert",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
@@ -96,6 +105,7 @@ def call(
     arguments: str | None,
     url: str | None,
     timeout: float,
+    wait: float,
     cacert: Path | None,
     cert: Path | None,
 ) -> None:
@@ -120,7 +130,8 @@ def call(
         request = urllib.request.Request(
             f"{server.rstrip('/')}/{name}", data=content, headers=_headers(token), method="POST"
         )
-        for line in _answer(request, context, timeout, name):
+        wait_until = time.monotonic() + wait
+        for line in _answer(request, context, timeout, name, wait_until):
             echo(line)
 
 
@@ -229,14 +240,26 @@ def _headers(token: str) -> dict[str, str]:
 
 
 def _answer(
-    request: urllib.request.Request, context: ssl.SSLContext, seconds: float, name: str
+    request: urllib.request.Request,
+    context: ssl.SSLContext,
+    seconds: float,
+    name: str,
+    wait_until: float,
 ) -> Iterator[str]:
-    """Yield the lines of the answer. Raises what says why there is none."""
+    """Yield the lines of the answer. Raises what says why there is none.
+
+    Args:
+        request: The call.
+        context: For HTTPS.
+        seconds: How long to wait for the answer.
+        name: Of the call.
+        wait_until: Till when somebody may begin to listen, on the steady clock.
+    """
     ways = [urllib.request.HTTPSHandler(context=context)]
     proxies = [] if _is_elsewhere(request) else [urllib.request.ProxyHandler({})]
     opener = urllib.request.build_opener(*ways, *proxies)
     try:
-        with opener.open(request, timeout=seconds) as answer:
+        with _opened(opener, request, seconds, wait_until) as answer:
             yield from _lines(answer)
     except urllib.error.HTTPError as error:
         raise _refused(error, name) from error
@@ -247,6 +270,24 @@ def _answer(
         elif isinstance(reason, TimeoutError):
             reason = f"it did not within {seconds:g} s (--timeout)"
         raise FulmenError(f"{request.full_url} does not answer: {reason}") from error
+
+
+def _opened(
+    opener: urllib.request.OpenerDirector,
+    request: urllib.request.Request,
+    seconds: float,
+    wait_until: float,
+) -> HTTPResponse:
+    while True:
+        try:
+            answer: HTTPResponse = opener.open(request, timeout=seconds)
+        except urllib.error.URLError as error:
+            is_refused = isinstance(error.reason, ConnectionRefusedError)
+            if not is_refused or time.monotonic() >= wait_until:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return answer
 
 
 def _is_elsewhere(request: urllib.request.Request) -> bool:
