@@ -100,8 +100,6 @@ class BoltHarness:
         lag: What it said last of its lag; None: nothing.
     """
 
-    ordered = True  # `emitted` has the emits of all streams in one order
-
     def __init__(
         self,
         bolt: Any,
@@ -259,6 +257,7 @@ class BoltHarness:
         self.bolt: Any = self._author.instance
         streams = output_streams(self.bolt, self._configuration.options)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
+        self.ordered = frozenset(streams)  # `emitted` has the emits of all of them in one order
         self._collector = self._new_collector()
         context = self._context = self._made_context(streams)
         self._signals = context.signals

@@ -65,7 +65,7 @@ class CollectorOwner(Protocol):
         """The streams that it may emit on."""
 
     @property
-    def ordered(self) -> bool:
+    def ordered(self) -> frozenset[str]:
         """See `Emitter`."""
 
     def report(self, error: BaseException | str) -> object:
@@ -103,12 +103,13 @@ class OwnedCollector:
 class Emitter(OwnedCollector):
     """The part that all collectors of rows share: buffers by stream.
 
-    If its owner is `ordered`, a new buffer is begun whenever the stream changes, because a bolt
-    that subscribes to several of the component's streams must receive the tuples of all of them in
-    the order in which they were emitted.
+    A stream has one buffer. Of those that its owner calls `ordered`, a new one is begun whenever
+    the stream changes, because a bolt that subscribes to several of the component's streams must
+    receive the tuples of all of them in the order in which they were emitted.
 
     Attributes:
         runs: The buffers in the order in which they are to be sent.
+        growing: Those of them that emits are still added to.
     """
 
     def __init__(self, owner: CollectorOwner) -> None:
@@ -118,16 +119,15 @@ class Emitter(OwnedCollector):
         self._buffers: Mapping[str, Buffer] = self._closed
         self._earlier = 0
         self.runs: list[Buffer] = []
+        self.growing: list[Buffer] = []
 
     def open(self) -> None:
         """Allow the author's code to emit."""
-        self.runs = []
-        self._earlier = 0  # emits in all runs but the last
-        if self._ordered:
-            self._buffers = {}
-        else:
-            self.runs = [Buffer(routes) for routes in self._owner.routes.values()]
-            self._buffers = {buffer.routes.stream: buffer for buffer in self.runs}
+        self._earlier = 0  # emits in all runs that don't grow any more
+        routes = self._owner.routes.values()
+        self.growing = [Buffer(one) for one in routes if one.stream not in self._ordered]
+        self.runs = [*self.growing]
+        self._buffers = {buffer.routes.stream: buffer for buffer in self.runs}
 
     def close(self) -> None:
         """Forbid the author's code to emit."""
@@ -135,7 +135,7 @@ class Emitter(OwnedCollector):
 
     def release(self) -> None:
         """Let go of what is sent, so that the garbage collector need not look through it."""
-        self.runs = []
+        self.runs, self.growing = [], []
 
     def check_open(self) -> None:
         """Raise CollectorError outside of a callback."""
@@ -166,11 +166,18 @@ class Emitter(OwnedCollector):
                 f"{self.who}: stream {stream!r} is not direct: use emit(...), or declare it with"
                 " direct=True"
             )
-        if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
-            self._earlier += len(self.runs[-1]) if self.runs else 0
-            self.runs.append(Buffer(routes))
-            self._buffers = {stream: self.runs[-1]}
+        if stream not in self._buffers:
+            self._begin_run(routes)
         return self._buffers[stream]
+
+    def _begin_run(self, routes: Routes) -> None:
+        """Begin a buffer of an ordered stream. That of another one does not grow any more."""
+        growing = [b for b in self.growing if b.routes.stream not in self._ordered]
+        if len(growing) < len(self.growing):
+            self._earlier += len(self.growing[-1])
+        self.runs.append(Buffer(routes))
+        self.growing = [*growing, self.runs[-1]]
+        self._buffers = {buffer.routes.stream: buffer for buffer in self.growing}
 
     def _append(
         self, stream: str, values: Values, origin: Any, need_task_ids: bool

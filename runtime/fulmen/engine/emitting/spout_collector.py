@@ -124,10 +124,8 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
 
     def emitted(self) -> int:
         """How many tuples were emitted since `open`. Called after each: runs may be many."""
-        if self._ordered:
-            return self._earlier + (len(self.runs[-1]) if self.runs else 0)
-        count = 0
-        for buffer in self.runs:  # a third of the time of sum() over a generator
+        count = self._earlier
+        for buffer in self.growing:  # a third of the time of sum() over a generator
             count += len(buffer.rows)
         return count
 

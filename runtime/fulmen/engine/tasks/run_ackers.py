@@ -136,8 +136,9 @@ def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
 def born_by_origin(outcome: TreesOutcome) -> list[tuple[float, int, int]]:
     """(wall clock second of the emit, number, spout origin) of the trees that were acked."""
     births: Counter[tuple[float, int]] = Counter()
-    for one in outcome.done:
-        births[float(np.round(one.born, 3)), one.first >> SEQUENCE_BITS] += one.n
+    rounded = np.round([one.born for one in outcome.done], 3).tolist()
+    for one, born in zip(outcome.done, rounded, strict=True):
+        births[born, one.first >> SEQUENCE_BITS] += one.n
     for origin, a, b in _origins(outcome):
         times = np.round(outcome.born[a:b], 3)
         firsts = np.concatenate(([0], np.flatnonzero(np.diff(times)) + 1))

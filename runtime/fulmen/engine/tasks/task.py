@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -169,10 +170,11 @@ class Task(ABC):
         return routes
 
     @cached_property
-    def ordered(self) -> bool:
-        """Whether some bolt receives several streams of this component: then their order counts."""
-        seen = [s.target for s in self.placed.subscriptions if s.source == self.component]
-        return len(seen) != len(set(seen))
+    def ordered(self) -> frozenset[str]:
+        """The streams of this component whose order counts: some bolt receives several of them."""
+        seen = [s for s in self.placed.subscriptions if s.source == self.component]
+        times = Counter(s.target for s in seen)
+        return frozenset(s.stream for s in seen if times[s.target] > 1)
 
     @abstractmethod
     def make_collector(self) -> Any:

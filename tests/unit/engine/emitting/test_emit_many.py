@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen import TopologyBuilder
+from fulmen import ManyBolt, TopologyBuilder
 from fulmen.engine.tasks.spouts import spout_task
 from fulmen.testing import CollectBolt, run
 from support.parts.hooks import HookSpout, hooks, messages
@@ -14,6 +14,22 @@ class TwoStreams(HookSpout):
     def declare_output_fields(cls, declarer):
         declarer.declare(["x"])
         declarer.declare_stream("others", ["x"])
+
+
+class ThreeStreams(TwoStreams):
+    @classmethod
+    def declare_output_fields(cls, declarer):
+        super().declare_output_fields(declarer)
+        declarer.declare_stream("aside", ["x"])
+
+
+class Lengths(ManyBolt):
+    """How many tuples come at once."""
+
+    outputs = ("length",)
+
+    def execute_many(self, tuples, collector):
+        collector.emit_many([[len(tuples)]], parents=[0])
 
 
 def once(emit):
@@ -176,3 +192,45 @@ def test_lists_and_single_emits_on_several_streams_come_in_their_order():
     tracked = [i for i in numbers if i % 100 not in (40, 41, 43)]
     assert [msg_id for _, msg_id in calls if msg_id != "last"] == tracked
     assert calls.count(("ack", "last")) == 2
+
+
+def test_a_stream_whose_order_among_others_counts_for_nobody_comes_at_once():
+    def emit(collector):
+        for first in range(0, 60, 20):
+            collector.emit_many([[first], [first + 1]], msg_ids=[first, first + 1])
+            collector.emit_many([["a"], ["b"]], "aside", msg_ids=[first + 2, first + 3])
+            collector.emit([first + 4], "others", msg_id=first + 4)
+            collector.emit(["c"], "aside", msg_id=first + 5)
+        runs.extend(run.routes.stream for run in collector.runs)
+
+    calls, runs = [], []
+    builder = TopologyBuilder()
+    functions = {"next_tuple": once(emit), **recording(calls, "ack")}
+    builder.set_spout("source", ThreeStreams).set_config(hooks(**functions))
+    sink = builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    sink.shuffle_grouping("source", "others")
+    builder.set_bolt("lengths", Lengths).shuffle_grouping("source", "aside")
+    builder.set_bolt("found", CollectBolt).shuffle_grouping("lengths")
+    result = run(builder)
+    in_order = [[first + i] for first in (0, 20, 40) for i in (0, 1, 4)]
+    assert result.collected("sink") == in_order
+    assert result.collected("found") == [[9]]
+    assert (runs.count("aside"), runs.count("default"), runs.count("others")) == (1, 3, 3)
+    assert sorted(msg_id for _, msg_id in calls) == [f + i for f in (0, 20, 40) for i in range(6)]
+
+
+def test_what_was_emitted_on_all_streams_is_counted():
+    counts = []
+
+    def emit(collector):
+        collector.emit_many([[0]] * 2)
+        for stream, n in (("others", 3), ("aside", 4), ("default", 5), ("aside", 6)):
+            collector.emit_many([[0]] * n, stream)
+        counts.append(collector.emitted())
+
+    builder = TopologyBuilder()
+    builder.set_spout("source", ThreeStreams).set_config(hooks(next_tuple=once(emit)))
+    sink = builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    sink.shuffle_grouping("source", "others")
+    run(builder)
+    assert counts == [20]

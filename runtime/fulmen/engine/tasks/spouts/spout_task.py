@@ -13,6 +13,7 @@ from fulmen.api.returned import answer_of, refuse_unrun
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.emitting.collectors import not_a_list
+from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
@@ -334,19 +335,19 @@ class SpoutTask(Task):
         """Says about how many bytes were emitted since the collector was opened."""
         if isinstance(self.instance, ArrowSpout):
             return lambda: sum(batch.nbytes for _, batch, _ in self.arrow.emits)
-        known: dict[int, int] = {}  # run -> its tuples that are in the total
+        known: dict[Buffer, int] = {}  # of each that may have grown, its tuples in the total
         total = first = 0
 
         def measure() -> int:
-            nonlocal total, first
-            runs = self.collector.runs
-            for i in range(first, len(runs)):
-                n = len(runs[i])
-                if n > (measured := known.get(i, 0)):
-                    total += runs[i].about_bytes(measured)
-                    known[i] = n
-            if self.ordered and runs:  # only the last one grows
-                first = len(runs) - 1
+            nonlocal total, first, known
+            runs, growing = self.collector.runs, self.collector.growing
+            for buffer in {*known, *runs[first:]}:
+                n = len(buffer)
+                if n > (measured := known.get(buffer, 0)):
+                    total += buffer.about_bytes(measured)
+                    known[buffer] = n
+            known = {buffer: known.get(buffer, 0) for buffer in growing}
+            first = len(runs)
             return total
 
         return measure
@@ -355,7 +356,7 @@ class SpoutTask(Task):
         """Says how many tuples were emitted since the collector was opened; called for each."""
         if isinstance(self.instance, ArrowSpout):
             return lambda: sum(batch.num_rows for _, batch, _ in self.arrow.emits)
-        if len(self.collector.runs) == 2:  # a single stream, and dead letters
+        if len(self.collector.runs) == 2 and not self.ordered:  # a single stream, and dead letters
             return self.collector.runs[0].rows.__len__
         return self.collector.emitted
 
