@@ -21,7 +21,7 @@ from fulmen.api.collector import (
 )
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
-from fulmen.engine.emitting.emit_buffer import UNSHARED, Buffer, are_plain, have_width
+from fulmen.engine.emitting.emit_buffer import UNSHARED, Buffer, are_plain
 from fulmen.engine.emitting.routes import Routes
 from fulmen.errors import CollectorError, StreamError, error_text, repr_of, text_of
 
@@ -415,14 +415,15 @@ class BasicCollector(Emitter, BasicOutputCollector):
         """
         if not rows:
             return
-        if not are_plain(rows):
+        is_list = isinstance(rows[0], list | tuple)
+        buffer = self._buffer(stream, rows[0]) if is_list else None
+        if buffer is None or not are_plain(rows, buffer.width):
             for values in rows:
                 if not isinstance(values, list | tuple):
                     raise not_a_list(self.who, values)
-        buffer = self._buffer(stream, rows[0])
-        if not have_width(rows, buffer.width):
             for values in rows:
-                self._buffer(stream, values)
+                buffer = self._buffer(stream, values)
+        assert buffer is not None
         buffer.place_rows(rows, places)
 
     @override

@@ -8,7 +8,6 @@ as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import countOf
 from sys import getrefcount
 from typing import Any
 
@@ -22,15 +21,15 @@ _PLAIN = frozenset({list, tuple})
 """The types of values that are kept as they come. Others may be no sequences at all."""
 
 
-def are_plain(rows: Sequence[Any]) -> bool:
-    """Whether all rows are lists or tuples."""
-    # two thirds of the time of a set of their types, and there are many
-    return countOf(map(type, rows), list) == len(rows) or set(map(type, rows)) <= _PLAIN
-
-
-def have_width(rows: Sequence[Values], width: int) -> bool:
-    """Whether all rows have so many values."""
-    return countOf(map(len, rows), width) == len(rows)
+def are_plain(rows: Sequence[Any], width: int) -> bool:
+    """Whether all rows, of which there is one at least, are lists or tuples of so many values."""
+    kind = type(rows[0])
+    if kind not in _PLAIN:
+        return False
+    # one look at each, as the first look at a row is what takes the time
+    if not [None for row in rows if type(row) is not kind or len(row) != width]:
+        return True
+    return set(map(type, rows)) == _PLAIN and set(map(len, rows)) == {width}
 
 
 class _Probe:

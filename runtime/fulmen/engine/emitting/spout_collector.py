@@ -13,7 +13,7 @@ from typing_extensions import override
 from fulmen.api.collector import MessageId, SpoutOutputCollector, Values
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.engine.emitting.collectors import Emitter, shown
-from fulmen.engine.emitting.emit_buffer import UNSHARED, are_plain, have_width
+from fulmen.engine.emitting.emit_buffer import UNSHARED, are_plain
 from fulmen.errors import StreamError
 
 
@@ -88,8 +88,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
             buffer = self._buffer(stream, rows[0])
         if (
             self.acks_at_once is not None
-            or not are_plain(rows)
-            or not have_width(rows, buffer.width)
+            or not are_plain(rows, buffer.width)
             or not (msg_ids is None or _hashable(ids))
         ):
             for values, msg_id in zip(rows, ids, strict=True):

@@ -21,7 +21,7 @@ SMALL: Final = 16
 """Bytes of a number and the like."""
 SAMPLE: Final = 16
 """The number of elements of a container, or of many rows, whose size stands for that of all."""
-_ROWS_EACH: Final = 256
+_ROWS_EACH: Final = 1024
 """One of so many rows is looked at, and one at least: they come by the list."""
 DEPTH: Final = 4
 """Containers further inside count as small."""
