@@ -16,7 +16,7 @@ class Same(ManyBolt):
 
     def execute_many(self, tuples, collector):
         """Pass on bids."""
-        collector.emit_many([[a, b, price, at, extra] for a, b, price, _, _, at, extra in tuples])
+        collector.emit_many([(a, b, price, at, extra) for a, b, price, _, _, at, extra in tuples])
 
 
 class Euros(ManyBolt):
@@ -27,7 +27,7 @@ class Euros(ManyBolt):
     def execute_many(self, tuples, collector):
         """Convert bids."""
         collector.emit_many(
-            [[a, b, 0.908 * price, at, extra] for a, b, price, _, _, at, extra in tuples]
+            [(a, b, 0.908 * price, at, extra) for a, b, price, _, _, at, extra in tuples]
         )
 
 
@@ -39,7 +39,7 @@ class SomeAuctions(ManyBolt):
     def execute_many(self, tuples, collector):
         """Look at bids."""
         places = [i for i, row in enumerate(tuples) if row[0] % 123 == 0]
-        collector.emit_many([[tuples[i][0], tuples[i][2]] for i in places], parents=places)
+        collector.emit_many([(tuples[i][0], tuples[i][2]) for i in places], parents=places)
 
 
 class Dated(ManyBolt):
@@ -53,7 +53,7 @@ class Dated(ManyBolt):
         for auction, bidder, price, _, _, time, extra in tuples:
             at = datetime.fromtimestamp(time / 1_000, UTC)
             day, minute = at.strftime("%Y-%m-%d %H:%M").split()
-            rows.append([auction, bidder, price, time, extra, day, minute])
+            rows.append((auction, bidder, price, time, extra, day, minute))
         collector.emit_many(rows)
 
 
@@ -71,7 +71,7 @@ class SideInput(ManyBolt):
         """Join bids."""
         table, size = self.table, events.SIDE_INPUT
         collector.emit_many(
-            [[a, bidder, price, at, table[a % size]] for a, bidder, price, _, _, at, _ in tuples]
+            [(a, bidder, price, at, table[a % size]) for a, bidder, price, _, _, at, _ in tuples]
         )
 
 
@@ -88,7 +88,7 @@ class Calculated(ManyBolt):
             if 1_000_000 < euros < 50_000_000:
                 hour = time // 3_600_000 % 24
                 when = "day" if 8 <= hour <= 18 else "night" if hour <= 6 or hour >= 20 else "other"
-                rows.append([auction, bidder, euros, when, time, extra, url.count("c")])
+                rows.append((auction, bidder, euros, when, time, extra, url.count("c")))
                 parents.append(i)
         collector.emit_many(rows, parents=parents)
 
@@ -107,7 +107,7 @@ class ChannelIds(ManyBolt):
                 found = nexmark.IN_URL.search(url)
                 number = found and found[1]
             if number:
-                rows.append([auction, bidder, price, channel, number])
+                rows.append((auction, bidder, price, channel, number))
                 parents.append(i)
         collector.emit_many(rows, parents=parents)
 
@@ -120,7 +120,7 @@ class Directories(ManyBolt):
     def execute_many(self, tuples, collector):
         """Split URLs."""
         collector.emit_many(
-            [[a, b, price, c, *url.split("/")[3:6]] for a, b, price, c, url, _, _ in tuples]
+            [(a, b, price, c, *url.split("/")[3:6]) for a, b, price, c, url, _, _ in tuples]
         )
 
 
@@ -137,7 +137,7 @@ class LastBids(ManyBolt):
             last = kept.get(key) or get(key)
             if last is None or bid > last:
                 kept[key] = bid
-                rows.append([auction, bidder, price, time])
+                rows.append((auction, bidder, price, time))
                 parents.append(i)
         self.state.update(kept)
         collector.emit_many(rows, parents=parents)
@@ -163,7 +163,7 @@ class TopTen(ManyBolt):
             del best[10:]
             changed.add(auction)
             for rank, (lowered, at, who, text) in enumerate(best[place:], place + 1):
-                rows.append([auction, rank, who, -lowered, at, text])
+                rows.append((auction, rank, who, -lowered, at, text))
                 parents.append(i)
         self.state.update({auction: kept[auction] for auction in changed})
         collector.emit_many(rows, parents=parents)
