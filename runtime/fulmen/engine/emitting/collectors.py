@@ -7,7 +7,7 @@ each emit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from sys import getrefcount, intern
 from typing import Any, NoReturn, Protocol
 
@@ -324,10 +324,6 @@ class BoltCollector(Emitter, OutputCollector):
         self.reset.append(tup)
 
 
-def _nowhere(values: Any) -> None:
-    """Take the place of a buffer that was sent."""
-
-
 class BasicCollector(Emitter, BasicOutputCollector):
     """The collector of a bolt whose emits are anchored to the input.
 
@@ -338,10 +334,10 @@ class BasicCollector(Emitter, BasicOutputCollector):
     position = 0
     # what is emitted most: on which stream, with how many values, and what takes it
     _stream, _width, _is_single = DEFAULT_STREAM, -1, False
-    _add: Callable[[Any], None] = staticmethod(_nowhere)
+    _rows: list[Any]
     _main: Buffer | None = None
 
-    def begin(self, *, in_order: bool) -> tuple[Sequence[Any] | None, list[int] | None]:
+    def begin(self, *, in_order: bool) -> tuple[Sequence[Any], list[int] | None]:
         """Begin a loop over tuples, in which emits on the main stream are as quick as they can be.
 
         Where they came from is looked at only when a tuple had none of them, or several.
@@ -351,18 +347,18 @@ class BasicCollector(Emitter, BasicOutputCollector):
 
         Returns:
             What will be emitted, and the positions of the tuples that it was emitted for. None:
-            each tuple has one emit so far. When there are not as many, call `place`. If what is
-            emitted is None, nobody has to look: `emit` notes by itself where it came from.
+            each tuple has one emit so far. When there are not as many, call `place`. There are
+            always as many if `emit` notes by itself where they came from.
         """
         self.position = 0
         if self._ordered or len(self.runs) < 2:  # all may emit dead letters
-            return None, None
+            return [], []
         main = self._main = self._buffers.get(DEFAULT_STREAM, self.runs[0])
         main.origins, main.is_placed = range(0) if in_order else [*main.origins], True
         # emit compares it by `is`: a name in an author's code is interned
         self._stream, self._width = intern(main.routes.stream), main.width
         self._is_single = main.is_single = main.width == 1 and not main.rows
-        self._add = main.rows.append
+        self._rows = main.rows
         return main.rows, None if in_order else main.origins
 
     def place(self) -> list[int]:
@@ -379,7 +375,7 @@ class BasicCollector(Emitter, BasicOutputCollector):
     @override
     def close(self) -> None:
         super().close()
-        self._width, self._add = -1, _nowhere
+        self._width, self._rows = -1, []
 
     @override
     def emit(
@@ -393,9 +389,10 @@ class BasicCollector(Emitter, BasicOutputCollector):
         ):
             return self._append(stream, values, self.position, need_task_ids)
         if self._is_single:
-            self._add(values[0])
-        else:
-            self._add(values if getrefcount(values) == UNSHARED else [*values])
+            values = values[0]
+        elif getrefcount(values) != UNSHARED:
+            values = [*values]
+        self._rows.append(values)  # Python calls no function for that
         return None
 
     @override

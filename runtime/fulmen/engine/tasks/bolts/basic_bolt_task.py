@@ -54,11 +54,10 @@ class BasicBoltTask(BoltTask):
         collector = self.collector
         execute = self._callback()
         kept: list[Tuple] = []
-        is_over = False
         tup = Tuple((), chunk, 0)
         emitted, places = collector.begin(in_order=in_order)
         for i, values in tuples:
-            if emitted is not None and len(emitted) != (i if places is None else len(places)):
+            if len(emitted) != (i if places is None else len(places)):
                 places = collector.place() if places is None else places
                 # as `place` does, which takes two calls for each tuple
                 places.extend([collector.position] * (len(emitted) - len(places)))
@@ -75,12 +74,12 @@ class BasicBoltTask(BoltTask):
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
-                self.note_failure(collector.position, e)
-                is_over = self.crash is not None
+                self.note_failure(i, e)
+                if self.crash is not None:
+                    end_child()
+                    break
             if FORKED:
                 end_child()
-            if is_over:
-                break
         collector.end()
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns
