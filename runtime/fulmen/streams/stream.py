@@ -261,6 +261,27 @@ class DataStream(Generic[T]):
         node = components.join(self.node, table.node, on, name, parallelism, given, kind="lookup")
         return DataStream(node)
 
+    def lookup_in(
+        self, table: type[Any], on: Keys, *, how: str = "left", name: str | None = None,
+        parallelism: int = 1, config: Config | None = None, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Find the rows of a small table that is a file or in SQLite, and add their columns.
+
+        Args:
+            table: `FileLookup` or `SqliteLookup`, or a class derived from one of them.
+            on: The field that equals a column, several, or a mapping of fields to columns.
+            how: left, inner, semi or anti.
+            name: Default: the name of the stream, with `lookup` behind it.
+            parallelism: The number of executors.
+            config: Options whose names are no names of Python.
+            options: Other options of the lookup, such as path and format.
+        """
+        given = {"type": how, **(config or {}), **options}
+        node = components.table_lookup(
+            self.node, name, table, on, self.grouping, parallelism, given
+        )  # fmt: skip
+        return DataStream(node, self._kept)
+
     def side(self, stream: str) -> DataStream[Any]:
         """Another stream of this component."""
         return DataStream(steps.side(self.node, stream))

@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, Stream
+from fulmen.connectors.files import FileLookup
 from fulmen.streams import Streams, agg, counting, session, tumbling
 from fulmen.testing import PAUSE, CollectBolt, ListSpout
 
@@ -242,6 +243,22 @@ def test_a_table_is_looked_up_as_it_is_or_as_it_was(pipeline):
     )
     assert [r["price"] for r in outcome["now"]] == [30]
     assert [(r["n"], r["price"]) for r in outcome["then"]] == [(1, 10)]
+
+
+def test_a_table_that_is_a_file_is_looked_up(pipeline, tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text("who,name\na,Ann\nc,Cid\n")
+    options = {"path": str(path), "format": {"type": "csv", "fields": ["who", "name"]}}
+    rows = source(pipeline).where("n < 5")
+    named = rows.lookup_in(FileLookup, {"user": "who"}, header=True, add=["name"], **options)
+    named.where("name is not null").sink("named", CollectBolt)
+    alone = rows.lookup_in(
+        FileLookup, {"user": "who"}, how="anti", name="alone", header=True, add=[], **options
+    )
+    alone.sink("unknown", CollectBolt)
+    outcome = pipeline.test(rows=[row(1, "a"), row(2, "b"), row(7, "c")])
+    assert [(r["n"], r["user"], r["name"]) for r in outcome["named"]] == [(1, "a", "Ann")]
+    assert [r["user"] for r in outcome["unknown"]] == ["b"]
 
 
 def test_duplicates_are_passed_on_once(pipeline):

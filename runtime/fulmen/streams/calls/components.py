@@ -230,6 +230,24 @@ def join(
     )  # fmt: skip
 
 
+def table_lookup(
+    parent: Node, name: str | None, code: Any, on: Keys, grouping: Division | None,
+    parallelism: int, options: Config,
+) -> ComponentNode:  # fmt: skip
+    """Rows with columns of a table, which its own class reads."""
+    says, config = divided(code, options)
+    key = dict(on) if isinstance(on, Mapping) else [on] if isinstance(on, str) else list(on)
+
+    def configure(taps: Sequence[RowSources]) -> Config:
+        return {"fields": list(taps[0][0].received.fields), "key": key, **config}
+
+    return ComponentNode(
+        graph=parent.graph, parents=(parent,), place=author()[0],
+        name=name or f"{_origin(parent)}-lookup", is_derived=name is None, code=code,
+        parallelism=parallelism, says=says, groupings=(grouping or LOCAL,), configure=configure,
+    )  # fmt: skip
+
+
 def _single(taps: RowSources) -> RowSource:
     if len(taps) > 1:
         raise _wrong("a side of a join can't be merged streams", "Join each of them.")

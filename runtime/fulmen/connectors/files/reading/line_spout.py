@@ -39,7 +39,7 @@ _BYTES_AT_ONCE = 1 << 20
 _SPACES = b" \t\r\f\v"
 
 
-def _spaces_of(options: FileSpoutOptions) -> bytes | None:
+def spaces_of(options: FileSpoutOptions) -> bytes | None:
     """The bytes of lines that are blank and no records; None: all lines are records."""
     chosen = options.format
     if isinstance(chosen, CsvOptions) and (len(chosen.fields) > 1 or options.header):
@@ -71,7 +71,7 @@ class FileSpout(FilesSpout):
         self._quotes = (
             Quotes(chosen.delimiter, chosen.encoding) if isinstance(chosen, CsvOptions) else None
         )
-        self._spaces = _spaces_of(self.options)
+        self._spaces = spaces_of(self.options)
 
     @override
     def is_whole(self, path: str) -> bool:

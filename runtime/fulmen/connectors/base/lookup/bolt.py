@@ -1,0 +1,216 @@
+"""Completes tuples with the rows of a table that each worker has in memory.
+
+A tuple that is replayed may find another row than before, if the table has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from time import monotonic
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.components import Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import DEFAULT_STREAM, Stream
+from fulmen.api.many import ManyBolt, ManyCollector, Tuples
+from fulmen.connectors.base.lookup.holder import TableHolder
+from fulmen.connectors.base.lookup.index import OF_TYPES, TableIndex
+from fulmen.connectors.base.lookup.options import LookupOptions
+from fulmen.connectors.base.lookup.table import LookupTable
+from fulmen.connectors.formats.base import positions, refused
+from fulmen.errors import repr_of
+from fulmen.expressions.condition import RowCondition, mistakes_of
+from fulmen.expressions.parsing import shown
+
+
+class TableLookup(ManyBolt):
+    """Finds the rows of a table for each tuple: see `LookupOptions`."""
+
+    durable: ClassVar[Sequence[str]] = ()
+    clock: ClassVar[Callable[[], float]] = monotonic
+    """By which it is time to look at the table, in seconds."""
+
+    @abstractmethod
+    def table(self, options: Any) -> LookupTable:
+        """The table."""
+
+    @override
+    def outputs_for(self, options: LookupOptions) -> Outputs:
+        added = options.added if options.adds else {}
+        types = {n: options.types[of] for n, of in added.items() if of in options.types}
+        return {DEFAULT_STREAM: Stream((*options.fields, *added), types=types)}
+
+    @override
+    def check_input(self, options: LookupOptions, stream: Stream) -> Iterable[str]:
+        return list(_mistakes(options, stream))
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Read the table, if no other task of this process has it.
+
+        Raises:
+            ServiceUnavailable: It can't be read.
+        """
+        options: LookupOptions = context.options
+        self._options, self._context = options, context
+        of = f"lookup of {context.component}: {options!r}"
+        self._holder = context.shared(
+            of, partial(_holder, self.table(options), options, type(self).clock)
+        )
+        self._conditions: dict[tuple[str, ...], RowCondition] = {}
+        self._nothing: Sequence[list[Any]] = [[None] * len(options.added)]
+        self._told_loads = 0
+        self._missed = context.counter("lookup_missed", "Tuples whose key had no row.")
+        self._loads = context.counter("lookup_loads", "How often the table was read.")
+        self._troubles = context.counter(
+            "lookup_troubles", "How often a table that has changed could not be read."
+        )
+        self._rows = context.gauge("lookup_rows", "Rows of the table that is used.")
+        self._holder.begin()
+
+    @override
+    def execute_many(self, tuples: Tuples, collector: ManyCollector) -> None:
+        index = self._holder.of_batch(self._context.batch.attempt)
+        self._tell(index, collector)
+        key = [tuples.column(name) for name in self._options.pairs]
+        try:
+            found: list[Sequence[list[Any]] | None] = [*index.find(key)]
+        except TypeError:
+            found = [self._found(index, one) for one in zip(*key, strict=True)]
+        for place, rows in enumerate(found):
+            if not rows and (why := self._misfit(index, [column[place] for column in key])):
+                collector.fail(place, why)
+                found[place] = None
+        passed = [tuples.column(name) for name in self._options.fields]
+        bases = [list(one) for one in zip(*passed, strict=True)] if passed else [[]] * len(tuples)
+        if self._options.where is not None:
+            found = self._matching(tuples, bases, found, collector)
+        self._emit(bases, found, collector)
+
+    def _tell(self, index: TableIndex, collector: ManyCollector) -> None:
+        self._rows.set(index.size)
+        if self._holder.loads != self._told_loads and self._context.task_index == 0:
+            self._loads.inc(self._holder.loads - self._told_loads)
+        self._told_loads = self._holder.loads
+        if (trouble := self._holder.trouble()) is not None:
+            self._troubles.inc()
+            collector.report_error(trouble)
+
+    def _found(self, index: TableIndex, key: Sequence[Any]) -> Sequence[list[Any]]:
+        try:
+            [found] = index.find([[value] for value in key])
+        except TypeError:
+            return ()
+        return found
+
+    def _misfit(self, index: TableIndex, key: Sequence[Any]) -> str | None:
+        """Why a key that was not found never can be."""
+        found = index.misfit(key)
+        if found is None:
+            return None
+        at, kinds = found
+        field, column = [*self._options.pairs.items()][at]
+        return (
+            f"field {field!r} is {repr_of(key[at])[:80]}, and column {column!r} of"
+            f" the table has {kinds}: they never equal. Give one of them the other's type, in"
+            " `fields` of the format or by `cast` in select"
+        )
+
+    def _matching(
+        self,
+        tuples: Tuples,
+        bases: Sequence[list[Any]],
+        found: Sequence[Sequence[list[Any]] | None],
+        collector: ManyCollector,
+    ) -> list[Sequence[list[Any]] | None]:
+        """The rows of each tuple for which the condition is true."""
+        fields = tuple(tuples.fields)
+        if fields not in self._conditions:
+            stream = self._context.input(tuples.component, tuples.stream)
+            self._conditions[fields] = RowCondition(*_condition(self._options, stream))
+        pairs, at = [], []
+        for place, rows in enumerate(found):
+            for row in rows or ():
+                pairs.append(bases[place] + row)
+                at.append((place, row))
+        taken, failed = self._conditions[fields].of(pairs)
+        kept: list[Sequence[list[Any]] | None] = [None if f is None else [] for f in found]
+        for pair in taken:
+            place, row = at[pair]
+            kept[place].append(row)  # type: ignore[union-attr]  # it was found
+        for pair, why in failed.items():
+            place, _ = at[pair]
+            collector.fail(place, why)
+            kept[place] = None
+        return kept
+
+    def _emit(
+        self,
+        bases: Sequence[list[Any]],
+        found: Sequence[Sequence[list[Any]] | None],
+        collector: ManyCollector,
+    ) -> None:
+        """Emit tuples with what was found for each; None: it has failed."""
+        kind, nothing, missed = self._options.type, self._nothing, 0
+        rows: list[list[Any]] = []
+        places: list[int] = []
+        for place, (base, of_key) in enumerate(zip(bases, found, strict=True)):
+            if of_key is None:
+                continue
+            if not of_key:
+                missed += 1
+                if kind == "anti":
+                    rows.append(base)
+                elif kind == "left":
+                    rows.append(base + nothing[0])
+                else:
+                    continue
+                places.append(place)
+            elif kind == "semi":
+                rows.append(base)
+                places.append(place)
+            elif kind != "anti":
+                rows.extend(base + row for row in of_key)
+                places.extend([place] * len(of_key))
+        self._missed.inc(missed)
+        collector.emit_many(rows, parents=places)
+
+
+def _holder(table: LookupTable, options: LookupOptions, clock: Callable[[], float]) -> TableHolder:
+    def index(table: LookupTable) -> TableIndex:
+        columns, key = options.columns, [*options.pairs.values()]
+        added = [*options.added.values()]
+        return TableIndex(table.read(), columns, key, added, options.matches, options.most_rows)
+
+    return TableHolder(table, index, options.reload_seconds, clock)
+
+
+def _condition(options: LookupOptions, stream: Stream) -> tuple[str, Stream]:
+    """The condition, and the rows that it is of."""
+    types = {name: stream.types[name] for name in options.fields if name in stream.types}
+    types |= {n: options.types[of] for n, of in options.added.items() if of in options.types}
+    return options.where or "true", Stream((*options.fields, *options.added), types=types)
+
+
+def _mistakes(options: LookupOptions, stream: Stream) -> Iterator[str]:
+    for option, names in (("fields", options.fields), ("key", [*options.pairs])):
+        for one in refused(partial(positions, names, stream.fields)):
+            yield f"{option}: {one}"
+    for field, column in options.pairs.items():
+        of_field, of_column = stream.types.get(field), options.types.get(column)
+        kinds = OF_TYPES.get(of_field or ""), OF_TYPES.get(of_column or "")
+        if None not in kinds and kinds[0] != kinds[1]:
+            yield (
+                f"key: field {field!r} is {of_field}, and column {column!r} of the table is"
+                f" {of_column}: they never equal. Give the column that type: fields: {{{column}:"
+                f" {of_field}}}; or cast the field in `select` of the input"
+            )
+    if options.where is not None:
+        for error in mistakes_of(*_condition(options, stream)):
+            among = f". There are {', '.join(map(repr, error.among))}" if error.among else ""
+            cure = f". {error.cure}" if error.cure and not among else ""
+            yield f"where {shown(options.where)}: {error}{among}{cure}"

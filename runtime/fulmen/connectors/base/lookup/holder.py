@@ -1,0 +1,115 @@
+"""Keeps a table in the memory of a worker, and takes it anew when it has changed.
+
+What holds, whatever becomes of the table meanwhile:
+
+- All tuples that a worker has in one batch see the same table.
+- A table is taken as a whole or not at all. While the new one can't be read, the old one counts.
+- What has taken the place of another, as a rename does, is taken at the next look. What was written
+  in its place may be half written: it is taken when two looks, one after the other, see it alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.base.lookup.index import TableIndex
+from fulmen.connectors.base.lookup.table import LookupTable, Seen, TableError
+from fulmen.errors import text_of
+
+
+class TableHolder:
+    """One table, for all tasks of a component in a process.
+
+    Attributes:
+        loads: How often it was taken.
+    """
+
+    def __init__(
+        self,
+        table: LookupTable,
+        index: Callable[[LookupTable], TableIndex],
+        seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            table: The table.
+            index: Reads all of it. Raises TableError and OSError.
+            seconds: How often it is looked at, at most.
+            clock: In seconds.
+        """
+        self._table, self._index, self._seconds, self._clock = table, index, seconds, clock
+        self._lock = RLock()
+        self._held: TableIndex | None = None
+        self._known: Seen | None = None
+        self._last: Seen | None = None
+        self._attempt: str | None = None
+        self._due = 0.0
+        self._trouble: str | None = None
+        self.loads = 0
+
+    def begin(self) -> None:
+        """A task begins: see that there is a table, and have it looked at in the next batch.
+
+        Raises:
+            ServiceUnavailable: There is none.
+        """
+        with self._lock:
+            self._due, self._last, self._attempt = 0.0, None, None
+            if self._held is None:
+                self.of_batch("")
+                self._attempt = None
+
+    def of_batch(self, attempt: str) -> TableIndex:
+        """The table, as all tuples of a batch see it.
+
+        Args:
+            attempt: Identifies the attempt of the batch.
+
+        Raises:
+            ServiceUnavailable: There was never one that could be read.
+        """
+        with self._lock:
+            if self._held is None or (self._attempt != attempt and self._clock() >= self._due):
+                self._look()
+            self._attempt = attempt
+            assert self._held is not None
+            return self._held
+
+    def trouble(self) -> str | None:
+        """What the last look has met, once."""
+        with self._lock:
+            said, self._trouble = self._trouble, None
+            return said
+
+    def _look(self) -> None:
+        self._due = self._clock() + self._seconds
+        try:
+            seen = self._table.look()
+            before, self._last = self._last, seen
+            if self._is_to_be_taken(seen, before):
+                held = self._index(self._table)
+                if self._table.look()[:2] != seen[:2]:
+                    self._last = None
+                    raise TableError("it was written to while it was read")
+                self._held, self._known = held, seen
+                self.loads += 1
+        except (TableError, OSError) as error:
+            reason = text_of(error)
+            if self._held is None:
+                raise ServiceUnavailable(self._table.name, reason, "can't be used") from None
+            self._trouble = (
+                f"{self._table.name} can't be used: {reason}. What was read before still counts,"
+                f" and it is tried again every {self._seconds:g} s"
+            )
+
+    def _is_to_be_taken(self, seen: Seen, before: Seen | None) -> bool:
+        known = self._known
+        if known is None or before is None or seen.place != known.place:
+            return known is None or known.is_young or seen[:2] != known[:2]
+        if seen.version != known.version:
+            return seen[:2] == before[:2]
+        return known.is_young
