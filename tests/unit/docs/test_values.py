@@ -31,7 +31,7 @@ from fulmen.connectors.formats import (
 from fulmen.connectors.formats.avro.bounds import BoundedSchema
 from fulmen.connectors.formats.avro.coding import _writer
 from fulmen.connectors.formats.avro.schemas import parsed
-from fulmen.connectors.formats.types import Type, converter
+from fulmen.connectors.formats.types import Kind, converter
 from fulmen.connectors.postgres.loading import _KINDS
 from fulmen.connectors.sqlite.values import value_of
 from support.docs.pages import ROOT
@@ -153,7 +153,7 @@ def test_the_page_lists_all_types_and_their_texts_are_of_them():
         for kind in kinds:
             for text in re.findall("`(.+?)`", texts):
                 assert converter(kind)(text) is not None
-    assert sorted(found) == sorted(Type.__args__)
+    assert sorted(found) == sorted(Kind.__args__)
 
 
 def test_text_is_checked_for_halves_of_pairs():

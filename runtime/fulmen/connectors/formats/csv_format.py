@@ -209,12 +209,15 @@ class CsvFormat(Format):
             try:
                 convert_all(values, self._typed)
             except Malformed as error:
-                if self._cut(text) == list(self.fields):
-                    raise Malformed(_IS_HEADER) from None
-                has_cure = not re.search(r" is no \w+$", str(error))
-                cure = "" if has_cure else ". If it means null, name it in `nulls`"
-                raise Malformed(f"{error}{cure}") from None
+                raise Malformed(self._with_cure(text, str(error))) from None
         return values
+
+    def _with_cure(self, text: str, said: str) -> str:
+        """Say what a record may be that has a value of another type."""
+        if self._cut(text) == list(self.fields):
+            return _IS_HEADER
+        has_cure = not re.search(r" is no \w+$", said)
+        return said if has_cure else f"{said}. If it means null, name it in `nulls`"
 
     def names(self, data: bytes) -> list[str]:
         """The values of a record as they are.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
 from fulmen.connectors.formats.base import Format, Malformed, text_in
 from fulmen.connectors.formats.encodings import UTF_8
-from fulmen.connectors.formats.types import Convert, convert_all, converters
+from fulmen.connectors.formats.types import convert_all, converters
+from fulmen.connectors.formats.written_types import WrittenType
 from fulmen.expressions.library import patterns
 from fulmen.expressions.library.arithmetic import Failed
 
@@ -25,13 +25,11 @@ class LineLayout(NamedTuple):
         pattern: Its named groups are the fields.
         types: Of fields that are no text.
         nulls: Texts that mean null.
-        time: How `time` is written; None: as ISO 8601 says.
     """
 
     pattern: str
     types: Mapping[str, str]
     nulls: tuple[str, ...] = ("-",)
-    time: str | None = None
 
 
 _REQUEST = (
@@ -44,12 +42,15 @@ _COMMON = (
     + r" (?P<status>\d{3}) (?P<bytes>\d+|-)"
 )
 _AGENT = r' "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"'
-_OF_SERVERS = {"time": "timestamp", "status": "int32", "bytes": "int64"}
-_SERVERS_TIME = "%d/%b/%Y:%H:%M:%S %z"
+_OF_SERVERS = {
+    "time": WrittenType("timestamp", "%d/%b/%Y:%H:%M:%S %z"),
+    "status": "int32",
+    "bytes": "int64",
+}
 
 LAYOUTS: Final[Mapping[str, LineLayout]] = {
-    "common": LineLayout(_COMMON, _OF_SERVERS, time=_SERVERS_TIME),
-    "combined": LineLayout(_COMMON + _AGENT, _OF_SERVERS, time=_SERVERS_TIME),
+    "common": LineLayout(_COMMON, _OF_SERVERS),
+    "combined": LineLayout(_COMMON + _AGENT, _OF_SERVERS),
     "syslog": LineLayout(
         r"<(?P<priority>\d{1,3})>1 (?P<time>\S+) (?P<host>\S+) (?P<program>\S+) (?P<pid>\S+)"
         r" (?P<id>\S+) (?P<data>-|\[.*?[^\\]\])(?: (?:\x{FEFF})?(?P<message>.*))?",
@@ -110,7 +111,8 @@ class PatternFormat(_ReadOnly):
             if name not in groups:
                 raise ValueError(f"the pattern names no field {name!r}, only {groups}")
         self.fields = tuple(fields) or tuple(groups)
-        known = {**layout.types, **(types or {})}
+        others = {n: kind for n, kind in (types or {}).items() if kind != layout.types.get(n)}
+        known = {**layout.types, **others}
         self.types = {name: known.get(name, _TEXT) for name in self.fields}
         self._match = pattern.fullmatch
         self._at = [pattern.groupindex[name] for name in self.fields]
@@ -118,9 +120,6 @@ class PatternFormat(_ReadOnly):
         self._encoding = encoding
         wanted = {name: kind for name, kind in self.types.items() if kind != _TEXT}
         self._typed = converters(wanted, self.fields)
-        if layout.time is not None and self.types.get("time") == "timestamp":
-            made = _time_of(layout.time)
-            self._typed = [(i, n, made if n == "time" else of) for i, n, of in self._typed]
 
     @override
     def decode(self, data: bytes) -> list[Any]:
@@ -133,18 +132,6 @@ class PatternFormat(_ReadOnly):
             values = [None if value in nulls else value for value in values]
         convert_all(values, self._typed)
         return values
-
-
-def _time_of(form: str) -> Convert:
-    def read(value: Any) -> datetime | None:
-        if value is None:
-            return None
-        try:
-            return datetime.strptime(value, form)  # noqa: DTZ007 (the format has the offset)
-        except ValueError:
-            raise Malformed(f"{value!r} is no time as {form} says") from None
-
-    return read
 
 
 _PAIR = re.compile(r'([^\s="]+)(?:=("(?:[^"\\]|\\.)*"|[^\s"]*))?(?:\s+|\Z)', re.DOTALL)

@@ -19,6 +19,7 @@ from fulmen.connectors.formats.logs import LAYOUTS, LineLayout, LogfmtFormat, Pa
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Type
 from fulmen.connectors.formats.values import ValueWriter
+from fulmen.connectors.formats.written_types import WrittenType
 from fulmen.connectors.options import Options
 from fulmen.expressions.library import patterns
 
@@ -36,7 +37,13 @@ class OneFormat(Options):
 
     def mistakes(self, stream: Stream) -> Iterable[str]:
         """Yield the mistakes of a stream to be written: a field is missing, or of no use."""
-        return refused(lambda: self.make().encoder(stream.fields))
+        for name, kind in types_of(getattr(self, "fields", ())).items():
+            if isinstance(kind, WrittenType):
+                yield (
+                    f"field {name!r}: a form is for sources, a sink writes as ISO 8601 says. Make a"
+                    f" text of it in `select`, such as strftime({name}, '{kind.form}')"
+                )
+        yield from refused(lambda: self.make().encoder(stream.fields))
 
     def for_topic(self, topic: str | None, part: str = "value") -> Self:  # noqa: ARG002
         """Copy for one part of a topic's messages; it matters to formats with schemas."""

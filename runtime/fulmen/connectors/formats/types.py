@@ -11,20 +11,30 @@ from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID  # noqa: TID251 (a type of values; none is made)
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 
 from fulmen.connectors.formats import exact
 from fulmen.connectors.formats.base import Malformed
 from fulmen.connectors.formats.values import DEFAULT
+from fulmen.connectors.formats.written_types import WrittenType, written_type
 from fulmen.errors import repr_of
 
-Type = Literal[
+Kind = Literal[
     "string", "binary", "base64", "bool", "int32", "int64", "integer", "float32", "float64",
     "decimal", "date32", "time", "timestamp", "duration", "uuid", "json",
 ]  # fmt: skip
+
+
+def _type(value: Any, plain: ValidatorFunctionWrapHandler) -> Any:
+    made = written_type(value)
+    return made if isinstance(made, WrittenType) else plain(value)
+
+
+Type = Annotated[Kind, WrapValidator(_type)]
+"""As a topology's file names it: also `timestamp(%d/%m/%Y)`, which becomes a `WrittenType`."""
 Convert = Callable[[Any], Any]
 Wanted = Sequence[tuple[int, str, Convert]]
 """Positions and names of fields, and what makes values of their types."""
@@ -58,7 +68,10 @@ def converter(kind: str) -> Convert:
 
     It raises Malformed for what is none.
     """
-    made = _MADE[kind]
+    made: Convert = _MADE[kind]
+    if isinstance(kind, WrittenType):
+        read = kind.read
+        made = lambda value: read(_only_text(value))  # noqa: E731
 
     def convert(value: Any) -> Any:
         if value is None:
@@ -66,19 +79,23 @@ def converter(kind: str) -> Convert:
         try:
             return made(value)
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError):
-            raise Malformed(f"{repr_of(value, 50)} is no {kind}{_cure(value, kind)}") from None
+            cure = _cure(value, kind)
+            raise Malformed(f"{repr_of(value, 50)} is no {kind}{cure}") from None
 
     return convert
 
 
 def _cure(value: Any, kind: str) -> str:
     """Say what such a value of people's files may be meant as."""
+    if isinstance(kind, WrittenType):
+        return f" in the form {kind.form}"
     if not isinstance(value, str | float):
         return ""
     if kind in ("int32", "int64", "integer") and re.fullmatch(r"\s*[-+]?\d+\.\d*\s*", str(value)):
         return ". Read it as float64, or decimal"
     if kind in ("date32", "time", "timestamp") and re.search(r"\d.*\d", str(value)):
-        return ", as ISO 8601 writes it. Read it as string, and parse it by `strptime` in `select`"
+        form = "%H.%M" if kind == "time" else "%d/%m/%Y"
+        return f", as ISO 8601 writes it. Say how it is written, such as {kind}({form})"
     return ""
 
 
@@ -130,7 +147,7 @@ def convert_column(values: Sequence[Any], kind: str, convert: Convert) -> Sequen
 
 def _made_at_once(kind: str, texts: Collection[str]) -> list[Any] | None:
     """The values of texts, by what Python has for it; None: one may be another case."""
-    make = _PYTHONS.get(kind)
+    make = kind.read if isinstance(kind, WrittenType) else _PYTHONS.get(kind)
     if make is None or "_" in "".join(texts):
         return None
     try:

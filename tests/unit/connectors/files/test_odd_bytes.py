@@ -113,8 +113,8 @@ def test_values_of_csv_have_types_and_nulls_and_what_is_none_is_malformed(tmp_pa
         (
             "timestamp",
             "9/30/1990 0:00:00",
-            "'9/30/1990 0:00:00' is no timestamp, as ISO 8601 writes it. Read it as string, and"
-            " parse it by `strptime` in `select`",
+            "'9/30/1990 0:00:00' is no timestamp, as ISO 8601 writes it. Say how it is"
+            " written, such as timestamp(%d/%m/%Y)",
         ),
         ("date32", "never", "'never' is no date32. If it means null, name it in `nulls`"),
     ],

@@ -16,7 +16,7 @@ from fulmen.connectors.formats import json_format as json_module
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
-from fulmen.connectors.formats.types import Type
+from fulmen.connectors.formats.types import Kind
 from fulmen.interruptions import Interruption
 from support.parts.raising_decoders import RAISED, is_marked, marked, put_in, raising
 
@@ -124,7 +124,7 @@ def one_each(form, messages):
     return [shown(found) for data in messages for found in Format.decode_each(form, [data])]
 
 
-@pytest.mark.parametrize("kind", get_args(Type))
+@pytest.mark.parametrize("kind", get_args(Kind))
 @given(
     cells=few_of(CELLS) | few_of(CELLS | QUOTED) | st.lists(CELLS | QUOTED, max_size=20),
     columns=st.sampled_from([None, ["x", "a"], ["a", "x"]]),
@@ -146,7 +146,7 @@ def test_many_records_of_a_type_are_read_as_each_of_them(kind, cells, columns, n
 MEMBERS = st.sampled_from([None, True, 1, 1.0, 0, 2**31, 2**70, 1.5, 1e300, [], {"b": [1]}])
 
 
-@pytest.mark.parametrize("kind", get_args(Type))
+@pytest.mark.parametrize("kind", get_args(Kind))
 @given(members=few_of(MEMBERS) | few_of(CELLS) | st.lists(MEMBERS | CELLS, max_size=20))
 @example(members=[1, 2**31])
 def test_many_objects_of_a_type_are_read_as_each_of_them(kind, members):
@@ -162,7 +162,7 @@ def test_values_of_a_column_that_can_be_changed_are_not_shared():
     assert second == []
 
 
-@pytest.mark.parametrize("kind", get_args(Type))
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_value_is_of_its_type_or_its_message_malformed(kind):
     """Nothing else is raised: it would stop the source at that message."""
     for name, made_of in (("json", dumped), ("json", str.encode), ("csv", str.encode)):
