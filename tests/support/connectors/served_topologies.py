@@ -81,11 +81,15 @@ class Client:
     def send(self, body, path="/", method="POST", **headers):
         """Send a request. Returns status, what the JSON says, and the headers."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        status, text, found = self.send_raw(data, path, method, **headers)
+        return status, json.loads(text) if text else None, found
+
+    def send_raw(self, data, path="/", method="POST", **headers):
+        """Send a request. Returns status, the bytes of the answer, and the headers."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, data, named)
         with self.connection.getresponse() as response:
-            text = response.read()
-            return response.status, json.loads(text) if text else None, response.headers
+            return response.status, response.read(), response.headers
 
     def close(self):
         self.connection.close()

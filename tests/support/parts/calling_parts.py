@@ -1,5 +1,7 @@
 """Storm's reach: how many people follow those who have tweeted a URL."""
 
+import threading
+
 from fulmen import BasicBolt
 from fulmen.connectors.http import CallBolt
 
@@ -61,3 +63,27 @@ class Asked(BasicBolt):
         if tup["value"] == "fails":
             raise ValueError("it fails")
         collector.emit([tup["call"], tup["value"]])
+
+
+GATE = threading.Event()
+FINISHED = []
+
+
+class Gated(BasicBolt):
+    """Passes calls on once the gate is open."""
+
+    outputs = ("call", "value")
+
+    def execute(self, tup, collector):
+        GATE.wait()
+        collector.emit([tup["call"], tup["value"]])
+
+
+class Finishing(CallBolt):
+    """Notes which calls it has finished."""
+
+    outputs = ("call", "value")
+
+    def finish(self, call, tuples):
+        FINISHED.extend(tup["value"] for tup in tuples)
+        yield [tup["value"] for tup in tuples]

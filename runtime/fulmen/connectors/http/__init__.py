@@ -8,8 +8,17 @@ Used by topologies.
 
 import fulmen.services.http  # noqa: F401 (says so if the client is missing)
 from fulmen.connectors.http.lookup import HttpLookup
-from fulmen.connectors.http.served.calls import CallBolt, CallSpout, Return
+from fulmen.connectors.http.served.call_bolts import CallBolt, Return, call_is_over
+from fulmen.connectors.http.served.calls import CallSpout
 from fulmen.connectors.http.served.spout import HttpSpout
 from fulmen.connectors.http.sink import HttpSink
 
-__all__ = ["CallBolt", "CallSpout", "HttpLookup", "HttpSink", "HttpSpout", "Return"]
+__all__ = [
+    "CallBolt",
+    "CallSpout",
+    "HttpLookup",
+    "HttpSink",
+    "HttpSpout",
+    "Return",
+    "call_is_over",
+]

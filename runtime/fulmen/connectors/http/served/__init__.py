@@ -2,6 +2,6 @@
 
 `source` has what both have in common, and `listener` receives requests and sends answers.
 `authentication` and `contents` understand requests, `remembered` has the answers to keys, `spout`
-is what becomes of messages; `calls` of calls, which `openapi` describes. `options` has what a
-topology's file may say.
+is what becomes of messages; `calls` of calls, which `openapi` describes; `call_bolts` is what bolts
+do with them. `options` has what a topology's file may say.
 """

@@ -5,34 +5,48 @@ bolts process it and pass that field on; `Return` hands a result back. A call is
 tree is acked: then all that came of it is committed, and all of its results are there. A batch
 that comes to nothing takes its results along, so a call whose worker was lost is run again and has
 each result once. A call whose tree fails is answered with the reason, and not run again.
+
+The answer to a call with a key is kept in the state. If the driver is lost after a call was
+committed and before that, nobody knows the results: whoever asks again is told that it was done.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from aiohttp import web
 from typing_extensions import override
 
-from fulmen.api.collector import BasicOutputCollector
-from fulmen.api.components import BasicBolt, Bolt, Outputs
-from fulmen.api.context import TopologyContext
+from fulmen.api.components import Outputs
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
+from fulmen.api.event_time import milliseconds
 from fulmen.api.kept import Kept
-from fulmen.api.sinks import ServiceUnavailable
-from fulmen.api.tuples import Tuple
 from fulmen.connectors.base.redealing import refuse_own_fields
 from fulmen.connectors.formats import Malformed
-from fulmen.connectors.formats.values import DEFAULT
+from fulmen.connectors.http.served.call_bolts import OVER, call_name, number_of
 from fulmen.connectors.http.served.listener import Received, Reply, refusal
 from fulmen.connectors.http.served.openapi import description
-from fulmen.connectors.http.served.options import CALL, CallSpoutOptions, ReturnOptions
+from fulmen.connectors.http.served.options import (
+    CALL,
+    EVENTS,
+    LINES,
+    LONGEST_KEY,
+    CallSpoutOptions,
+)
+from fulmen.connectors.http.served.remembered import (
+    OTHERS_KEY,
+    Remembered,
+    RememberedKeys,
+    digest_of,
+)
 from fulmen.connectors.http.served.source import ServingSource
 from fulmen.connectors.options import Options
-from fulmen.errors import PASSED_ON
+
+TIMED_OUT = "timed out"
+"""The reason of a tree that took longer than `messageTimeoutSeconds`."""
+LOST = "it was done, and its results were lost with the driver"
 
 
 @dataclass(eq=False)
@@ -40,11 +54,11 @@ class _Call:
     """A call that is not answered yet.
 
     Attributes:
-        request: Its client's.
+        requests: Its client's, and those that came with its key.
         results: What was returned for it, as JSON.
     """
 
-    request: Received
+    requests: list[Received] = field(default_factory=list)
     results: list[bytes] = field(default_factory=list)
 
 
@@ -81,10 +95,19 @@ class CallSpout(ServingSource):
 
     @override
     def connect(self) -> None:
-        self.format = self.options.format.make()
-        self._calls: dict[str, _Call] = {}
-        self._path = f"/{self.options.name or self.context.component}"
+        options = self.options
+        self.format = options.format.make()
+        self._seconds = milliseconds(options.timeout) / 1000
+        self._keys = RememberedKeys(self.state, milliseconds(options.remember_keys) / 1000)
+        self._calls: dict[str, _Call] = {}  # those of this process, by name
+        self._with_key: dict[int, _Call] = {}  # by number; of earlier processes, too
+        self._path = f"/{options.name or self.context.component}"
         super().connect()
+
+    @override
+    def begin_turn(self) -> bool:
+        self._keys.forget(type(self).today())
+        return super().begin_turn()
 
     # On the server's loop
 
@@ -97,21 +120,45 @@ class CallSpout(ServingSource):
             return refusal(404, text)
         if request.method != "POST":
             return refusal(405, "a call is a POST", Allow="POST")
+        key = request.headers.get("Idempotency-Key", "")
+        if len(key) > LONGEST_KEY:
+            return refusal(400, f"an Idempotency-Key has at most {LONGEST_KEY} characters")
         try:
-            return Received([self.format.decode(content)])
+            rows = [self.format.decode(content)]
         except Malformed as error:
             return refusal(422, str(error))
+        received = Received(rows, key, digest_of(request, content) if key else b"")
+        received.until = type(self).today() + self._seconds
+        accepted = request.headers.get("Accept", "")
+        received.accepts = next((kind for kind in (LINES, EVENTS) if kind in accepted), "")
+        return received
 
     # Calls
 
     @override
     def emit(self, request: Received) -> None:
+        if request.key and (known := self._keys.get(request.key)) is not None:
+            self._answer_again(request, known)
+            return
         self.number += 1
-        call = f"{self.context.component} {self.number}"
-        self._calls[call] = _Call(request)
+        call = call_name(self.context.component, self.number, request.until)
+        opened = self._calls[call] = _Call([request])
+        if request.key:
+            self._with_key[self.number] = opened
+            one = Remembered(type(self).today(), request.digest, self.number)
+            self._keys.add(request.key, one)
         self.listener.pending += 1
         self.collector.emit([call, *request.rows[0]], DEFAULT_STREAM, call)
         self.context.want_batch()  # after this one, which tells how it ended
+
+    def _answer_again(self, request: Received, known: Remembered) -> None:
+        """Answer a call whose key has come before, or have it wait with the one that had it."""
+        if known.digest != request.digest:
+            self.listener.answer([request], refusal(422, OTHERS_KEY))
+        elif known.status:
+            self._send([request], known.status, known.said)
+        else:  # of another process, if it is not open: its tree will end
+            self._with_key.setdefault(known.number, _Call()).requests.append(request)
 
     @override
     def emit_again(self, msg_id: str) -> None:
@@ -119,11 +166,12 @@ class CallSpout(ServingSource):
 
     @override
     def unanswered(self) -> Iterable[Received]:
-        return [one.request for one in self._calls.values()]
+        opened = dict.fromkeys([*self._calls.values(), *self._with_key.values()])
+        return [request for one in opened for request in one.requests]
 
     def _take_results(self) -> None:
         for call, result in self.context.signals.take_returned():
-            if (known := self._calls.get(call)) is not None:  # else its client has gone
+            if (known := self._calls.get(call)) is not None:  # else it is of another spout
                 known.results.append(result)
 
     @override
@@ -131,8 +179,7 @@ class CallSpout(ServingSource):
         """Answer calls of which all is processed."""
         self._take_results()
         for call in msg_ids:
-            if (known := self._calls.get(call)) is not None:
-                self._answer(call, self._reply(known.results))
+            self._end(call, None)
         self.context.want_batch()  # where some end, others may end soon
 
     @override
@@ -143,102 +190,53 @@ class CallSpout(ServingSource):
     def fail(self, msg_id: Any, reason: str) -> None:
         """Answer a call with what went wrong."""
         self._take_results()
-        if msg_id in self._calls:
-            self._answer(msg_id, refusal(504 if reason == TIMED_OUT else 500, reason))
+        self._end(msg_id, reason)
 
-    def _answer(self, call: str, reply: Reply) -> None:
-        self.listener.pending -= 1
-        self.listener.answer([self._calls.pop(call).request], reply)
-
-    def _reply(self, results: Sequence[bytes]) -> Reply:
-        if self.options.results == "many":
-            return Reply(200, b"[" + b",".join(results) + b"]")
-        if len(results) > 1:
-            text = f"{len(results)} values were returned: `results: many` gives a list of them"
-            return refusal(500, text)
-        return Reply(200, results[0] if results else b"null")
-
-
-TIMED_OUT = "timed out"
-"""The reason of a tree that took longer than `messageTimeoutSeconds`."""
-
-
-class Return(BasicBolt):
-    """Hands results back to the clients of calls."""
-
-    config_model: ClassVar[type[Options]] = ReturnOptions
-
-    @override
-    def check_input(self, options: ReturnOptions, stream: Stream) -> Iterable[str | Warning]:
-        known = stream.fields
-        wanted = (options.call, *options.fields)
-        told = [
-            f"there is no field {name!r}, only {list(known)}"
-            for name in wanted
-            if name not in known
-        ]
-        if not options.fields and known == (options.call,):
-            told.append(f"there is nothing to return beside the field {options.call!r}")
-        return told
-
-    @override
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        self._context, self._options = context, context.options
-
-    @override
-    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        options: ReturnOptions = self._options
-        names = options.fields or [name for name in tup.fields if name != options.call]
-        values = [tup[name] for name in names]
-        is_single = len(values) == 1 and not options.fields
-        result = values[0] if is_single else dict(zip(names, values, strict=True))
-        self._context.signals.answer(str(tup[options.call]), DEFAULT.dumps(result))
-
-
-class CallBolt(Bolt):
-    """Gets all the tuples of a call at once that a batch brings to its task.
-
-    Where its inputs come from other bolts of the same topology, and none of these keeps tuples for
-    a later batch, these are all that the call has for this task: each bolt gets its tuples after
-    all those before it have ended theirs. Storm's CoordinatedBolt and KeyedFairBolt.
-    """
-
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: Any) -> None:  # noqa: ARG002
-        """Begin. Call it if you override it."""
-        self._collector = collector
-        self._of_calls: dict[str, list[Tuple]] = {}
-
-    def execute(self, tup: Tuple) -> None:
-        """Keep a tuple until the end of the batch."""
-        if tup.is_tick():
-            self._collector.ack(tup)
-        else:
-            self._of_calls.setdefault(tup[CALL], []).append(tup)
-
-    @abstractmethod
-    def finish(self, call: str, tuples: Sequence[Tuple]) -> Iterable[Sequence[Any]]:
-        """The rows to emit for a call, without its name, which is put in front of each.
-
-        An exception fails the call, which is answered with it.
+    def _end(self, call: str, failure: str | None) -> None:
+        """A call has ended: answer it, and note the answer if it has a key.
 
         Args:
-            call: Its name: the field `call`.
-            tuples: What came for it, in the order in which it came.
+            call: Its name.
+            failure: Why it failed; None: it did not.
         """
+        number = number_of(call, self.context.component)
+        known = self._calls.pop(call, None)
+        if known is not None:
+            self.listener.pending -= 1
+        opened = self._with_key.pop(number, known)
+        status, said = 200, None if known is None else self._said(known.results)
+        if failure is not None:
+            status, said = 504 if failure in (TIMED_OUT, OVER) else 500, {"error": failure}
+        elif known is None:
+            status, said = 500, {"error": LOST}
+        elif isinstance(said, dict):
+            status = 500
+        self._keys.answered(number, status, said)
+        if opened is not None:
+            self._send(opened.requests, status, said)
 
-    def end_batch(self) -> None:
-        """Finish the calls of the batch."""
-        of_calls, self._of_calls = self._of_calls, {}
-        for call, tuples in of_calls.items():
-            try:
-                rows = [[call, *row] for row in self.finish(call, tuples)]
-            except (*PASSED_ON, ServiceUnavailable):
-                raise
-            except BaseException as error:  # noqa: BLE001 (author's code)
-                for tup in tuples:
-                    self._collector.fail(tup, error)
-                continue
-            for row in rows:
-                self._collector.emit(row, anchors=tuples)
-            for tup in tuples:
-                self._collector.ack(tup)
+    def _said(self, results: list[bytes]) -> list[bytes] | dict[str, str]:
+        """What is kept of a call's results, or why they can't be its answer."""
+        if self.options.results == "one" and len(results) > 1:
+            text = f"{len(results)} values were returned: `results: many` gives a list of them"
+            return {"error": text}
+        return results
+
+    def _send(self, requests: Iterable[Received], status: int, said: Any) -> None:
+        """Answer requests, each as its client has it."""
+        for request in requests:
+            reply = Reply(status, said)
+            if status == 200:
+                reply = self._reply(said, request.accepts)
+            self.listener.answer([request], reply)
+
+    def _reply(self, results: Sequence[bytes], accepts: str) -> Reply:
+        if self.options.results == "one":
+            return Reply(200, results[0] if results else b"null")
+        if accepts == LINES:
+            body = b"".join(one + b"\n" for one in results)
+        elif accepts == EVENTS:
+            body = b"".join(b"data: " + one + b"\n\n" for one in results)
+        else:
+            return Reply(200, b"[" + b",".join(results) + b"]")
+        return Reply(200, body, {"Content-Type": accepts})

@@ -72,6 +72,8 @@ class Received:
         rows: The values of its messages.
         key: Its Idempotency-Key; "": it has none.
         digest: What it asks for.
+        until: Of a call: till when its client waits, the time of day.
+        accepts: Of a call: the type of the answer, if it is not JSON.
         is_taken: Whether the spout has it.
         is_gone: Whether it was answered before the spout took it.
     """
@@ -79,6 +81,8 @@ class Received:
     rows: Sequence[Sequence[Any]]
     key: str = ""
     digest: bytes = b""
+    until: float = 0.0
+    accepts: str = ""
     is_taken: bool = False
     is_gone: bool = False
     reply: asyncio.Future[Reply] | None = None

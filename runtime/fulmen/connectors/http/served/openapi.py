@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fulmen.connectors.http.served.options import CallSpoutOptions
+from fulmen.connectors.http.served.options import EVENTS, LINES, LONGEST_KEY, CallSpoutOptions
 
 _TYPES = {"bool": "boolean", "string": "string", "decimal": "number"}
 _NUMBERS = {"int": "integer", "uint": "integer", "float": "number"}
@@ -16,6 +16,14 @@ ERRORS = {
     "500": "The call failed; the reason is in `error`",
     "503": "The topology takes no calls now",
     "504": "The call took too long",
+}
+
+
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "A call that comes again with it is not run again, and gets the same answer",
+    "schema": {"type": "string", "maxLength": LONGEST_KEY},
 }
 
 
@@ -43,10 +51,14 @@ def description(topology: str, path: str, options: CallSpoutOptions) -> Mapping[
         arguments |= {"required": [*options.format.required]} if options.format.required else {}
     result: Mapping[str, Any] = {"type": "array"} if options.results == "many" else {}
     error = {"type": "object", "properties": {"error": {"type": "string"}}}
-    answers = {"200": {"description": "What was returned", **_json(result)}}
+    returned = _json(result)
+    if options.results == "many":
+        returned["content"] |= {LINES: {}, EVENTS: {}}
+    answers = {"200": {"description": "What was returned", **returned}}
     answers |= {status: {"description": text, **_json(error)} for status, text in ERRORS.items()}
     operation: dict[str, Any] = {
         "operationId": path.removeprefix("/"),
+        "parameters": [_KEY],
         "requestBody": {"required": True, **_json(arguments)},
         "responses": answers,
     }

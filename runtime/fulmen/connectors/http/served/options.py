@@ -149,6 +149,10 @@ class HttpSpoutOptions(ServingOptions):
 
 CALL = "call"
 """The field that names a call."""
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
+"""What clients of calls may accept instead of a list."""
+LONGEST_KEY = 255
+"""Characters of an Idempotency-Key."""
 
 
 class CallSpoutOptions(ServingOptions):
@@ -162,6 +166,9 @@ class CallSpoutOptions(ServingOptions):
     results: Literal["one", "many"] = "one"
     """What a call is answered with: the value that was returned for it, or null if none was; or a
     list of all values."""
+    remember_keys: Duration = "1h"
+    """How long the answer to an `Idempotency-Key` is remembered: a call that comes again with its
+    key meanwhile gets that answer, and is not run again."""
 
 
 class ReturnOptions(Options):

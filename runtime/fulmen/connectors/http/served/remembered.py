@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aiohttp import web
+
 KEY = "key"
+OTHERS_KEY = "its Idempotency-Key was that of another request"
+
+
+def digest_of(request: web.BaseRequest, content: bytes) -> bytes:
+    """What tells requests of one key apart."""
+    asked = f"{request.method} {request.path_qs}\n".encode() + content
+    return hashlib.blake2b(asked, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ With `answer: acked` a message that fails is not emitted again: its client hears
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,12 +29,16 @@ from fulmen.connectors.formats import Malformed
 from fulmen.connectors.http.served.authentication import why_unsigned
 from fulmen.connectors.http.served.contents import contents_of
 from fulmen.connectors.http.served.listener import Received, Reply, later, refusal
-from fulmen.connectors.http.served.options import HttpSpoutOptions
-from fulmen.connectors.http.served.remembered import Remembered, RememberedKeys
+from fulmen.connectors.http.served.options import LONGEST_KEY, HttpSpoutOptions
+from fulmen.connectors.http.served.remembered import (
+    OTHERS_KEY,
+    Remembered,
+    RememberedKeys,
+    digest_of,
+)
 from fulmen.connectors.http.served.source import ServingSource
 from fulmen.connectors.options import Options
 
-LONGEST_KEY = 255
 TYPES: Mapping[str, str] = {
     "method": "string",
     "path": "string",
@@ -158,9 +161,7 @@ class HttpSpout(ServingSource):
             known = _properties(request, now)
             more = [known[name] for name in options.properties]
             rows = [[*row, *more] for row in rows]
-        asked = f"{request.method} {request.path_qs}\n".encode() + content
-        digest = hashlib.blake2b(asked, digest_size=16).digest() if key else b""
-        return Received(rows, key, digest)
+        return Received(rows, key, digest_of(request, content) if key else b"")
 
     # Its messages
 
@@ -195,8 +196,7 @@ class HttpSpout(ServingSource):
         """Answer a request whose key has come before, or have it wait with the one that had it."""
         listener = self.listener
         if known.digest != request.digest:
-            text = "its Idempotency-Key was that of another request"
-            listener.answer([request], refusal(422, text))
+            listener.answer([request], refusal(422, OTHERS_KEY))
             return
         opened = self._open.get(known.number)
         if opened is not None and (opened in self._uncommitted or not known.status):

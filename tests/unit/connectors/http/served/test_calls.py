@@ -3,6 +3,7 @@
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -12,7 +13,18 @@ from fulmen.connectors.http.served.calls import TIMED_OUT
 from fulmen.engine.acking import trees
 from fulmen.engine.worker.in_process import Crash
 from support.connectors.served_topologies import Client, served
-from support.parts.calling_parts import REACH, Distinct, Followers, Total, Tweeters, Twice
+from support.parts.calling_parts import (
+    FINISHED,
+    GATE,
+    REACH,
+    Distinct,
+    Finishing,
+    Followers,
+    Gated,
+    Total,
+    Tweeters,
+    Twice,
+)
 from support.servers.ports import free_port
 
 
@@ -78,6 +90,7 @@ def test_a_call_is_described(port):
     assert path == "/reach"
     assert schema["properties"] == {"url": {"type": "string"}}
     assert schema["required"] == ["url"]
+    assert what["post"]["parameters"][0]["name"] == "Idempotency-Key"
 
 
 def test_all_that_several_branches_return_is_in_the_list():
@@ -112,6 +125,25 @@ def test_calls_are_exact_while_workers_are_lost():
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(ask, urls)) == [(200, REACH[url]) for url in urls]
     assert kills
+
+
+def test_nothing_more_is_done_for_a_call_whose_client_does_not_wait_any_more():
+    port = free_port()
+    builder = TopologyBuilder()
+    builder.set_spout("gated", CallSpout).set_config({"port": port, "timeout": "1s"})
+    builder.set_bolt("gate", Gated).shuffle_grouping("gated")
+    builder.set_bolt("finishing", Finishing).shuffle_grouping("gate")
+    builder.set_bolt("answers", Return).shuffle_grouping("finishing")
+    GATE.clear()
+    FINISHED.clear()
+    with served(builder) as life, closing(Client(port)) as client:
+        life.wait_until_it_listens(port)
+        status, said, _ = client.send("late", "/gated")
+        GATE.set()
+        assert (status, said["error"]) == (504, "it was not done within 1s, and goes on")
+        while client.send("in time", "/gated")[:2] != (200, "in time"):
+            pass
+    assert set(FINISHED) == {"in time"}
 
 
 def test_the_reason_of_a_timeout_is_known():

@@ -1,56 +1,13 @@
 """The life of the HTTP source: when clients are answered, and what comes again."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.http import HttpSpout
 from support.connectors.served_topologies import Client
-from support.lives.source_life import SourceLife
+from support.lives.served_life import ServedLife
 
 IDS = {"type": "json", "fields": {"id": "int64"}, "required": ["id"]}
-
-
-class Life(SourceLife):
-    """A source, and clients that wait for its answers."""
-
-    def __init__(self, max_spout_pending=None, **options):
-        super().__init__(
-            HttpSpout, {"port": 0, "format": IDS, **options}, max_spout_pending=max_spout_pending
-        )
-        self.pool = ThreadPoolExecutor(8)
-        self.clients = []
-
-    @property
-    def listener(self):
-        return self.source.listener
-
-    def begin(self):
-        self.start()
-        self.turn()
-        return self
-
-    def post(self, body, **named):
-        """Send a request. Returns the future of its answer, once it waits for the spout."""
-        client = Client(self.listener.port, timeout=10)
-        self.clients.append(client)
-        queued = self.listener.queued
-        answer = self.pool.submit(client.send, body, **named)
-        while self.listener.queued == queued and not answer.done():
-            pass
-        return answer
-
-    def lose(self):
-        """Lose the process: nobody answers any more."""
-        self.listener._server.close(0)
-
-    def end(self):
-        if self.source is not None:
-            self.source.close()
-        for client in self.clients:
-            client.close()
-        self.pool.shutdown()
 
 
 @pytest.fixture
@@ -58,7 +15,7 @@ def life_of():
     lives = []
 
     def make(**options):
-        lives.append(Life(**options))
+        lives.append(ServedLife(HttpSpout, **{"format": IDS, **options}))
         return lives[-1].begin()
 
     yield make
