@@ -103,7 +103,9 @@ class _Group(click.Group):
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click deals with these
-        except Exception as error:  # a mistake of ours
+        except Exception as error:  # a mistake of ours, but for a package that is not there
+            if (missing := _missing(error)) is not None:
+                raise _BadInput(_uninstalled_text(str(ctx.invoked_subcommand), missing)) from error
             if os.environ.get(TRACEBACK_VARIABLE):
                 raise
             what = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -116,20 +118,29 @@ def _load(name: str) -> click.Command:
     try:
         module = importlib.import_module(f"fulmen.cli.commands.{MODULES[name]}")
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in ENGINES:
+        if (missing := _missing(error)) is None:
             raise
         return _uninstalled(name, missing)
     command: click.Command = getattr(module, name.replace("-", "_"))
     return command
 
 
+def _missing(error: Exception) -> str | None:
+    """The package that was not found, if it is one of the extra `local`."""
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    return package if isinstance(error, ModuleNotFoundError) and package in ENGINES else None
+
+
+def _uninstalled_text(name: str, missing: str) -> str:
+    return (
+        f"`fulmen {name}` needs the package {missing}, which is not installed. Install Fulmen"
+        f" with what runs topologies, its extra 'local': {install('local')}."
+    )
+
+
 def _uninstalled(name: str, missing: str) -> click.Command:
     def tell(**_: object) -> None:
-        raise BadInput(
-            f"`fulmen {name}` needs the package {missing}, which is not installed. Install Fulmen"
-            f" with what runs topologies, its extra 'local': {install('local')}."
-        )
+        raise BadInput(_uninstalled_text(name, missing))
 
     anything = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
     settings = {"ignore_unknown_options": True}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import click
 import pytest
@@ -76,24 +77,26 @@ def test_every_command_has_a_help(fulmen):
 @pytest.fixture
 def light(tmp_path):
     """Runs `fulmen` in a process of its own, without the packages of the extra `local`."""
+    return partial(without, ENGINES, tmp_path)
+
+
+def without(packages, folder, *arguments):
+    """Run `fulmen` in a process of its own that lacks some packages."""
     refuse = f"""
 import sys
+from functools import partial
 
 class Refusing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {set(ENGINES)}:
+        if name.partition(".")[0] in {set(packages)}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Refusing())
 from fulmen.cli.main import main
 main(prog_name="fulmen")
 """
-
-    def run(*arguments):
-        command = [sys.executable, "-c", refuse, *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    return run
+    command = [sys.executable, "-c", refuse, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
@@ -113,3 +116,17 @@ def test_without_an_engine_other_commands_say_what_to_install(light):
     assert "which is not installed" in done.stderr
     assert "pip install 'CHECKOUT[local]'" in done.stderr
     assert "needs the extra 'local'" in light("--help").stdout
+
+
+@pytest.mark.slow
+def test_a_run_in_one_process_needs_no_pyspark(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "one.txt").write_text("a word and a word")
+    config = f"spec.spouts[lines].config.path={tmp_path / 'texts'}"
+    file = str(EXAMPLES / "word-count" / "topology.yaml")
+    run = ["run", file, "--until-drained", "--set", config]
+    alone = without({"pyspark"}, tmp_path, *run, "--in-process")
+    assert (alone.returncode, "Traceback" in alone.stderr) == (0, False)
+    done = without({"pyspark"}, tmp_path, *run)
+    assert done.returncode == 2
+    assert "`fulmen run` needs the package pyspark, which is not installed" in done.stderr

@@ -23,7 +23,6 @@ from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import TopologyFile, topology_arguments, workers_option
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.jobs import Jobs
-from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.engine.worker.author_logs import logged_to
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError
@@ -195,6 +194,8 @@ def make_jobs(prepared: Prepared, log_file: Path, where: Where) -> Jobs:
     """Choose how batches run."""
     if where is Where.IN_PROCESS:
         return InProcessJobs(losses=(Killed, KeyboardInterrupt))  # Ctrl-C raises neither here
+    from fulmen.engine.spark.jobs import LocalSparkJobs  # importing pyspark takes long
+
     spec = prepared.runnable.topology.spec
     return LocalSparkJobs(
         spec.workers,
