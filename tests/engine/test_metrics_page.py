@@ -283,4 +283,4 @@ def test_lag_is_a_tile_and_a_cell(waiting, page):
 
 def test_metrics_of_the_selected_component_are_listed(waiting):
     rows = dict(waiting.id("metrics").rows())
-    assert rows == {'length{kind="rows"}': "20", "sizes": "20, mean 9.5"}
+    assert rows == {'length{kind="rows"}': "20", "sizes": "20, mean 9.5, p50 9, p99 10"}

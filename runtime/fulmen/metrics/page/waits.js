@@ -33,9 +33,24 @@ const lagTiles = (lag) => [
 ];
 
 const metricsOf = (c) => Object.entries(c.metrics).map(([name, value]) => ({ name, value }));
+/** Of a histogram: even within a bucket, as Prometheus takes it to be. */
+function quantile({ count: all, buckets }, q) {
+  let below = 0, from = 0;
+  for (const [bound, within] of Object.entries(buckets).sort(([a], [b]) => limit(a) - limit(b))) {
+    if (within >= q * all) {
+      const to = limit(bound);
+      return to === Infinity ? from : from + (to - from) * (q * all - below) / (within - below || 1);
+    }
+    below = within, from = limit(bound);
+  }
+  return from;
+}
+const limit = (bound) => bound === "+Inf" ? Infinity : +bound;
+
 const figure = (n) => Number.isInteger(n) ? count(n) : String(+n.toPrecision(4));
 const metricColumns = [
   { title: "metric", value: (m) => m.name },
   { title: "value", value: (m) => m.value.count ?? m.value, cell: (m) => m.value.count == null
-    ? figure(m.value) : `${count(m.value.count)}, mean ${figure(m.value.sum / m.value.count)}` },
+    ? figure(m.value) : `${count(m.value.count)}, mean ${figure(m.value.sum / m.value.count)}, p50 ${
+      figure(quantile(m.value, 0.5))}, p99 ${figure(quantile(m.value, 0.99))}` },
 ];

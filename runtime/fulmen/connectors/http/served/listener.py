@@ -28,6 +28,11 @@ from fulmen.services.http_server import HttpServer, ServerLimits
 
 CLOSE_SECONDS = 2.0
 """For answers that are being sent when the topology ends."""
+SECONDS = (
+    *(0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75),
+    *(1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0),
+)
+"""Bounds of how long requests wait, close enough for quantiles."""
 MOST_WAITING = 10_000
 """Messages that are not processed yet, if the topology has no `maxSpoutPending`."""
 
@@ -120,8 +125,10 @@ class Listener:
         self._is_open = False
         self.pending = 0
         self.at_once: Reply | None = None
+        self._waiting = 0
+        self._open_requests = context.gauge("http_open_requests", "Requests that wait for answers")
         self._histogram = context.histogram(
-            "http_request_seconds", "How long requests waited for their answers"
+            "http_request_seconds", "How long requests waited for their answers", SECONDS
         )
         self._tls = self._made_tls()
         limits = ServerLimits(
@@ -254,12 +261,19 @@ class Listener:
         if self.at_once is not None and not received.key:
             return self.at_once
         self._context.want_batch()
+        self._counts_open(1)
         try:
             async with asyncio.timeout(self._seconds):
                 answered: Reply = await reply
                 return answered
         except TimeoutError:
             return self._too_late(received)
+        finally:
+            self._counts_open(-1)
+
+    def _counts_open(self, more: int) -> None:
+        self._waiting += more
+        self._open_requests.set(self._waiting)
 
     def _too_late(self, received: Received) -> Reply:
         with self._lock:

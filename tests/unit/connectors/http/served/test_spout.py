@@ -216,3 +216,20 @@ def test_properties_of_a_request_are_fields(life_of):
     assert (method, path, query, client) == ("POST", "/", {"a": "b"}, "127.0.0.1")
     assert headers["x-own"] == "y"
     assert "authorization" not in headers
+
+
+def test_requests_that_wait_are_counted(life_of):
+    def open_requests():
+        samples = life.source.context.signals.take_samples()
+        return [value for family, _, value in samples if family.name == "http_open_requests"]
+
+    life = life_of()
+    found = [life.post({"id": n}) for n in range(2)]
+    counts = []
+    while counts != [2]:
+        counts = open_requests() or counts
+    life.turn()
+    life.commit()
+    life.source.committed(1)
+    assert [one.result()[0] for one in found] == [200, 200]
+    assert open_requests() == [0]
