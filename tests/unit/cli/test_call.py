@@ -10,6 +10,7 @@ from fulmen import TopologyBuilder
 from fulmen.connectors.http import CallSpout, Return
 from support.cli.fake_kubectl import topology
 from support.connectors.served_topologies import served
+from support.docs.pages import ROOT
 from support.parts.calling_parts import Asked
 from support.servers.ports import free_port
 
@@ -51,6 +52,13 @@ def test_the_answer_is_printed(fulmen, file):
     assert (result.exit_code, result.stderr) == (0, "")
     assert json.loads(result.stdout) == {"a": [1, "é"]}
     assert result.stdout.count("\n") == 1
+
+
+def test_a_call_with_a_key_is_run_once(fulmen, file):
+    for asked, code in (("1", 0), ("1", 0), ("2", 2)):
+        result = fulmen("call", file, "asked", asked, "--key", "k")
+        assert result.exit_code == code
+    assert "422: its Idempotency-Key was that of another request" in result.stderr
 
 
 @pytest.mark.parametrize("dash", [(), ("-",)])
@@ -193,3 +201,50 @@ def test_a_topology_without_calls_says_what_answers_them(fulmen, write):
         "Error: there is no call 'asked'. The topology has none: those are answered by spouts of"
         " the class fulmen.connectors.http.CallSpout."
     )
+
+
+TLS = ROOT / "tests/data/tls"
+SERVER = {"certificate": str(TLS / "localhost.pem"), "key": str(TLS / "localhost.key")}
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """The port of a server that wants certificates of its clients."""
+    found = free_port()
+    tls = {**SERVER, "clientAuthority": str(TLS / "clients.pem")}
+    with served(calling(found, host="localhost", tls=tls)) as life:
+        life.wait_until_it_listens(found)
+        yield found
+
+
+def test_a_client_with_a_certificate_is_served(fulmen, guarded, tmp_path):
+    file = file_of(tmp_path, guarded, host="localhost", tls=SERVER)
+    options = ["--cacert", str(TLS / "localhost.pem"), "--cert", str(TLS / "client.pem")]
+    result = fulmen("call", file, "asked", "1", *options)
+    assert (result.exit_code, result.stdout) == (0, "1\n"), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("authority", "certificate", "why"),
+    [
+        ("localhost.pem", None, "wants a certificate that it trusts: --cert"),
+        ("localhost.pem", "stranger.pem", "wants a certificate that it trusts: --cert"),
+        (None, "client.pem", "CERTIFICATE_VERIFY_FAILED"),
+    ],
+)
+def test_who_is_not_trusted_is_not_served(fulmen, guarded, authority, certificate, why):
+    url = f"https://localhost:{guarded}"
+    options = [word for word in ("--cacert", str(TLS / str(authority))) if authority]
+    options += [word for word in ("--cert", str(TLS / str(certificate))) if certificate]
+    result = fulmen("call", "any", "asked", "1", "--url", url, *options)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {url}/asked does not answer: ")
+    assert why in result.stderr
+
+
+def test_a_certificate_that_can_not_be_read_is_told(fulmen, guarded):
+    file = TLS / "localhost.pem"  # without its key
+    url = f"https://localhost:{guarded}"
+    result = fulmen("call", "any", "asked", "1", "--url", url, "--cert", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: --cert {file}: it can't be used: ")

@@ -86,6 +86,11 @@ class Served:
     help="Try again for so long while nobody listens, as when the topology has just been started.",
 )
 @click.option(
+    "--key",
+    metavar="TEXT",
+    help="An Idempotency-Key: a call that comes again with it is not run again.",
+)
+@click.option(
     "--cacert",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
@@ -106,6 +111,7 @@ def call(
     url: str | None,
     timeout: float,
     wait: float,
+    key: str | None,
     cacert: Path | None,
     cert: Path | None,
 ) -> None:
@@ -128,7 +134,10 @@ def call(
             raise BadInput(f"--cert {cert}: it can't be used: {error}.") from error
     with _way(kubectl, topology, name, url) as (server, token):
         request = urllib.request.Request(
-            f"{server.rstrip('/')}/{name}", data=content, headers=_headers(token), method="POST"
+            f"{server.rstrip('/')}/{name}",
+            data=content,
+            headers=_headers(token, key),
+            method="POST",
         )
         wait_until = time.monotonic() + wait
         for line in _answer(request, context, timeout, name, wait_until):
@@ -234,9 +243,10 @@ def _matters(unset: Unset, token: str) -> bool:
     return what in ("port", "host") or (what == "token" and not token)
 
 
-def _headers(token: str) -> dict[str, str]:
+def _headers(token: str, key: str | None) -> dict[str, str]:
     shown = {"Authorization": f"Bearer {token}"} if token else {}
-    return {"Content-Type": "application/json", **shown}
+    known = {"Idempotency-Key": key} if key else {}
+    return {"Content-Type": "application/json", **shown, **known}
 
 
 def _answer(
@@ -269,7 +279,15 @@ def _answer(
             reason = "nobody listens there. Does the topology run?"
         elif isinstance(reason, TimeoutError):
             reason = f"it did not within {seconds:g} s (--timeout)"
+        elif request.type == "https" and _is_ended(reason):
+            reason = f"{reason}. Perhaps it wants a certificate that it trusts: --cert"
         raise FulmenError(f"{request.full_url} does not answer: {reason}") from error
+
+
+def _is_ended(reason: object) -> bool:
+    """Whether the server has ended a connection of TLS, as it does with whom it does not trust."""
+    is_cut = isinstance(reason, ssl.SSLEOFError | ConnectionError | HTTPException)
+    return is_cut or (isinstance(reason, ssl.SSLError) and "ALERT" in str(reason.reason))
 
 
 def _opened(
