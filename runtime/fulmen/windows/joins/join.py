@@ -200,7 +200,10 @@ class Join(ManyBolt):
             of = arrivals.keys[place], arrivals.times[place], arrivals.rows[place]
             for late, stream in self._late_rows(side, *of, tuples.tuple(place)):
                 collector.emit_many([late], stream, [place])
-        collector.emit_many(joined.rows[done:], parents=joined.places[done:])
+        if done or joined.places != [*range(len(tuples))]:
+            collector.emit_many(joined.rows[done:], parents=joined.places[done:])
+        else:  # no place has to be looked at
+            collector.emit_many(joined.rows)
         for place, error in joined.failed:
             collector.fail(place, error)
         return None

@@ -99,11 +99,17 @@ class LookupJoin(Join):
                 self.state[key] = (time, row)
 
     def _look_up_all(self, arrivals: SideRows, joined: JoinedRows) -> None:
-        look_up, rows, places = self.state.get, joined.rows, joined.places
-        for place, (key, row) in enumerate(zip(arrivals.keys, arrivals.rows, strict=True)):
-            known: tuple[int, Row] | None = look_up(key)  # one with None is not in the table
-            if known is not None:
-                rows.append(row + known[1])
+        rows, places = joined.rows, joined.places
+        known: list[tuple[int, Row] | None] = [*map(self.state.get, arrivals.keys)]
+        found = [one for one in known if one is not None]  # a key with None is not in the table
+        if len(found) == len(known):
+            rows += [row + one[1] for row, one in zip(arrivals.rows, found, strict=True)]
+            places += range(len(found))
+            return
+        of_each = zip(arrivals.keys, arrivals.rows, known, strict=True)
+        for place, (key, row, one) in enumerate(of_each):
+            if one is not None:
+                rows.append(row + one[1])
                 places.append(place)
             elif self._outer[LEFT]:
                 rows.append(self._unmatched_row(LEFT, key, row))
