@@ -232,10 +232,10 @@ class DataStream(Generic[T]):
             within: How much later the right row may be: "10m", or ("-5m", "10m").
             window: Rows of the same window belong together. Without both: all rows, the newest of
                 each key and side, emitted again whenever one of them changes.
-            how: inner, left, right or full.
+            how: inner, left, right, full, semi or anti; without bounds neither of these two.
             name: Default: the names of both, with `join` between.
             parallelism: The number of executors.
-            options: Other options of the join, such as allowed_lateness="1h".
+            options: Other options, such as allowed_lateness="1h", and where="price < price_right".
         """
         given = {"type": how, **options}
         node = components.join(

@@ -233,6 +233,19 @@ def test_joins_find_the_rows_that_belong_together(pipeline, kind, how):
     assert found == expected
 
 
+@pytest.mark.parametrize(("how", "expected"), [("semi", {1}), ("anti", {2, 3})])
+def test_a_join_tells_which_rows_have_a_match_by_a_condition(pipeline, how, expected):
+    left, right = timed(pipeline), timed(pipeline, "others").select("user", "at", m="n")
+    joined = left.join(right, on="user", within=("-5s", "5s"), how=how, where="n < m")
+    joined.sink("out", CollectBolt)
+    outcome = pipeline.test(
+        rows=[row(1, "a", 12), row(2, "b", 12), row(3, "a", 12)],
+        others=[row(3, "a", 14), row(1, "b", 14)],
+    )
+    assert {r["n"] for r in outcome["out"]} == expected
+    assert {*outcome["out"][0]} == {"user", "n", "at"}
+
+
 def test_a_table_is_looked_up_as_it_is_or_as_it_was(pipeline):
     rows, prices = timed(pipeline), timed(pipeline, "prices").select("user", "at", price="n")
     rows.lookup(prices, "user", how="left", name="priced").sink("now", CollectBolt)

@@ -20,7 +20,7 @@ from fulmen.windows.joins.options import (
     signed_milliseconds,
 )
 from fulmen.windows.joins.row_log import RowGroup, RowLog
-from fulmen.windows.joins.side_rows import JoinedRows, Key, SideRows
+from fulmen.windows.joins.side_rows import JoinedRows, Key, Row, SideRows
 
 ROWS, MATCHED = "rows", "matched"
 """Begin the keys of the state."""
@@ -205,8 +205,9 @@ class IntervalJoin(Join):
         Returns:
             The places of those that are to be kept, and whether they have had a match.
         """
-        (lower, upper), outer = self._within[side], self._outer[1 - side]
+        (lower, upper), tracks = self._within[side], self._tracks[1 - side]
         least, by_key, is_left = self._clock.least(), self._by_key, side == LEFT
+        is_plain = self._condition is None and self._kind not in ("semi", "anti")
         rows, places, kept = joined.rows, joined.places, dict[int, bool]()
         for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
             if place in arrivals.alone:
@@ -218,16 +219,40 @@ class IntervalJoin(Join):
             both, others = by_key.get(key), _NONE
             if both is not None and (theirs := both[1 - side]).rows:
                 others = theirs.between(time + lower, time + upper)
-                for other in others:
-                    rows.append(row + other[ROW] if is_left else other[ROW] + row)
-                    places.append(place)
-                if outer:
+                if not is_plain:
+                    others = self._emit_chosen(side, place, row, others, joined)
+                else:
+                    for other in others:
+                        rows.append(row + other[ROW] if is_left else other[ROW] + row)
+                        places.append(place)
+                if tracks:
                     self._end_all(1 - side, others)
             if time + upper >= least:
                 kept[place] = bool(others)
             elif not others:  # no match of it can come
                 self._emit_at_once(side, place, arrivals, joined)
         return kept
+
+    def _emit_chosen(
+        self, side: int, place: int, row: Row, others: Sequence[Waiting], joined: JoinedRows
+    ) -> Sequence[Waiting]:
+        """Emit what the type of the join says of the pairs of an arrival, if it takes them.
+
+        Returns:
+            The others that it takes.
+        """
+        joined.place = place
+        chosen = [others[i] for i in self.chosen(side, row, [other[ROW] for other in others])]
+        if self._kind != "semi":
+            for other in chosen:
+                self.matched(side, row, other[ROW], joined)
+        elif side != LEFT:
+            for other in chosen:
+                if not other[HAS_ENDED]:
+                    joined.emit(other[ROW])
+        elif chosen:
+            joined.emit(row)
+        return chosen
 
     def _emit_at_once(self, side: int, place: int, arrivals: SideRows, joined: JoinedRows) -> None:
         """Emit an arrival without a match, if that is wanted."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.collector import BasicOutputCollector, ErrorCollector
 from fulmen.api.components import FailedException, KeyPart, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
@@ -17,6 +17,7 @@ from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.keys import has_nan
 from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.tuples import Tuple
+from fulmen.expressions.condition import RowCondition
 from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import (
     LATE,
@@ -33,6 +34,7 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
+from fulmen.windows.joins.pairs import mistaken_where, pairs_of, tracked
 from fulmen.windows.joins.side_rows import MAY_EQUAL_NONE, Emits, JoinedRows, Key, Row, SideRows
 from fulmen.windows.spans import datetime_of
 
@@ -67,11 +69,16 @@ class Join(ManyBolt):
         "_outer",
         "_late",
         "_clock",
+        "_kind",
+        "_tracks",
+        "_condition",
+        "_undecided",
+        "_untold",
     )
 
     @override
     def outputs_for(self, options: JoinOptions) -> Outputs:
-        names = (*options.left.outputs, *options.right.outputs, *options.more_outputs())
+        names = (*options.names, *options.more_outputs())
         late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times else {}
         rows = Stream(names, no_key=options.no_key())
         return {"default": rows, LATE: Stream(LATE_FIELDS), **late}
@@ -118,6 +125,8 @@ class Join(ManyBolt):
                 f"{name}.from: it has no input of stream {side.stream!r} of {side.from_!r}. It"
                 f" has: {there}"
             )
+        if options.where is not None:
+            yield from mistaken_where(options, inputs)
         for source, name in inputs:
             if (source, name) not in sides:
                 yield f"stream {name!r} of {source!r} is neither left nor right"
@@ -147,7 +156,16 @@ class Join(ManyBolt):
         self._fields = [tuple(one.outputs.values()) for one in options.sides]
         self._keys = [options.key_of(one) for one in options.sides]
         self._of_key = [options.of_key(one) for one in options.sides]
-        self._outer = options.outer
+        self._outer, self._kind = options.outer, options.kind
+        self._tracks = tracked(self._kind)
+        """Whether it is noted which rows of the left, and of the right side have had a match."""
+        self._condition: RowCondition | None = None
+        if options.where is not None:
+            self._condition = RowCondition(options.where, pairs_of(options, context.inputs))
+            self._undecided = context.counter(
+                "undecided", "Pairs for which the condition of a join has no value."
+            )
+        self._untold = ""
         self._late = late_counter(context)
         self._clock = EventClock(self, context, getattr(options, "allowed_lateness", "0"))
         self._note_what_is_kept(options.kept_as())
@@ -177,8 +195,8 @@ class Join(ManyBolt):
         """
         before = self.kept_for.get("type")
         return option != "type" or any(
-            wanted and before not in (name, "full")
-            for name, wanted in zip(NAMES, self._outer, strict=True)
+            wanted and not was
+            for wanted, was in zip(self._tracks, tracked(before or "inner"), strict=True)
         )
 
     @override
@@ -206,6 +224,7 @@ class Join(ManyBolt):
             collector.emit_many(joined.rows)
         for place, error in joined.failed:
             collector.fail(place, error)
+        self._tell(collector)
         return None
 
     def _side_rows(self, side: int, tuples: Tuples) -> SideRows | None:
@@ -244,6 +263,7 @@ class Join(ManyBolt):
             self.add_all(side, SideRows([key], [time], [row], set() if has_key else {0}), joined)
         except NoEdgesError:
             joined.late.append(0)
+        self._tell(collector)
         for _, error in joined.failed:
             raise error
         for one in joined.rows:
@@ -307,6 +327,23 @@ class Join(ManyBolt):
         """The values to emit besides the fields of both sides."""
         return []
 
+    def chosen(self, side: int, row: Row, others: Sequence[Row]) -> Sequence[int]:
+        """The numbers of the other side's rows with which a row is a pair."""
+        if self._condition is None or not others:
+            return range(len(others))
+        pairs = [[*row, *other] if side == LEFT else [*other, *row] for other in others]
+        taken, failed = self._condition.of(pairs)
+        if failed:
+            self._undecided.inc(len(failed))
+            self._untold = next(iter(failed.values()))
+        return taken
+
+    def _tell(self, collector: ErrorCollector) -> None:
+        """Report that the condition had no value for a pair: nobody's tuple is at fault."""
+        if self._untold:
+            collector.report_error(f"{self._untold}. Such a pair is none")
+            self._untold = ""
+
     def matched(
         self,
         side: int,
@@ -317,7 +354,10 @@ class Join(ManyBolt):
     ) -> None:
         """Emit a row of a side with one of the other."""
         left, right = (row, other) if side == LEFT else (other, row)
-        collector.emit([*left, *right, *more])
+        if self._kind == "semi":
+            collector.emit([*left, *more])
+        elif self._kind != "anti":
+            collector.emit([*left, *right, *more])
 
     def unmatched(
         self,
@@ -336,4 +376,6 @@ class Join(ManyBolt):
         nothing: Row = [None] * len(self._fields[1 - side])
         for place, part in self._of_key[1 - side]:
             nothing[place] = key[part]
+        if self._kind in ("semi", "anti"):
+            return row if side == LEFT else nothing
         return [*row, *nothing] if side == LEFT else [*nothing, *row]

@@ -99,6 +99,11 @@ class LookupJoin(Join):
                 self.state[key] = (time, row)
 
     def _look_up_all(self, arrivals: SideRows, joined: JoinedRows) -> None:
+        if self._condition is not None or self._kind in ("semi", "anti"):
+            for place, (key, row) in enumerate(zip(arrivals.keys, arrivals.rows, strict=True)):
+                joined.place = place
+                self._look_up(key, row, joined)
+            return
         rows, places = joined.rows, joined.places
         known: list[tuple[int, Row] | None] = [*map(self.state.get, arrivals.keys)]
         found = [one for one in known if one is not None]  # a key with None is not in the table
@@ -132,10 +137,14 @@ class LookupJoin(Join):
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         for place in self._places():
-            key_of_row, row = place[:-1], self.state.pop(place)
-            known: tuple[int, Row] | None = self.state.get(key_of_row)
-            if known is None:
-                self.unmatched(LEFT, key_of_row, row, collector)
-            else:
-                self.matched(LEFT, row, known[1], collector)
+            self._look_up(place[:-1], self.state.pop(place), collector)
+        self._tell(collector)
         self._held = 0
+
+    def _look_up(self, key: Key, row: Row, joined: Emits) -> None:
+        """Emit a left row with what is there."""
+        known: tuple[int, Row] | None = self.state.get(key)
+        if known is not None and self.chosen(LEFT, row, [known[1]]):
+            self.matched(LEFT, row, known[1], joined)
+        else:
+            self.unmatched(LEFT, key, row, joined)

@@ -76,6 +76,9 @@ class JoinOptions(TimedOptions):
     key: tuple[Name, ...] = ()
     """The fields that must be equal. Both inputs must be grouped by them. An output that has the
     name of one of them, and is that part of the key, is the key of either side."""
+    where: Annotated[str, Field(min_length=1)] | None = None
+    """A condition of a pair beside the key, such as `amount <= most`: an expression of the outputs
+    of both sides. A pair for which it is not true is none."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -89,12 +92,28 @@ class JoinOptions(TimedOptions):
     @property
     def outer(self) -> tuple[bool, bool]:
         """Whether rows of the left, and of the right side are emitted without a match."""
-        kind = getattr(self, "type", "inner")
-        return kind in ("left", "full"), kind in ("right", "full")
+        return self.kind in ("left", "full", "anti"), self.kind in ("right", "full")
+
+    @property
+    def kind(self) -> str:
+        """The type of the join."""
+        return getattr(self, "type", "inner")
+
+    @property
+    def emits_right(self) -> bool:
+        """Whether fields of the right side are emitted, and not only there for `where`."""
+        return self.kind not in ("semi", "anti")
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the fields that are emitted of both sides."""
+        return (*self.left.outputs, *(self.right.outputs if self.emits_right else ()))
 
     def no_key(self) -> dict[str, str]:
         """Outputs that do not tell rows apart, and why."""
         found: dict[str, str] = {}
+        if not self.emits_right:
+            return found
         for side, is_alone in zip(self.sides, reversed(self.outer), strict=True):
             of_key = {place for place, _ in self.of_key(side)}
             if is_alone:
@@ -174,7 +193,15 @@ class OuterJoinOptions(JoinOptions):
     """Which side is emitted without a match as well: none, the left one, the right one, or both."""
 
 
-class WindowJoinOptions(OuterJoinOptions, LateOptions):
+class TimedJoinOptions(LateOptions):
+    """Options of joins whose rows may be matched for some time only."""
+
+    type: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
+    """Which side is emitted without a match as well: none, the left one, the right one, or both.
+    `semi` and `anti`: left rows alone, each once, if there is a match, or if there is none."""
+
+
+class WindowJoinOptions(TimedJoinOptions):
     """The `config` of a `WindowJoin`."""
 
     window: Annotated[
@@ -205,7 +232,7 @@ class WindowJoinOptions(OuterJoinOptions, LateOptions):
         return found
 
 
-class IntervalJoinOptions(OuterJoinOptions, LateOptions):
+class IntervalJoinOptions(TimedJoinOptions):
     """The `config` of an `IntervalJoin`."""
 
     lower: SignedDuration = "0"
@@ -219,7 +246,9 @@ class IntervalJoinOptions(OuterJoinOptions, LateOptions):
             name: f"{signed_milliseconds(duration)} ms"
             for name, duration in (("lower", self.lower), ("upper", self.upper))
         }
-        return {**super().kept_as(), **bounds, "type": self.type}
+        is_told = self.type != "inner"  # which rows have had a match is kept
+        where = {"where": self.where or "nothing"} if is_told else {}
+        return {**super().kept_as(), **bounds, "type": self.type, **where}
 
     @property
     @override
@@ -236,8 +265,9 @@ class IntervalJoinOptions(OuterJoinOptions, LateOptions):
 class WithTableOptions(JoinOptions):
     """Options of joins with a table: the right side."""
 
-    type: Literal["inner", "left"] = "inner"
-    """Whether what finds no row of the table is emitted as well."""
+    type: Literal["inner", "left", "semi", "anti"] = "inner"
+    """`left`: what finds no row of the table is emitted as well. `semi` and `anti`: left rows
+    alone, if they find one, or none."""
 
 
 class TableSide(Side):
@@ -270,6 +300,11 @@ class TableJoinOptions(OuterJoinOptions):
 
     def _wrong(self) -> list[str]:
         found = super()._wrong()
+        if self.where is not None:
+            found.append(
+                "where is not for a TableJoin, in which a pair may become another one: write it as"
+                " `where` of the input behind the join, if no row has to be taken back"
+            )
         for name, side in (("left", self.left), ("right", self.right)):
             if missing := [field for field in side.id if field not in side.outputs.values()]:
                 found.append(

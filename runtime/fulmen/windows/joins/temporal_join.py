@@ -168,6 +168,7 @@ class TemporalJoin(Join):
         elif what == EMIT:
             for of_key, row in self._waiting.pop(of, ()):
                 self._emit(of_key, of - 1, row, collector)
+            self._tell(collector)
         elif what == FORGET:
             self._log.forget(self._groups.pop(of, RowGroup(())))
 
@@ -175,7 +176,8 @@ class TemporalJoin(Join):
         """Emit a left row with the right one of its time."""
         versions: list[Version] = self.state.get((VERSIONS, key), [])
         found = bisect_right(versions, time, key=_time)
-        if found and (self._valid is None or time - versions[found - 1][0] <= self._valid):
+        is_valid = found and (self._valid is None or time - versions[found - 1][0] <= self._valid)
+        if is_valid and self.chosen(LEFT, row, [versions[found - 1][1]]):
             self.matched(LEFT, row, versions[found - 1][1], collector)
         else:
             self.unmatched(LEFT, key, row, collector)

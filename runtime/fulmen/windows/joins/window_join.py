@@ -14,6 +14,7 @@ from fulmen.windows.joins.join import LEFT, RIGHT, Join
 from fulmen.windows.joins.options import WindowJoinOptions
 from fulmen.windows.joins.side_rows import Emits, Key, Row
 from fulmen.windows.joins.windows import JoinedFixedWindows, JoinedSessions, JoinedWindows
+from fulmen.windows.joins.windows.joined import OfKey
 from fulmen.windows.options import Session
 from fulmen.windows.spans import Span, datetime_of
 
@@ -46,10 +47,10 @@ class WindowJoin(Join):
     @override
     def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
         ended = self._windows.add(side, key, time, row)
-        if ended:
+        if ended and self._kind not in ("semi", "anti"):  # these wait for all that may come
             for span, others in ended:
-                for other in others:
-                    self.matched(side, row, other, joined, _edges(span))
+                for i in self.chosen(side, row, others):
+                    self.matched(side, row, others[i], joined, _edges(span))
         return ended is not None
 
     @override
@@ -75,13 +76,29 @@ class WindowJoin(Join):
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         for of_key, span, rows, has_ended, is_over in self._windows.due(key, int(at)):
             edges = _edges(span)
-            if has_ended:
+            if has_ended and self._kind not in ("semi", "anti"):
                 for one in rows[LEFT]:
-                    for other in rows[RIGHT]:
-                        self.matched(LEFT, one, other, collector, edges)
-            for side in (LEFT, RIGHT) if is_over else ():
-                for row in rows[side] if not rows[1 - side] else ():
-                    self.unmatched(side, of_key, row, collector, edges)
+                    for i in self.chosen(LEFT, one, rows[RIGHT]):
+                        self.matched(LEFT, one, rows[RIGHT][i], collector, edges)
+            if is_over:
+                self._end(of_key, rows, edges, collector)
+        self._tell(collector)
+
+    def _end(self, key: Key, rows: OfKey, edges: Row, collector: BasicOutputCollector) -> None:
+        """Emit what is known when nothing more can come: which rows have a match."""
+        if self._kind == "inner":
+            return
+        have_match = set[int]()
+        for one in rows[LEFT]:
+            chosen = self.chosen(LEFT, one, rows[RIGHT])
+            have_match.update(chosen)
+            if not chosen:
+                self.unmatched(LEFT, key, one, collector, edges)
+            elif self._kind == "semi":
+                collector.emit([*one, *edges])
+        for i, one in enumerate(rows[RIGHT]):
+            if i not in have_match:
+                self.unmatched(RIGHT, key, one, collector, edges)
 
 
 def _edges(window: Span) -> Row:
