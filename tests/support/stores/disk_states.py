@@ -1,6 +1,7 @@
 """State in memory and on disk in a test's own process, with a checkpoint of a dict of journals."""
 
 import shutil
+from functools import partial
 from itertools import count
 
 from fulmen.engine.keyed.stores.local_store import LocalStore
@@ -9,6 +10,7 @@ from fulmen.engine.state.entries.disk_queue import place_of
 from fulmen.engine.state.entries.disk_records import age_of
 from fulmen.engine.state.entries.disk_state import DiskState
 from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.entries.own_blocks import own_block, share_of
 from fulmen.engine.state.entries.segment_blocks import decode_pickled
 from fulmen.engine.state.journals import TIMERS
 from fulmen.engine.state.pickling import Dumper
@@ -32,7 +34,13 @@ class JournalsSource:
             [data] = self._data[journal]
             if self._read is not None:
                 self._read.append(journal)
-            yield journal, len(data), decode_pickled(journal, data, Dumper({}).dumps_all)
+            yield (
+                journal,
+                len(data),
+                decode_pickled(
+                    journal, data, Dumper({}).dumps_all, partial(own_block, share_of(journal))
+                ),
+            )
 
 
 class DiskLife:

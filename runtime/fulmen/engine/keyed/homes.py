@@ -116,7 +116,16 @@ class HomeRule:
             LookupError: A key has no such part.
             GroupingError: Of a value there is no hash.
         """
-        return self._positions([self._values(key) for key in keys])
+        return self._positions(self._all_values(keys))
+
+    def _all_values(self, keys: Sequence[Any]) -> Sequence[Any]:
+        """What `_values` gives for each of them."""
+        if self.of_state is None and self.fields.width == 1:  # as most: a sixth of the time
+            if self.part == "whole":
+                return keys
+            if self.part == "first" and set(map(type, keys)) == {tuple}:
+                return list(map(itemgetter(0), keys))
+        return [self._values(key) for key in keys]
 
     def positions_of_rows(self, rows: Sequence[Any]) -> Positions:
         """The position of each row that an entry of many keys has."""

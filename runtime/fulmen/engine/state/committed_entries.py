@@ -14,12 +14,8 @@ from typing import Any, NamedTuple
 from fulmen.checkpoint import Manifest, Store, load_many
 from fulmen.engine.keyed.entries_of_many import NOTHING
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.entries.keyed_state import (
-    of_many,
-    own_blocks,
-    segment_journals,
-    share_of,
-)
+from fulmen.engine.state.entries.keyed_state import segment_journals
+from fulmen.engine.state.entries.own_blocks import of_many, own_blocks, share_of
 from fulmen.engine.state.entries.segment_blocks import decode
 
 

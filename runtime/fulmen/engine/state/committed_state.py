@@ -11,15 +11,8 @@ from typing import Any, TypeVar
 
 from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.state.entries.keyed_state import (
-    KeyedState,
-    is_of,
-    of_many,
-    own_blocks,
-    segment_journals,
-    settle,
-    take_many,
-)
+from fulmen.engine.state.entries.keyed_state import KeyedState, is_of, segment_journals
+from fulmen.engine.state.entries.own_blocks import of_many, own_blocks, settle, take_many
 from fulmen.engine.state.entries.segment_blocks import (
     HEAD_BYTES,
     BlockContent,

@@ -225,6 +225,8 @@ def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PA
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 """Types of values without parts."""
+_ALIKE = frozenset({int, str, bytes})
+"""Those of which two that are equal have the same bytes; `0.0` and `-0.0` have not."""
 
 
 class Dumper:
@@ -244,7 +246,13 @@ class Dumper:
 
     def dumps_all(self, values: Collection[Any]) -> list[bytes]:
         """The bytes of each value. Raises what `dumps` does."""
-        if _PLAIN.issuperset(map(type, values)):
+        kinds = set(map(type, values))
+        if len(kinds) == 1 and not _ALIKE.isdisjoint(kinds):
+            different = set(values)
+            if len(different) * 2 < len(values):  # such as counts: each of them once
+                known = {value: pickle.dumps(value, 5) for value in different}
+                return list(map(known.__getitem__, values))
+        if kinds <= _PLAIN:
             return list(map(pickle.dumps, values, repeat(5)))
         return list(map(self.dumps, values))
 

@@ -7,7 +7,8 @@ from fulmen.checkpoint import Ref
 from fulmen.engine.driver.checkpoints.kept_entries import dealt
 from fulmen.engine.keyed.entries_of_many import NOTHING, EntriesOfMany
 from fulmen.engine.keyed.homes import HomeRule, KeyFields, task_range
-from fulmen.engine.state.entries.keyed_state import segment_journals, share_of
+from fulmen.engine.state.entries.keyed_state import segment_journals
+from fulmen.engine.state.entries.own_blocks import share_of
 
 RULE = HomeRule("rows", KeyFields.all_of(1))
 KEYS = [(f"k{i}",) for i in range(9)]

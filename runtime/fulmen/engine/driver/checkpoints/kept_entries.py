@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from fulmen.checkpoint import Ref
 from fulmen.engine.keyed.homes import ALL, HomeRule, Share, task_range
-from fulmen.engine.state.entries.keyed_state import segment_journals, share_of
+from fulmen.engine.state.entries.keyed_state import segment_journals
+from fulmen.engine.state.entries.own_blocks import share_of
 
 Refs = Mapping[str, Sequence[Ref]]
 """Journal -> where its payloads are."""

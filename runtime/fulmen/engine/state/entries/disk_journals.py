@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.state.entries.disk_entries import DiskEntries
 from fulmen.engine.state.entries.disk_queue import place_of
 from fulmen.engine.state.entries.disk_state import DiskState
-from fulmen.engine.state.entries.keyed_state import KeyedState, own_blocks, segment_journals
+from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
+from fulmen.engine.state.entries.own_blocks import own_block, share_of
 from fulmen.engine.state.entries.segment_blocks import BlockContent, decode_pickled
 from fulmen.engine.state.journals import TIMERS
 from fulmen.engine.state.pickling import Dumper
@@ -101,8 +102,8 @@ class TaskSegments:
                 for journal in group:
                     [data] = read[journal]
                     where = f"keyed state of {self._task!r}, journal {journal!r}"
-                    blocks = own_blocks(journal, decode_pickled(where, data, dumps_all))
-                    yield journal, len(data), (block for block, _ in blocks)
+                    own = partial(own_block, share_of(journal))
+                    yield journal, len(data), decode_pickled(where, data, dumps_all, own)
 
     def _read(self, journals: Sequence[str]) -> Mapping[str, Sequence[bytes]]:
         wanted = set(journals).__contains__

@@ -17,7 +17,6 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
-from itertools import repeat
 from types import MethodType
 from typing import Any
 
@@ -25,10 +24,9 @@ from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.api.keys import NAN_CURE, NOT_EQUAL_TO_ITSELF, has_nan, unusual
-from fulmen.engine.keyed.entries_of_many import NOTHING, EntriesOfMany
-from fulmen.engine.keyed.homes import Share
 from fulmen.engine.state.entries.measures import KeyMeasures
-from fulmen.engine.state.entries.segment_blocks import BlockContent, decode
+from fulmen.engine.state.entries.own_blocks import of_many, own_blocks, settle, take_many
+from fulmen.engine.state.entries.segment_blocks import decode
 from fulmen.engine.state.entries.segment_format import DELETED_BYTES, encode
 from fulmen.engine.state.entries.segments import Segments
 from fulmen.engine.state.entries.state_tables import StateTable
@@ -300,65 +298,6 @@ class KeyedState(dict[Any, Any]):
         if many is not None:
             settle(many, state, state._changed)  # they are written anew, as this task's alone
         return state
-
-
-def share_of(journal: str) -> Share | None:
-    """The part of a journal that belongs to the task; None: all of it."""
-    _, _, _, *share = journal.split(".")
-    return Share.read(*share) if share else None
-
-
-def of_many(journals: Iterable[str]) -> EntriesOfMany | None:
-    """What takes the entries of these segments that are of many keys; None: there are none."""
-    return EntriesOfMany.among(map(share_of, journals))
-
-
-def take_many(
-    many: EntriesOfMany,
-    journal: str,
-    groups: Iterable[tuple[float, Mapping[Any, Any]]],
-    deleted: Iterable[Any],
-) -> None:
-    """Take the entries of a block that are of many keys."""
-    share = share_of(journal)
-    for _, entries in groups:
-        many.take(share, entries, ())
-    many.take(share, {}, deleted)
-
-
-def settle(many: EntriesOfMany, state: dict[Any, Any], changed: dict[Any, Any]) -> None:
-    """Put what the task has of entries of many keys in the place of what segments have."""
-    for key, value in many.items():
-        if value is NOTHING:
-            dict.pop(state, key, None)
-        else:
-            dict.__setitem__(state, key, value)
-        changed[key] = None
-
-
-def own_blocks(
-    journal: str, blocks: Iterable[BlockContent]
-) -> Iterator[tuple[BlockContent, float]]:
-    """What is in the blocks of a journal, without keys that belong to other tasks.
-
-    An entry of many keys is whole: see `of_many`.
-
-    Yields:
-        A block, and about what the keys of others take in it.
-    """
-    share = share_of(journal)
-    if share is None:
-        yield from zip(blocks, repeat(0.0))
-        return
-    for groups, deleted in blocks:
-        own = [(weight, {k: some[k] for k in share.own(list(some))}) for weight, some in groups]
-        mine = share.own(deleted)
-        others = sum(
-            weight * (len(some) - len(left))
-            for (weight, some), (_, left) in zip(groups, own, strict=True)
-        )
-        others += DELETED_BYTES * (len(deleted) - len(mine))
-        yield BlockContent(own, mine), others
 
 
 def is_of(name: str, journal: str) -> bool:

@@ -126,9 +126,19 @@ def pickled_block(block: BlockParts, names: Mapping[int, str]) -> bytes:
 
 
 def decode_pickled(
-    where: str, data: bytes, dumps_all: Callable[[Collection[Any]], list[bytes]]
+    where: str,
+    data: bytes,
+    dumps_all: Callable[[Collection[Any]], list[bytes]],
+    own: Callable[[BlockContent], BlockContent],
 ) -> Iterator[BlockContent]:
-    """Read all blocks of a segment, with each value as its bytes. Errors as for `decode`."""
+    """Read all blocks of a segment, with each value as its bytes. Errors as for `decode`.
+
+    Args:
+        where: What it is, for errors.
+        data: The segment.
+        dumps_all: Makes bytes of values.
+        own: What of a block is wanted.
+    """
     view = memoryview(data)
     for block in blocks_in(where, data):
         if not block.length:
@@ -136,11 +146,12 @@ def decode_pickled(
         of_block = view[block.start : block.start + block.length]
         check_block(where, block, of_block)
         groups, pickled, deleted = _read(where, of_block, loads)
+        mine = own(BlockContent([*groups, *pickled], deleted))
         whole = [
             (weight, dict(zip(some, dumps_all(some.values()), strict=True)))
-            for weight, some in groups
+            for weight, some in mine.groups[: len(groups)]
         ]
-        yield BlockContent([*whole, *pickled], deleted)
+        yield BlockContent([*whole, *mine.groups[len(groups) :]], mine.deleted)
 
 
 def decode(where: str, data: bytes) -> Iterator[BlockContent]:
