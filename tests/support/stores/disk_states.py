@@ -57,8 +57,10 @@ class DiskLife:
         """Go on with what is on disk."""
         source = JournalsSource(self.kept.journals, self.tags, self.read)
         self.store = LocalStore(self.folder)
+        self.reached = []
+        place = place_of if self._name == TIMERS else None
         self.state = DiskState(
-            DiskEntries(self.store, self._name, source, place_of if self._name == TIMERS else None)
+            DiskEntries(self.store, self._name, source, place, self.reached.append)
         )
         self.state.begin_batch(f"t{self.number + 1}")
 

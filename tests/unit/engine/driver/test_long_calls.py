@@ -33,9 +33,9 @@ from support.runs.engine_runs import make_driver, new_store
 class ElsewhereJobs(InProcessJobs):
     """Their workers say what they do, as those of pods do. The call ends when `seen` is true."""
 
-    def __init__(self, store, seen):
+    def __init__(self, store, seen, callback="next_tuple"):
         super().__init__(store=store)
-        self.seen, self.task = seen, None
+        self.seen, self.task, self.callback = seen, None, callback
 
     def run(self, header, timeout_seconds):
         self.task = self._placed.plan.tasks("values")[0]
@@ -46,7 +46,7 @@ class ElsewhereJobs(InProcessJobs):
         return super().run(header, timeout_seconds)
 
     def calls_under_way(self):
-        return [] if self.task is None else [Call(self.task, "next_tuple", 99.0)]
+        return [] if self.task is None else [Call(self.task, self.callback, 99.0)]
 
 
 def collecting(spout, **spec):
@@ -238,3 +238,37 @@ def test_a_call_of_a_worker_elsewhere_is_in_the_status_on_the_page_and_in_the_di
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(topology_picture(TopologyView.model_validate(found["page"]), "Active"))
     assert f"{who}: next_tuple runs since " in console.export_text()
+
+
+def test_state_that_is_read_for_long_says_how_far_it_is(monkeypatch):
+    """How far it is changes all the time; it is told once a minute all the same."""
+    monkeypatch.setattr(author_calls, "LOOK_SECONDS", 0.01)
+    store, waits, notes = new_store(), set(), []
+    progress = iter(range(100))
+
+    class Reading(ElsewhereJobs):
+        def calls_under_way(self):
+            if self.task is not None:
+                self.callback = f"restoring self.state#{next(progress, 100)} % of it is read"
+            return super().calls_under_way()
+
+    class Log(Silent):
+        def note(self, text):
+            notes.append(text)
+
+    def seen():
+        waits.update(wait.sentence for wait in driver.totals.waits.long_calls)
+        return len(waits) >= 3
+
+    jobs = Reading(store, seen)
+    driver = make_driver(collecting(ListSpout([1])), store=store, jobs=jobs, observer=Log()).start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    who = f"spout 'values', task {driver.plan.tasks('values')[0]}"
+    told = [note for note in notes if "self.state" in note]
+    assert len(waits) >= 3
+    for text in (*waits, *told):
+        assert text.startswith(f"{who}: restoring self.state runs since "), text
+        assert " % of it is read" in text
+        assert "#" not in text
+    assert len(told) == 1

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from fulmen.engine.protocol.callbacks.call_names import method_of, name_of, progress_of
 from fulmen.engine.protocol.callbacks.calls import Calls, left_in, under_way_in
 
 
@@ -101,3 +102,21 @@ def test_a_name_that_is_too_long_is_cut_off(folder):
 def test_a_call_that_is_half_written_is_not_told(tmp_path):
     (tmp_path / "1").write_bytes(struct.pack("<id52p", 17, 0.0, b""))
     assert under_way_in(tmp_path) == []
+
+
+def test_a_call_says_how_far_it_is_and_begins_no_later_for_it(folder):
+    def code(calls):
+        calls.reached("nothing is under way")
+        calls.begin(3, "restoring self.state")
+        calls.reached("43 % of it is read")
+        calls.reached("100 % of it is read")
+
+    process = in_a_process(folder, code)
+    [call] = under_way_in(folder)
+    assert (method_of(call.callback), progress_of(call.callback)) == (
+        "restoring self.state",
+        "100 % of it is read",
+    )
+    kill(process)
+    assert named(left_in(folder)) == [(3, call.callback)]
+    assert progress_of(name_of("on_timer", "a key", 1)) == ""

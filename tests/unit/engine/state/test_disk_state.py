@@ -20,6 +20,7 @@ from fulmen.engine.state.entries import disk_entries, disk_state
 from fulmen.engine.state.entries import segments as segments_module
 from fulmen.engine.state.entries.disk_entries import DiskEntries
 from fulmen.engine.state.entries.keyed_state import KeyedState
+from fulmen.engine.state.entries.known_records import KnownRecords
 from support.runs.engine_runs import Kept
 from support.stores.disk_states import DiskLife, MemoryLife
 
@@ -178,6 +179,9 @@ def test_a_load_that_was_interrupted_goes_on_where_it_was(tmp_path, monkeypatch)
     life.open()
     assert len(life.read) == journals - 2 >= 2
     assert dict(life.state.items()) == expected
+    assert life.reached == [
+        f"{100 * n // (journals - 2)} % of it is read" for n in range(journals - 2)
+    ]
     life.state.close()
 
 
@@ -273,3 +277,25 @@ def test_what_the_disk_refused_can_not_be_ignored(tmp_path):
         life.state.get("key-1")
     with pytest.raises(ServiceUnavailable, match="the disk for state"):
         life.state.updates(life.number + 1)
+
+
+def test_no_commit_writes_very_much_anew(tmp_path, monkeypatch):
+    """As many keys as become a few large segments in memory; what is written anew is fetched."""
+    life, fetched = DiskLife(tmp_path, Kept()), []
+    records = KnownRecords.records
+
+    def counted(known, kbs):
+        fetched[-1] += len(kbs)
+        return records(known, kbs)
+
+    monkeypatch.setattr(KnownRecords, "records", counted)
+    for start in range(0, 63_000, 7_000):
+        fetched.append(0)
+        life.state.update({f"customer-{n:012d}": n for n in range(start, start + 7_000)})
+        life.commit()
+    assert max(fetched) < 30_000
+    life.state.update({f"visitor-{n:012d}": n * n for n in range(40_000)})
+    life.commit()
+    assert len(life.state) == 103_000
+    assert max(len(data) for [data] in life.kept.journals.values()) < 5 << 18
+    life.state.close()

@@ -151,7 +151,7 @@ class Blame:
         self.probe.failed(is_service_away=is_away)
         spouts = placed.spout_tasks
         others = [call for call in void.calls if call.task not in spouts]
-        unmade = [call for call in others if call.callback in MAKING]
+        unmade = [call for call in others if method_of(call.callback) in MAKING]
         for call in unmade:
             self.unmade.blame(call.task, call.callback, now, void.hung_seconds)
         is_outage = void.fault is not Fault.UNKNOWN or bool(unmade)

@@ -17,7 +17,7 @@ from fulmen.engine.driver.clocks import Clocks
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
-from fulmen.engine.protocol.callbacks.call_names import method_of
+from fulmen.engine.protocol.callbacks.call_names import method_of, progress_of
 from fulmen.engine.protocol.callbacks.calls import CALLS, Call
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
@@ -96,11 +96,14 @@ class AuthorCalls:
         component = self.planner.current.placed.plan.component_of(call.task)
         since = self.clocks.wall() - call.seconds
         text = f"{self._who(call.task)}: {method_of(call.callback)} runs since {utc(since)}"
+        if progress := progress_of(call.callback):
+            text += f", {progress}"
         return Wait(WaitKind.LONG_CALL, component, text, since)
 
     def _tell(self, call: Call, wait: Wait) -> None:
         """Tell of a call that goes on, once a minute."""
-        key, now = (call.task, call.callback), time.monotonic()
+        which = call.callback.removesuffix(progress_of(call.callback))  # that changes all the time
+        key, now = (call.task, which), time.monotonic()
         if now - self._told.get(key, -TOLD_AGAIN_SECONDS) < TOLD_AGAIN_SECONDS:
             return
         self._told[key] = now

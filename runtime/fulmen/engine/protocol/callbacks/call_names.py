@@ -41,6 +41,17 @@ def _digest(key: Any) -> str:
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
+def name_with(method: str, progress: str) -> str:
+    """The name of a call that takes long, with how far it is."""
+    return f"{method}{_BETWEEN}{progress}"
+
+
+def progress_of(name: str) -> str:
+    """How far the call is; none: it does not say."""
+    method, _, progress = name.partition(_BETWEEN)
+    return "" if method in OF_A_KEY else progress
+
+
 def method_of(name: str) -> str:
     """The method in a call's name."""
     return name.partition(_BETWEEN)[0]

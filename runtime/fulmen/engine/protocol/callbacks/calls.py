@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from fulmen.engine.protocol.callbacks.call_names import method_of, name_with
+
 FOLDER = "FULMEN_CALLS"
 """Environment variable: the folder of the files. Unset: calls are noted in memory only."""
 _SLOT = struct.Struct("<id52p")
@@ -91,6 +93,13 @@ class Calls:
         slot = self._thread.slot
         task, _, callback = slot.noted
         self._note(slot, (task, now, callback))
+
+    def reached(self, progress: str) -> None:
+        """Note how far the call of this thread is, if one is under way."""
+        slot = getattr(self._thread, "slot", None)
+        if slot is not None and slot.noted[0] != _NOBODY:
+            task, since, callback = slot.noted
+            self._note(slot, (task, since, name_with(method_of(callback), progress)))
 
     def end(self, before: Noted = _NOTHING) -> None:
         """Note that the call has ended, well or not.

@@ -47,9 +47,18 @@ _LOADED_BYTES = 16 << 20
 """So much of the checkpoint's segments becomes one file of the store, about."""
 _FILE_BYTES = 1 << 20
 """Less than that is written as a batch is: it would become a very small file."""
+_FULL_BYTES, _SEGMENT_BYTES = 128 << 10, 1 << 20
+"""As for a state in memory, and less: what is written anew with a commit is fetched before. A key
+takes some 14 us then, and in a segment 20 bytes, so that a batch waits for a second at most."""
 _KINDS = b"k", b"m", b"q", b"s"
 Place = Callable[[bytes, bytes], bytes]
 """Where an entry is in another order than that of its key, by the bytes of key and value."""
+Reached = Callable[[str], None]
+"""Is told how far something is that takes long."""
+
+
+def unheard(_: str) -> None:
+    """Nobody wants to know."""
 
 
 class DiskEntries:
@@ -61,7 +70,12 @@ class DiskEntries:
     """
 
     def __init__(
-        self, store: LocalStore, name: str, source: SegmentSource, place: Place | None = None
+        self,
+        store: LocalStore,
+        name: str,
+        source: SegmentSource,
+        place: Place | None = None,
+        reached: Reached = unheard,
     ) -> None:
         """Bring the store up to what the source has.
 
@@ -70,8 +84,10 @@ class DiskEntries:
             name: How journals begin.
             source: What the checkpoint has.
             place: The order in which there is a queue of the entries. None: there is none.
+            reached: Is told how far it is while it reads much.
         """
         self._store, self._name, self._place = store, name, place
+        self._reached = reached
         letter = name[:1].encode()
         self._keys, self._meta, self._queue, self._of_segments = (letter + c for c in _KINDS)
         self._known = KnownRecords(store, self._keys)
@@ -126,7 +142,9 @@ class DiskEntries:
         if not journals:
             return
         waiting, before = 0, ""
-        for journal, size, blocks in source.read(sorted(journals, key=age_of)):
+        ordered = sorted(journals, key=age_of)
+        for done, (journal, size, blocks) in enumerate(source.read(ordered)):
+            self._reached(f"{100 * done // len(ordered)} % of it is read")
             number, _ = age_of(journal)
             is_whole = number != self._last  # the commit before: then it can be gone on with
             if waiting >= (_LOADED_BYTES if is_whole else 4 * _LOADED_BYTES):
@@ -258,7 +276,7 @@ class DiskEntries:
             new[places[key]] = _Entry(key, data or b"", stale)
         if not new:
             return {}
-        dropped = list(victims(self._segments.values()))
+        dropped = list(victims(self._segments.values(), _FULL_BYTES))
         changes: dict[bytes, EntryRecord | None] = {}
         self._drop(dropped, new, changes)
         records: dict[str, tuple[bytes | None, int]] = {
@@ -267,7 +285,7 @@ class DiskEntries:
         places = {entry.key: kb for kb, entry in new.items()}
         values = {entry.key: entry.data for entry in new.values() if entry.data}
         deleted = [entry.key for entry in new.values() if not entry.data and entry.stale]
-        for i, piece in enumerate(encode_pickled(values, deleted)):
+        for i, piece in enumerate(encode_pickled(values, deleted, _SEGMENT_BYTES)):
             journal = f"{self._name}.{number}.{i}"
             records[journal] = piece.data, 0
             self._add(journal, piece, new, places)

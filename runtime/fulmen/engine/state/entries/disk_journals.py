@@ -13,7 +13,7 @@ from fulmen.api.components import Component
 from fulmen.checkpoint import Manifest, Store, load_many, read_commit
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.keyed.stores.local_store import LocalStore
-from fulmen.engine.state.entries.disk_entries import DiskEntries
+from fulmen.engine.state.entries.disk_entries import DiskEntries, Reached, unheard
 from fulmen.engine.state.entries.disk_queue import place_of
 from fulmen.engine.state.entries.disk_state import DiskState
 from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
@@ -110,13 +110,19 @@ class TaskSegments:
         return load_many(self._store, self._manifest, [self._task], wanted)[self._task]
 
 
-def restored_entries(journals: Journals, name: str, owner: Component | None = None) -> TaskState:
+def restored_entries(
+    journals: Journals,
+    name: str,
+    owner: Component | None = None,
+    reached: Reached = unheard,
+) -> TaskState:
     """A keyed state that is in the journals of a task.
 
     Args:
         journals: All of the task's. `DiskJournals`: the state is on disk.
         name: How its journals begin.
         owner: The instance that it is for.
+        reached: Is told how far it is, if it takes long.
 
     Raises:
         ServiceUnavailable: It is on disk, and the disk refuses it.
@@ -124,4 +130,5 @@ def restored_entries(journals: Journals, name: str, owner: Component | None = No
     if not isinstance(journals, DiskJournals):
         return KeyedState.restore(journals, owner, name)
     place = place_of if name == TIMERS else None
-    return DiskState(DiskEntries(journals.local, name, journals.segments(name), place), owner)
+    entries = DiskEntries(journals.local, name, journals.segments(name), place, reached)
+    return DiskState(entries, owner)

@@ -88,19 +88,30 @@ def encode(
     return _pieces(entries, names, lambda: measures.hashes_of(list(values)))
 
 
-def encode_pickled(values: Mapping[Any, bytes], deleted: Sequence[Any]) -> Iterator[Piece]:
-    """Segments with these keys, whose values are pickled already. A large value has its own."""
+def encode_pickled(
+    values: Mapping[Any, bytes], deleted: Sequence[Any], segment_bytes: int = SEGMENT_BYTES
+) -> Iterator[Piece]:
+    """Segments with these keys, whose values are pickled already. A large value has its own.
+
+    Args:
+        values: The keys with their values.
+        deleted: Keys that were deleted.
+        segment_bytes: About as much is in one at most.
+    """
     keys, data = list(values), list(values.values())
     n = len(keys) + len(deleted)
     is_deleted = np.arange(n) >= len(keys)
     sizes = np.full(n, DELETED_BYTES, np.int64)
     sizes[: len(keys)] = sizes_of(data) + _PICKLED_KEY_BYTES
     entries = _Entries([*keys, *deleted], [*data, *deleted], sizes, is_deleted, ~is_deleted)
-    return _pieces(entries, {}, lambda: hashes_of(keys))
+    return _pieces(entries, {}, lambda: hashes_of(keys), segment_bytes)
 
 
 def _pieces(
-    entries: _Entries, names: Mapping[int, str], hashes_of_kept: Callable[[], Numbers]
+    entries: _Entries,
+    names: Mapping[int, str],
+    hashes_of_kept: Callable[[], Numbers],
+    segment_bytes: int = SEGMENT_BYTES,
 ) -> Iterator[Piece]:
     total = int(entries.sizes.sum())
     if total < ALONE_BYTES:  # as most commits
@@ -115,7 +126,7 @@ def _pieces(
     if is_large.any():
         entries = entries.at(~is_large)
     before = np.cumsum(entries.sizes) - entries.sizes
-    ends = [*(np.flatnonzero(np.diff(before // SEGMENT_BYTES)) + 1).tolist(), len(entries.keys)]
+    ends = [*(np.flatnonzero(np.diff(before // segment_bytes)) + 1).tolist(), len(entries.keys)]
     for start, end in zip([0, *ends], ends, strict=False):
         if start < end:
             some = entries.at(slice(start, end))

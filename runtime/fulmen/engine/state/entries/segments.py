@@ -215,8 +215,13 @@ class Segments:
         return newest
 
 
-def victims(segments: Iterable[S]) -> Iterator[S]:
-    """Those of all segments of a keyed state that are dropped with a commit."""
+def victims(segments: Iterable[S], full_bytes: int = FULL_BYTES) -> Iterator[S]:
+    """Those of all segments of a keyed state that are dropped with a commit.
+
+    Args:
+        segments: All of them.
+        full_bytes: One of this size or more is not merged with others of its size.
+    """
     total, needed = 0, 0.0
     rest: list[S] = []
     small: dict[int, list[S]] = defaultdict(list)
@@ -227,7 +232,7 @@ def victims(segments: Iterable[S]) -> Iterator[S]:
         total += segment.bytes
         needed += segment.live_bytes
         if not segment.alone:
-            of_size = rest if segment.bytes >= FULL_BYTES else small[_size_class(segment)]
+            of_size = rest if segment.bytes >= full_bytes else small[_size_class(segment)]
             of_size.append(segment)
     for alike in small.values():
         if len(alike) >= _OF_A_SIZE:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.returned import refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.state.entries.disk_journals import restored_entries
 from fulmen.engine.state.entries.keyed_state import take_state
 from fulmen.engine.state.fields import Fields, record_of
@@ -62,7 +63,8 @@ class AuthorInstance:
         self._guard = guard
         self.instance = guard("making the instance", make)
         self.state = guard(
-            "restoring self.state", lambda: restored_entries(journals, STATE, self.instance)
+            "restoring self.state",
+            lambda: restored_entries(journals, STATE, self.instance, CALLS.reached),
         )
         self.fields = Fields(self.instance)
         self.look_at_state(is_new=True)
