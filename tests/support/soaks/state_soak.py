@@ -28,6 +28,7 @@ from support.worlds import unrepeatable
 
 TASKS = (1, 2, 3, 5)
 COMMAND = "savepoint restore"
+DONE = "other tasks", "savepoint", "end", "went back"
 AUTOMATIC = {"every": "5s", "keep": 2}
 
 
@@ -45,21 +46,32 @@ class StateSoak(Soak):
         super().__init__(folder, seed, (1, 2), parts)
         self.done = Counter()
         self._names = (f"asked-{number}" for number in itertools.count(1))
+        self._chosen, self._moves = [], []
 
     def choose_workers(self):
         """Write the topology's file: with other numbers of tasks each time."""
         self.workers = self.rng.choice(self.choices)
-        tasks = [self.rng.choice(TASKS) for _ in range(3)]
+        before = self._chosen
+        while self._chosen == before:
+            self._chosen = [self.rng.choice(TASKS) for _ in range(3)]
+        tasks = self._chosen
         backend = self.rng.choice(["memory", "disk"])
         spec = {"savepoints": AUTOMATIC, "message_timeout_seconds": 600}
         self.write(unrepeatable.moving(self.workers, tasks, backend, **spec))
+
+    @property
+    def has_done_all(self):
+        """Whether each thing was done to the state at least once."""
+        return all(self.done[what] for what in DONE)
 
     # What is done to the state
 
     def round(self):
         """Do something to the state, do harm, see it go on, and check what is committed."""
-        move = self.rng.choice([self.rescale, self.rescale, self.ask, self.delete, self.go_back])
-        finish = move()
+        if not self._moves:  # so each of them comes, however few rounds there are
+            self._moves = [self.rescale, self.ask, self.rescale, self.delete, self.go_back]
+            self.rng.shuffle(self._moves)
+        finish = self._moves.pop()()
         time.sleep(self.rng.uniform(0, 1.5))
         self.strike()
         self.go_on()
@@ -93,7 +105,7 @@ class StateSoak(Soak):
         name = self.rng.choice(names)
         self.keep_running()
         Wish(name, deletes=True).ask(self.store)
-        return lambda: self._wait_until(lambda: name not in self.pins(), f"the end of {name}")
+        return lambda: self._wait_until(lambda: name not in self.pins(), f"end of {name}")
 
     def go_back(self):
         """Go back to a savepoint, if there is one. The first try of the command may be killed."""
@@ -165,7 +177,7 @@ def soak(folder, seed, kills, seconds=float("inf")):
     with StateSoak(Path(folder), seed) as one:
         rounds = 0
         try:
-            while one.killed < kills and time.monotonic() < end:
+            while (one.killed < kills or not one.has_done_all) and time.monotonic() < end:
                 one.round()
                 rounds += 1
                 if rounds % 5 == 0:
