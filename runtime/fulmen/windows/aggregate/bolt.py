@@ -20,6 +20,7 @@ from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
 from fulmen.windows.aggregate.chunk_rows import Places
 from fulmen.windows.aggregate.counted import CountedWindows
+from fulmen.windows.aggregate.disk_windows import DiskWindows, is_on_disk
 from fulmen.windows.aggregate.filtered import FilteredFields, with_fields
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.panes import EARLY, Panes
@@ -116,12 +117,6 @@ class Aggregate(ChunkBolt):
         return None if isinstance(options.window, CountWindow) else options.lateness
 
     @override
-    def needs_memory(self, options: AggregateOptions) -> str | None:
-        if isinstance(options.window, Session | CountWindow):
-            return None
-        return "fixed windows are read as a whole when they end"
-
-    @override
     def needs_event_time(self, options: AggregateOptions) -> str | None:
         is_by_count = isinstance(options.window, CountWindow)
         return None if is_by_count or options.time is None else NO_WINDOW_ENDS
@@ -210,7 +205,8 @@ class Aggregate(ChunkBolt):
             return Sessions(milliseconds(window.gap), has_plain_keys, *rest)
         if isinstance(window, CountWindow):
             return CountedWindows(window.size, window.every or window.size, *rest)
-        return FixedWindows(window.spans(), has_plain_keys, *rest)
+        fixed = DiskWindows if is_on_disk(self.state) else FixedWindows
+        return fixed(window.spans(), has_plain_keys, *rest)
 
     transient = (
         "state_part",

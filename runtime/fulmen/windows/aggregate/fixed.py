@@ -61,20 +61,32 @@ class FixedWindows(Windower):
         self._open: dict[Span, dict[Any, Kept]] = {}
         self._rows = StateRows(self._state)
         self._columns = ColumnWindows(self._state, has_plain_keys and not self._panes.are_several)
-        width = len(self._aggregates.new()) + 1
-        for key, written in self._state.items():
-            kept = [*written] if type(written) is tuple else [written, None]
-            if len(kept) != width:
-                raise FulmenError(
-                    "the checkpoint has windows with other aggregates. Give the component another"
-                    " name, and its windows begin anew"
-                )
-            span = spans.of(key[0])[-1]
-            self._open.setdefault(span, {})[key[1]] = kept
-            self._rows.add(span, key)
+        self._width = len(self._aggregates.new()) + 1
+        self._begin()
         self._changed: dict[Span, dict[Any, Kept]] = {}
         self._counted: dict[Span, tuple[Sequence[Span], Counter[Any]]] = {}
         self._forget_place()
+
+    def _begin(self) -> None:
+        """Read what the state has."""
+        for key, written in self._state.items():
+            span = self._spans.of(key[0])[-1]
+            self._open.setdefault(span, {})[key[1]] = self._read(written)
+            self._rows.add(span, key)
+
+    def _read(self, written: Any) -> Kept:
+        """What is kept of a key, of the form in which the state has it."""
+        kept = [*written] if type(written) is tuple else [written, None]
+        if len(kept) != self._width:
+            raise FulmenError(
+                "the checkpoint has windows with other aggregates. Give the component another"
+                " name, and its windows begin anew"
+            )
+        return kept
+
+    def _known(self, span: Span, keys: Iterable[Any]) -> Iterable[Kept | None]:
+        """What is kept of each of these keys in a window."""
+        return map(self._open.get(span, _NONE).get, keys)
 
     @property
     @override
@@ -161,8 +173,8 @@ class FixedWindows(Windower):
             return left
         parts = in_windows(rows, places)
         some = [
-            [kept or [*self._aggregates.new(), None] for kept in map(windows.get, keys)]
-            for windows, keys in ((self._open.get(span, _NONE), keys) for span, keys, _ in parts)
+            [kept or [*self._aggregates.new(), None] for kept in self._known(span, keys)]
+            for span, keys, _ in parts
         ]
         try:
             additions = [
@@ -269,7 +281,7 @@ class FixedWindows(Windower):
         new = [*self._aggregates.new(), None]
         for spans, counted in self._counted.values():
             for span in spans:
-                some = [kept or new.copy() for kept in map(self._open[span].get, counted)]
+                some = [kept or new.copy() for kept in self._known(span, counted)]
                 for i in range(len(new) - 1):
                     for kept, number in zip(some, counted.values(), strict=True):
                         kept[i] += number
@@ -301,7 +313,7 @@ class FixedWindows(Windower):
         if found is None:
             return None
         columns, parts = self._by_form(found.parts, adders)
-        known = [list(map(self._open.get(span, _NONE).get, keys.values)) for span, _, keys in parts]
+        known = [list(self._known(span, keys.values)) for span, _, keys in parts]
         for i, adder in enumerate(adders):
             if type(adder).fits is not Adder.fits:
                 there = [kept[i] for of_part in known for kept in of_part if kept]
@@ -349,7 +361,7 @@ class FixedWindows(Windower):
         self._add_up()
         for span, some in self._changed.items():
             if some:  # else nothing has come to what is at hand
-                self._rows.write(span, self._open[span], some, _written)
+                self._rows.write(span, self._open[span], some, written_form)
         self._changed = {}
         self._forget_place()
 
@@ -370,9 +382,19 @@ class FixedWindows(Windower):
             self._emit_all(span, ON_TIME_PANE, collector)
         finally:
             if at >= over:
-                self._open.pop(span, None)
-                self._rows.delete(span)
-                self._columns.drop(span)
+                self._drop(span)
+
+    def _drop(self, span: Span) -> None:
+        """Forget a window."""
+        self._open.pop(span, None)
+        self._rows.delete(span)
+        self._columns.drop(span)
+
+    def _of_span(self, span: Span) -> Iterable[tuple[Key, Any, Kept]]:
+        """Each key of a window, the form in which the state has the key, and what is kept of it."""
+        windows = self._open.get(span, _NONE)
+        keys = zip(windows, strict=True) if self._has_plain_keys else windows
+        return zip(keys, windows, windows.values(), strict=True)
 
     @override
     def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
@@ -386,14 +408,13 @@ class FixedWindows(Windower):
             BaseException: The result of a key has raised it. All others are emitted.
         """
         wrong: BaseException | None = None
-        windows, are_several = self._open.get(span, _NONE), self._panes.are_several
-        keys = zip(windows, strict=True) if self._has_plain_keys else windows
+        are_several = self._panes.are_several
         emit, when, results = collector.emit, self._panes.when(span), self._aggregates.results
         if span in self._columns:
             for row in self._columns.results(span, when):
                 emit(row)
             return
-        for (plain, kept), key in zip(windows.items(), keys, strict=True):
+        for key, plain, kept in self._of_span(span):
             try:
                 if are_several:
                     self._emit_pane(span, plain, kept, pane, collector)
@@ -414,10 +435,10 @@ class FixedWindows(Windower):
         if ended_before or not (is_new or pane == ON_TIME_PANE):
             return
         self._panes.emit((plain,) if self._has_plain_keys else plain, span, kept, pane, collector)
-        [self._state[span[0], plain]] = _written([kept])
+        [self._state[span[0], plain]] = written_form([kept])
 
 
-def _written(some: Sequence[Kept]) -> Sequence[Any]:
+def written_form(some: Sequence[Kept]) -> Sequence[Any]:
     """The form in which the state has what is kept of some keys."""
     if some and len(some[0]) == 2:  # Python runs once for most, and not once for each
         firsts, statuses = [kept[0] for kept in some], [kept[1] for kept in some]

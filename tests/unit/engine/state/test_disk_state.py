@@ -299,3 +299,29 @@ def test_no_commit_writes_very_much_anew(tmp_path, monkeypatch):
     assert len(life.state) == 103_000
     assert max(len(data) for [data] in life.kept.journals.values()) < 5 << 18
     life.state.close()
+
+
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_the_entries_of_tuples_that_begin_alike(tmp_path, is_confirmed):
+    life = DiskLife(tmp_path, Kept())
+    for first in (1, 2, 256, 1.5, "a"):
+        for second in ("x", "y\x00", 3):
+            life.state[first, second] = [first]
+    life.state[1] = life.state["a"] = life.state[1,] = "another"
+    life.commit() if is_confirmed else life.write_down()
+    everything = {(1, "x"): [1], (1, "y\x00"): [1], (1, 3): [1], (1,): "another"}
+    assert dict(life.state.items_of(1)) == everything
+    assert dict(life.state.items_of("a", 3)) == {("a", 3): ["a"]}
+    life.state[1, "x"] = life.state[1, "new"] = life.state[2, "new"] = "changed"
+    del life.state[1, 3]
+    expected = {(1, "x"): "changed", (1, "new"): "changed", (1, "y\x00"): [1], (1,): "another"}
+    assert dict(life.state.items_of(1)) == expected
+    life.state.forget([*expected, (1, "never")])
+    assert dict(life.state.items_of(1)) == {}
+    assert len(life.state) == 15
+    life.state.begin_batch("t2") if not is_confirmed else None
+    life.commit()
+    life.restart(lost=True)
+    assert len(life.state) == 15
+    assert dict(life.state.items_of(1)) == {}
+    life.state.close()

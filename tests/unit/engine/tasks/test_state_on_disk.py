@@ -19,7 +19,7 @@ from fulmen.metrics.snapshot import Snapshot
 from fulmen.testing import ABORT, EOF, PAUSE, CollectBolt, ListSpout, run
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.validation.check import check
-from fulmen.windows import Aggregate, Deduplicate
+from fulmen.windows import Aggregate, Deduplicate, WindowedBolt
 from support.metrics.scrapes import Scrape
 from support.runs.engine_runs import make_driver, new_store
 from support.stores.small_disks import fill, small_disk
@@ -73,6 +73,11 @@ BOLTS = [
     ),
     pytest.param(
         Aggregate, {**COUNTED, "window": {"type": "session", "gap": "6s"}, **TIME}, id="sessions"
+    ),
+    pytest.param(
+        Aggregate,
+        {**COUNTED, "window": {"type": "sliding", "size": "6s", "every": "2s"}, **TIME},
+        id="sliding",
     ),
 ]
 
@@ -184,16 +189,26 @@ def told_service(folder):
     return f"the disk for state at {Path(folder).parent}"
 
 
+class Longest(WindowedBolt):
+    """Knows the tuples of the last five."""
+
+    outputs = ("longest",)
+
+    def __init__(self):
+        self.with_window(5)
+
+    def execute(self, window):
+        self.collector.emit([max(tup["n"] for tup in window.get())])
+
+
 def test_what_goes_through_all_of_its_state_is_refused():
-    builder = builder_of(
-        Aggregate, {**COUNTED, "window": {"type": "tumbling", "size": "5s"}, **TIME}, "disk"
-    )
+    builder = builder_of(Longest, {}, "disk")
     [problem] = [
         one for one in check(to_document(builder.build())).problems if "disk" in one.message
     ]
     assert problem.path == "spec.bolts[0].keyedState"
     assert problem.message == (
-        "bolt 'keeps': its state can't be on disk: fixed windows are read as a whole when they end"
+        "bolt 'keeps': its state can't be on disk: its windows are read when it starts"
     )
     assert problem.cure == "Write keyedState: {backend: memory} for it."
 

@@ -127,7 +127,6 @@ def rescaled(
     for name, tasks in changed_tasks(known, topology).items():
         old, plan.tasks[name] = tasks
         one = _Component(specs[name], tasks, known, manifest, store, code_folder)
-        one.is_on_disk = topology.spec.keeps_on_disk(specs[name])
         what = f"component {name!r} can't have {tasks[1]} instead of {old} tasks"
         problems += (f"{what}: {text}" for text in one.plan(plan, is_over=is_over))
     if problems:
@@ -139,13 +138,7 @@ def rescaled(
 
 
 class _Component:
-    """One component whose number of tasks changes.
-
-    Attributes:
-        is_on_disk: Whether its state is on disk.
-    """
-
-    is_on_disk = False
+    """One component whose number of tasks changes."""
 
     def __init__(
         self,
@@ -353,11 +346,6 @@ class _Component:
                 f"{what} has keys that are not made of the fields that all inputs are grouped by,"
                 " so no task can be told for them. Give the component a `key`, and group its inputs"
                 " by that"
-            )
-        if rule.has_many and self.is_on_disk:
-            return (
-                f"{what} is on disk, and may have entries of many keys. Run it once with"
-                " keyedState: {backend: memory}, and change the number then"
             )
         if wrong := self._elsewhere(name, rule):
             return f"{what} has the key {wrong}, which is not in the task that its inputs go to"

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
+from fulmen.engine.keyed.entries_of_many import EntriesOfMany
 from fulmen.engine.keyed.stores.key_bytes import all_bytes_of, key_of
 from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.keyed.stores.seen_keys import SeenKeys
@@ -35,6 +36,7 @@ from fulmen.engine.state.entries.disk_records import (
     age_of,
 )
 from fulmen.engine.state.entries.known_records import KnownRecords
+from fulmen.engine.state.entries.own_blocks import of_many, taking
 from fulmen.engine.state.entries.segment_blocks import BlockContent
 from fulmen.engine.state.entries.segment_format import (
     DELETED_BYTES,
@@ -67,6 +69,7 @@ class DiskEntries:
     Attributes:
         count: The number of keys.
         bytes: The size of all segments.
+        settled: Keys that are of many, with what the task has of them; it is to be written anew.
     """
 
     def __init__(
@@ -94,10 +97,12 @@ class DiskEntries:
         self._pending = self._known.pending
         self.tag = ""
         self._forget()
-        if not self._goes_on(source):
+        many = of_many(source.journals)
+        if many is not None or not self._goes_on(source):
             store.clear(letter, bytes([letter[0] + 1]))
             self._forget()
-            self._load(source, source.journals, SeenKeys())
+            self._load(source, source.journals, SeenKeys(), many)
+        self.settled = () if many is None else tuple(many.items())
 
     def _forget(self) -> None:
         self.count = self.bytes = self._number = self._last = 0
@@ -136,9 +141,20 @@ class DiskEntries:
         return source.tag_at(self._last) == self._tag_of_last
 
     def _load(
-        self, source: SegmentSource, journals: Sequence[str], seen: SeenKeys | None = None
+        self,
+        source: SegmentSource,
+        journals: Sequence[str],
+        seen: SeenKeys | None = None,
+        many: EntriesOfMany | None = None,
     ) -> None:
-        """Take segments into the store. `seen`: it is empty, and these are the keys so far."""
+        """Take segments into the store.
+
+        Args:
+            source: What has them.
+            journals: Their names.
+            seen: The store is empty, and these are the keys so far.
+            many: Takes the entries that are of many keys, if there may be any.
+        """
         if not journals:
             return
         waiting, before = 0, ""
@@ -153,6 +169,8 @@ class DiskEntries:
                 waiting = 0
             self._last, before = number, journal
             segment = self._new_segment(journal, size)
+            if many is not None:
+                blocks = taking(many, journal, blocks)
             kbs = self._loaded(segment, blocks, seen)
             segment.alone = size >= ALONE_BYTES and len(kbs) == 1
             self._pending[self._segment_key(segment.number)] = pickle.dumps(kbs)
@@ -216,13 +234,14 @@ class DiskEntries:
         """What is known of each of these keys, which is at hand from now on."""
         return self._known.get_many(keys)
 
-    def scan(self, after: bytes = b"") -> Iterator[tuple[bytes, EntryRecord]]:
+    def scan(self, after: bytes = b"", of: bytes = b"") -> Iterator[tuple[bytes, EntryRecord]]:
         """All keys that have a value, as bytes, and in order unless they are not confirmed.
 
         Args:
             after: Begin with keys that come after this one.
+            of: Only those that begin with these bytes, which are whole parts of a tuple.
         """
-        return self._known.scan(after)
+        return self._known.scan(after, of)
 
     # The queue
 

@@ -26,7 +26,8 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component
-from fulmen.engine.keyed.stores.key_bytes import key_of
+from fulmen.engine.keyed.entries_of_many import NOTHING
+from fulmen.engine.keyed.stores.key_bytes import key_of, prefix_of
 from fulmen.engine.state.entries.disk_entries import DiskEntries
 from fulmen.engine.state.entries.disk_records import EntryRecord
 from fulmen.engine.state.pickling import INSTANCE, Dumper, made_of
@@ -73,6 +74,9 @@ class DiskState(MutableMapping[Any, Any]):
         self._read: dict[Any, bytes] = {}  # the first few values that may be changed in place
         self._warnings: list[str] = []
         self._has_warned = False
+        for key, value in entries.settled:
+            self._values[key] = _ABSENT if value is NOTHING else value
+            self._changed[key] = None
 
     # A mapping
 
@@ -164,6 +168,25 @@ class DiskState(MutableMapping[Any, Any]):
     @override
     def values(self) -> ValuesView[Any]:
         return _Values(self)
+
+    def items_of(self, *parts: Any) -> Iterator[tuple[Any, Any]]:
+        """All entries whose keys are tuples that begin with these parts; none of them stays."""
+        n = len(parts)
+        changed = [k for k in self._changed if isinstance(k, tuple) and k[:n] == parts]
+        there = set(changed)
+        for kb, record in self.entries.scan(of=prefix_of(parts)):
+            if (key := key_of(kb)) not in there:
+                value = self._values.get(key, self)
+                yield key, self._loaded(record) if value is self else value
+        for key in changed:
+            if (value := self._values[key]) is not _ABSENT:
+                yield key, value
+
+    def forget(self, keys: Iterable[Any]) -> None:
+        """Delete keys, whether they are there or not: nothing is read for it."""
+        gone = dict.fromkeys(keys, _ABSENT)
+        self._values.update(gone)
+        self._changed.update(dict.fromkeys(gone))
 
     def _scan(self) -> Iterator[tuple[Any, Any]]:
         """All entries, those of the disk in the order of `key_bytes`; none of them stays."""

@@ -122,18 +122,18 @@ class KnownRecords:
         if self._failure is not None:
             raise self._failure
 
-    def scan(self, after: bytes) -> Iterator[tuple[bytes, EntryRecord]]:
+    def scan(self, after: bytes, of: bytes = b"") -> Iterator[tuple[bytes, EntryRecord]]:
         """See `DiskEntries.scan`."""
         pending, prefix = dict(self.pending), self._prefix
-        start = prefix + after + b"\x00" if after else prefix
-        end = bytes([prefix[0], prefix[1] + 1])
+        start = prefix + after + b"\x00" if after else prefix + of
+        end = prefix + of + b"\xff" if of else bytes([prefix[0], prefix[1] + 1])
         for key, value in self._store.scan(start, end):
             if key not in pending:
                 record = EntryRecord.read(value)
                 if record.data:
                     yield key[2:], record
         for key, waiting in pending.items():
-            if key.startswith(prefix) and waiting is not None:
+            if key.startswith(prefix + of) and waiting is not None:
                 record = EntryRecord.read(waiting)
                 if record.data and key[2:] > after:
                     yield key[2:], record

@@ -12,6 +12,7 @@ from fulmen.engine.keyed.entries_of_many import NOTHING, EntriesOfMany
 from fulmen.engine.keyed.homes import Share
 from fulmen.engine.state.entries.segment_blocks import BlockContent
 from fulmen.engine.state.entries.segment_format import DELETED_BYTES
+from fulmen.engine.state.values.renamed_classes import loads
 
 
 def share_of(journal: str) -> Share | None:
@@ -36,6 +37,19 @@ def take_many(
     for _, entries in groups:
         many.take(share, entries, ())
     many.take(share, {}, deleted)
+
+
+def taking(
+    many: EntriesOfMany, journal: str, blocks: Iterable[BlockContent]
+) -> Iterator[BlockContent]:
+    """Blocks whose values are pickled, each of which `take_many` is done with."""
+    of = many.rule.is_of_many
+    for block in blocks:
+        groups = [
+            (w, {k: loads(data) for k, data in one.items() if of(k)}) for w, one in block.groups
+        ]
+        take_many(many, journal, groups, block.deleted)
+        yield block
 
 
 def settle(many: EntriesOfMany, state: dict[Any, Any], changed: dict[Any, Any]) -> None:

@@ -1,0 +1,92 @@
+"""State on disk after other numbers of tasks: each task has what it would have in memory."""
+
+import pickle
+import tempfile
+from pathlib import Path
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fulmen.checkpoint import Ref
+from fulmen.engine.driver.checkpoints.kept_entries import dealt
+from fulmen.engine.keyed.homes import HomeRule, KeyFields, task_range
+from fulmen.engine.keyed.stores.local_store import LocalStore
+from fulmen.engine.state.entries.disk_entries import DiskEntries
+from fulmen.engine.state.entries.disk_state import DiskState
+from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
+from fulmen.engine.state.entries.segment_format import encode_pickled
+from support.stores.disk_states import JournalsSource
+
+RULE = HomeRule("rows", KeyFields.all_of(1))
+KEYS = [(f"k{i}",) for i in range(7)]
+PLAIN = [("of", key) for key in KEYS]
+PLACES = dict(zip(PLAIN, RULE.positions(PLAIN).tolist(), strict=True))
+ROWS, TIMER = ("rows", 0), ("timer", 0)
+
+
+class Tasks:
+    """Tasks with their segments."""
+
+    def __init__(self):
+        self.journals, self.data, self.number = [{}, {}], {}, 0
+
+    def commit(self, task, values, gone):
+        """A task writes, and deletes; of entries that are not of many only its own."""
+        task %= len(self.journals)
+        lo, hi = task_range(task, len(self.journals))
+
+        def is_mine(key):
+            return key not in PLACES or lo <= PLACES[key] < hi
+
+        mine = {key: pickle.dumps(value) for key, value in values.items() if is_mine(key)}
+        left = [key for key in gone if is_mine(key) and key not in mine]
+        self.number += 1
+        for i, piece in enumerate(encode_pickled(mine, left)):
+            ref = Ref(self.number, f"f{self.number}.{i}")
+            self.journals[task][f"state.{self.number}.{i}"] = [ref]
+            self.data[ref] = piece.data
+
+    def rescale(self, to):
+        self.journals = dealt(self.journals, "state", to, RULE)
+
+    def check(self):
+        for refs in self.journals:
+            names = segment_journals(refs, "state")
+            journals = {name: [self.data[refs[name][0]]] for name in names}
+            expected = dict(KeyedState.restore(journals, name="state"))
+            source = JournalsSource(journals, {n: f"t{n}" for n in range(self.number + 1)})
+            with tempfile.TemporaryDirectory() as folder:
+                for _ in range(2):  # the second process ends up with what the first has left
+                    store = LocalStore(Path(folder) / "state")
+                    state = DiskState(DiskEntries(store, "state", source))
+                    assert dict(state.items()) == expected
+                    assert len(state) == len(expected)
+                    assert {key: state.get(key) for key in (ROWS, TIMER, *PLAIN)} == {
+                        key: expected.get(key) for key in (ROWS, TIMER, *PLAIN)
+                    }
+                    state.close()
+
+
+TASK, NUMBERS = st.integers(0, 4), st.lists(st.sampled_from(KEYS), max_size=7)
+VALUES = st.one_of(
+    st.builds(lambda keys: {ROWS: [(i, key) for i, key in enumerate(keys)]}, NUMBERS),
+    st.builds(lambda at: {TIMER: at}, st.integers(1, 9)),
+    st.builds(lambda keys, n: {("of", key): n for key in keys}, NUMBERS, st.integers(0, 9)),
+)
+GONE = st.lists(st.sampled_from([ROWS, TIMER, *PLAIN]), max_size=3)
+STEPS = st.one_of(
+    st.tuples(st.just("commit"), TASK, VALUES, GONE),
+    st.tuples(st.just("rescale"), st.integers(1, 4)),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(STEPS, max_size=10))
+@example([("commit", 0, {TIMER: 2}, []), ("commit", 1, {TIMER: 5}, []), ("rescale", 1)])
+@example([("commit", 0, {TIMER: 2}, []), ("commit", 1, {}, [TIMER]), ("rescale", 3)])
+@example([("commit", n, {ROWS: [(n, key) for key in KEYS]}, []) for n in (0, 1)] + [("rescale", 1)])
+def test_each_task_has_what_it_would_have_in_memory(steps):
+    tasks = Tasks()
+    for name, *arguments in steps:
+        getattr(tasks, name)(*arguments)
+    tasks.check()
