@@ -9,6 +9,7 @@ from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
 from fulmen.windows.joins import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
+from fulmen.windows.running import RunningAggregate
 from fulmen.windows.transactions import (
     PersistentAggregate,
     TransactionAggregate,
@@ -24,6 +25,7 @@ __all__ = [
     "IntervalJoin",
     "LookupJoin",
     "PersistentAggregate",
+    "RunningAggregate",
     "TableJoin",
     "TemporalJoin",
     "TransactionAggregate",

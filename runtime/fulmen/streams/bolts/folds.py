@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -25,23 +24,48 @@ from fulmen.errors import PASSED_ON, CodeError
 from fulmen.streams.graph.nodes import UNSET, FoldNode
 from fulmen.streams.graph.registry import find_graph
 from fulmen.streams.rows.shapes import Shape, key_getter
-from fulmen.windows.aggregate_functions import Aggregation
-from fulmen.windows.options import Aggregated, Name
-from fulmen.windows.wanted_aggregates import WantedAggregate, result_types, wanted
+from fulmen.windows.options import Name
 
 Fold = Callable[[Any, Sequence[Any]], tuple[Any, Sequence[Any] | None]]
 """Of what is kept and a row: what to keep, and what to emit behind the key; None: nothing."""
 
 
-class _Fold(ManyBolt):
-    """State: key -> what is kept."""
+class FoldOptions(Options):
+    """The `config` of a `KeyedFold`."""
 
+    pipeline: str
+    """The module whose import makes the pipeline, and the pipeline: `shop:shop`."""
+    key: tuple[Name, ...]
+    """The fields of the key. The input must be grouped by them."""
+    fields: tuple[Name, ...]
+    """What is emitted behind the key."""
+    types: dict[str, str] = Field({})
+    """Their types, as far as they are known."""
+
+
+class KeyedFold(ManyBolt):
+    """Storm's updateStateByKey and reduceByKey: a function of what is kept, and a row.
+
+    State: key -> what is kept.
+    """
+
+    config_model = FoldOptions
     emits_results = True  # a row that comes again would count twice
     transient: ClassVar[Sequence[str]] = ("_folds", "_context", "_failed")
 
-    @abstractmethod
-    def _made(self, fields: tuple[str, ...]) -> Fold:
-        """What is done to rows with these fields."""
+    @override
+    def outputs_for(self, options: FoldOptions) -> Outputs:
+        return Stream((*options.key, *options.fields), types=options.types)
+
+    @override
+    def check_inputs(
+        self, options: FoldOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterable[str]:
+        try:
+            find_graph(options.pipeline)
+        except CodeError as error:
+            return [str(error)]
+        return []
 
     @override
     def grouping_key(self, options: Any, source: tuple[str, str]) -> Sequence[str]:
@@ -91,41 +115,8 @@ class _Fold(ManyBolt):
         if not tup.is_tick():
             raise self._failed.pop(0)
 
-
-class FoldOptions(Options):
-    """The `config` of a `KeyedFold`."""
-
-    pipeline: str
-    """The module whose import makes the pipeline, and the pipeline: `shop:shop`."""
-    key: tuple[Name, ...]
-    """The fields of the key. The input must be grouped by them."""
-    fields: tuple[Name, ...]
-    """What is emitted behind the key."""
-    types: dict[str, str] = Field({})
-    """Their types, as far as they are known."""
-
-
-class KeyedFold(_Fold):
-    """Storm's updateStateByKey and reduceByKey: a function of what is kept, and a row."""
-
-    config_model = FoldOptions
-
-    @override
-    def outputs_for(self, options: FoldOptions) -> Outputs:
-        return Stream((*options.key, *options.fields), types=options.types)
-
-    @override
-    def check_inputs(
-        self, options: FoldOptions, inputs: Mapping[tuple[str, str], Stream]
-    ) -> Iterable[str]:
-        try:
-            find_graph(options.pipeline)
-        except CodeError as error:
-            return [str(error)]
-        return []
-
-    @override
     def _made(self, fields: tuple[str, ...]) -> Fold:
+        """What is done to rows with these fields."""
         options: FoldOptions = self._context.options
         node = find_graph(options.pipeline).component(self._context.component)
         if not isinstance(node, FoldNode):
@@ -150,77 +141,3 @@ class KeyedFold(_Fold):
 
         emitted = set(options.fields)
         return fold
-
-
-class RunningOptions(Options):
-    """The `config` of a `RunningAggregate`."""
-
-    key: tuple[Name, ...]
-    """The fields of the key. The input must be grouped by them."""
-    aggregates: dict[Name, Aggregated]
-    """The name of each result, and what it is: `count`, `sum(amount)`."""
-
-
-class RunningAggregate(_Fold):
-    """Aggregates of all rows of a key so far, in the order in which they come."""
-
-    config_model = RunningOptions
-    own: ClassVar[Mapping[str, type[Aggregation]]] = {}
-    """More aggregations than the built-in ones, as of an `Aggregate`."""
-
-    @override
-    def outputs_for(self, options: RunningOptions) -> Outputs:
-        types = result_types(options.aggregates, self.own)
-        return Stream((*options.key, *options.aggregates), types=types)
-
-    @override
-    def check_input(self, options: RunningOptions, stream: Stream) -> Iterable[str]:
-        fields = [
-            (field, name, text)
-            for name, text in options.aggregates.items()
-            for one in [wanted(text, self.own)]
-            for field in (one.field, one.by)
-        ]
-        return [
-            f"{name} is {text}, but there is no field {field!r} in {list(stream.fields)}"
-            for field, name, text in fields
-            if field is not None and field not in stream.fields
-        ]
-
-    @override
-    def _made(self, fields: tuple[str, ...]) -> Fold:
-        options: RunningOptions = self._context.options
-        aggregates = [wanted(text, self.own) for text in options.aggregates.values()]
-
-        def fold(kept: Any, values: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-            count, parts = kept or (0, [one.aggregation.init() for one in aggregates])
-            new = [
-                _added(one, copy.copy(part), fields, values, count)
-                for one, part in zip(aggregates, parts, strict=True)
-            ]
-            results = [
-                one.aggregation.result(part) for one, part in zip(aggregates, new, strict=True)
-            ]
-            return (count + 1, new), results
-
-        return fold
-
-
-def _added(
-    one: WantedAggregate, kept: Any, fields: tuple[str, ...], values: Sequence[Any], order: int
-) -> Any:
-    """What is kept of an aggregate after a row. The order of rows stands for their times."""
-    aggregation = one.aggregation
-    if one.field is None:
-        return aggregation.add(kept, 1, order)
-    value = values[fields.index(one.field)]
-    if one.by is not None:
-        by = values[fields.index(one.by)]
-        if by is None:
-            return kept
-        value = (value, by)
-    elif value is None:
-        return kept
-    if why := aggregation.check(value):
-        raise ValueError(f"{one.field}: {why}")
-    return aggregation.add(kept, value, order)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fulmen.errors import ValidationFailed
-from fulmen.streams.bolts.folds import KeyedFold, RunningAggregate
+from fulmen.streams.bolts.folds import KeyedFold
 from fulmen.streams.graph.nodes import (
     LOCAL,
     UNSET,
@@ -28,6 +28,7 @@ from fulmen.windows import (
     IntervalJoin,
     LookupJoin,
     PersistentAggregate,
+    RunningAggregate,
     TableJoin,
     TemporalJoin,
     WindowJoin,

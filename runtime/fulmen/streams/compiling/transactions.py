@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fulmen.api import Stream, TransactionalSource
-from fulmen.streams.bolts.folds import KeyedFold, RunningAggregate
+from fulmen.streams.bolts.folds import KeyedFold
 from fulmen.streams.compiling.declared import wrong
 from fulmen.streams.graph.nodes import ComponentNode, Graph
 from fulmen.topology.code.sinks import without_attempt
@@ -16,6 +16,7 @@ from fulmen.windows import (
     IntervalJoin,
     LookupJoin,
     PersistentAggregate,
+    RunningAggregate,
     TableJoin,
     TemporalJoin,
     TransactionAggregate,
