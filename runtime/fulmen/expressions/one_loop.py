@@ -7,7 +7,8 @@ are looked at anew in the way that tells them apart. That is right, as expressio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from fulmen.errors import PASSED_ON
@@ -98,24 +99,36 @@ class OneLoop:
             tests = [f"type(v{i}) is {scope.bind(of_used[i])}" for i in one.used]
             return " and ".join(tests) or "True", one.sources(columns, scope)
 
+        def looked_up(found: Iterable[int]) -> str:
+            return "".join(f" for v{i} in (row[{i}],)" for i in sorted(found))
+
         lines = ["def loop(items):"]
         try:
-            if self._where is not None:
-                are_like, taken = guarded(self._where)
-                taken = f"({are_like} or {unlike}) and ({taken})"
-                taken = f"for i, ({values}) in enumerate(items) if {taken}"
             if self._select is not None:
                 are_like, row = guarded(self._select)
                 row = f"{row} if {are_like} else {unlike}"
             if self._where is None:
                 lines.append(f" return [{row} for {values} in items], None")
-            elif self._select is None:
-                lines.append(f" return None, [i {taken}]")
             else:
-                lines += [" at = []", " add = at.append"]
-                lines.append(f" return [{row} {taken} and add(i) is None], at")
+                are_like, taken = guarded(self._where)
+                taken = f"({are_like} or {unlike}) and ({taken})"
+                each, rest, first = f"i, ({values}) in enumerate(items)", "", self._named_in(taken)
+                if 2 * len(first) <= len(self._fields):  # of rows left out, no more is looked at
+                    each = f"i, row in enumerate(items){looked_up(first)}"
+                    rest = looked_up(self._named_in(row) - first) if self._select else ""
+                if self._select is None:
+                    lines.append(f" return None, [i for {each} if {taken}]")
+                else:
+                    lines += [" at = []", " add = at.append"]
+                    chosen = f"{row} for {each} if {taken}{rest} if add(i) is None"
+                    lines.append(f" return [{chosen}], at")
             exec(compile("\n".join(lines), "<expression>", "exec"), scope.names)
         except (ExpressionError, SyntaxError, RecursionError, MemoryError):
             return None  # the other way says what is wrong
         loop: Loop = scope.names["loop"]
         return loop
+
+    def _named_in(self, source: str) -> set[int]:
+        """The places of the fields whose values a source names, and perhaps of some others."""
+        named = {int(number) for number in re.findall(r"\bv(\d+)", source)}
+        return named & {*range(len(self._fields))}
