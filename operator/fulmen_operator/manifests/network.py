@@ -59,7 +59,7 @@ def network_policies(
     if of_all is not None and of_all.metrics_from:
         metrics["from"] = list(of_all.metrics_from)
     ingress = [{"from": [own], **among_themselves}, metrics]
-    for_clients = _for_clients(seen, revision, ingress)
+    for_clients = _for_clients(seen, revision, ingress, own)
     if of_all is None and revision.running.spec.network_policy != "Restrict":
         return for_clients
     spec = {
@@ -71,6 +71,8 @@ def network_policies(
         return [_policy(seen, names.network_policy(seen.name), spec), *for_clients]
     dns = [{"port": port, "protocol": kind} for port in of_all.dns_ports for kind in ("UDP", "TCP")]
     spec["policyTypes"] = ["Ingress", "Egress"]
+    handed_over = revision.running.spec.service_ports
+    among_themselves = _ports(*contract.POD_PORTS, *handed_over)
     spec["egress"] = [{"to": [own], **among_themselves}, {"ports": dns}, *of_all.egress]
     of_driver = {
         "podSelector": {"matchLabels": selector(seen.name, contract.DRIVER)},
@@ -84,11 +86,13 @@ def network_policies(
     ]
 
 
-def _for_clients(seen: Observed, revision: Revision, ingress: list[Manifest]) -> list[Manifest]:
+def _for_clients(
+    seen: Observed, revision: Revision, ingress: list[Manifest], own: Manifest
+) -> list[Manifest]:
     """The policy of those who may call the spouts of the driver; with `ingress`, it stands alone.
 
     By default these are the pods of the namespace: who may make pods there may act as the topology
-    anyway.
+    anyway. The topology's `own` pods are among them, as a driver hands its clients over.
     """
     service, ports = revision.running.spec.service, revision.running.spec.service_ports
     if service is None or not ports:
@@ -102,7 +106,7 @@ def _for_clients(seen: Observed, revision: Revision, ingress: list[Manifest]) ->
     spec = {
         "podSelector": {"matchLabels": selector(seen.name, contract.DRIVER)},
         "policyTypes": ["Ingress"],
-        "ingress": [*ingress, {"from": peers, **_ports(*ports)}],
+        "ingress": [*ingress, {"from": [own, *peers], **_ports(*ports)}],
     }
     return [_policy(seen, names.clients_network_policy(seen.name), spec)]
 

@@ -44,6 +44,7 @@ from fulmen_operator.model import (
 from fulmen_operator.ownership import CLAIM, endangered
 from fulmen_operator.reasons import News, Reason, news_of
 from fulmen_operator.reconcile.garbage import leftovers
+from fulmen_operator.reconcile.handover import successor_of
 from fulmen_operator.reconcile.next_step import Situation, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
 from fulmen_operator.reconcile.rollout import Verdict, consider
@@ -124,7 +125,11 @@ def _with_revision(
     )
     scaling = autoscaled(spec, before.autoscale, *_load_of(step), seen.now)
     chosen = scaling.workers if scaling else None
-    update = {"directive": step.directive, "workers": chosen}
+    update = {
+        "directive": step.directive,
+        "workers": chosen,
+        "successor": successor_of(step, spec),
+    }
     revision = revision.model_copy(update=update)
     topology = revision.running
     status = new_status(seen, before, verdict, step, topology)

@@ -16,6 +16,7 @@ from fulmen_operator.model import (
     phase_of,
     uid_of,
 )
+from fulmen_operator.reconcile.handover import is_needed
 from fulmen_operator.reconcile.pod_states import ending_of
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Clear, Step
@@ -47,13 +48,22 @@ def _has_ended(seen: Observed, pod: Object) -> bool:
 
 
 def _drivers(seen: Observed, step: Step) -> list[Object]:
-    """Drivers that can go, and their secrets with them."""
+    """Drivers that can go, and their secrets with them.
+
+    One that hands its clients over stays until the next one is ready. It ends by itself.
+    """
     drivers = _of(seen, contract.DRIVER)
     if isinstance(step.does, Clear):
         return drivers
     failed = [pod for pod in drivers if phase_of(pod) == "Failed" and _has_ended(seen, pod)]
     last = max(map(attempt_of, failed), default=0)
-    return [pod for pod in drivers if attempt_of(pod) < step.attempt and attempt_of(pod) != last]
+    return [
+        pod
+        for pod in drivers
+        if attempt_of(pod) < step.attempt
+        and attempt_of(pod) != last
+        and not is_needed(pod, seen, step)
+    ]
 
 
 def _workers(seen: Observed, step: Step) -> list[Object]:

@@ -27,6 +27,7 @@ from fulmen_operator.model import (
 )
 from fulmen_operator.ownership import is_claim_going
 from fulmen_operator.reasons import AnyReason, Foreign, Reason, Trouble
+from fulmen_operator.reconcile.handover import hands_over
 from fulmen_operator.reconcile.pod_states import (
     Ending,
     Next,
@@ -153,6 +154,8 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
     is_adopted = not owners_of(driver)  # it would outlive the topology
     is_other = is_adopted or annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash
     if is_other and not is_claim_going(now.seen):
+        if hands_over(driver):
+            return _start(now, now.status.attempt + 1)
         message = f"{name_of(driver)} drains, to be replaced"
         return _drain(now, driver, Reason.REPLACING, message)
     if is_terminating(driver):

@@ -205,6 +205,8 @@ class Revision(ContractModel):
         rolled_back: The version that was tried last, if this one has come back.
         workers: The number of workers, if `autoscale` decides: the topology has the number to begin
             with. A component then has as many executors on each worker.
+        successor: With the directive Drain: the attempt that a driver hands its clients over to; 0:
+            it sends them away.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -221,6 +223,7 @@ class Revision(ContractModel):
     tried_since: str = ""
     rolled_back: RolledBack | None = None
     workers: int | None = None
+    successor: int = 0
 
     @cached_property
     def resolved(self) -> Topology:
@@ -336,6 +339,8 @@ class Report(ContractModel):
         savepoints: Those that there are. None: it is not known yet.
         load: The latest load, if it decides about the number of workers. None: it is not known yet,
             or not asked for.
+        hands_over: Whether it has drained, and only keeps its clients until the next driver is
+            ready.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -353,6 +358,7 @@ class Report(ContractModel):
     refused: str = ""
     savepoints: ReportedSavepoints | None = None
     load: Load | None = None
+    hands_over: bool = False
 
 
 class ExitCode(IntEnum):

@@ -157,6 +157,15 @@ class HttpServer:
         self._is_leaving = True
         self._do(self._stop())
 
+    def leave(self) -> None:
+        """Go on to serve, but have each answer be the last one of its connection."""
+        self._is_leaving = True
+
+    @property
+    def busy(self) -> int:
+        """How many requests are being answered."""
+        return len(self._manager.busy)
+
     async def _stop(self) -> None:
         if self._serving is not None:
             self._serving.close()

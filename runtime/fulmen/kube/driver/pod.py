@@ -33,6 +33,7 @@ from fulmen.kube.contract import (
     METRICS_PORT,
     READY_PATH,
     WORK_FOLDER,
+    Directive,
     DriverPhase,
     Ended,
     ExitCode,
@@ -52,8 +53,11 @@ from fulmen.kube.driver.pod_settings import (
 from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.scaling import ScalingStatus
+from fulmen.kube.driver.successor import Successor
 from fulmen.kube.driver.termination import Terminated, Termination
+from fulmen.kube.names import driver_pod
 from fulmen.metrics import AccessRules, MetricsServer
+from fulmen.services.handover import HANDOVER
 from fulmen.topology.code.packages import import_path
 from fulmen.topology.validation.check import Runnable
 from fulmen.tracing import tracer_of
@@ -128,6 +132,8 @@ class DriverPod:
         self._event_log = EventLog()
         self._load = LoadMeter()
         self._scaling = ScalingStatus(api, where.topology)
+        self._next_attempt = 0
+        self._successor: Successor | None = None
 
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
@@ -149,7 +155,9 @@ class DriverPod:
         with MetricsServer(host, METRICS_PORT, self.totals, *said):
             reporter.start()
             try:
-                return self._run()
+                end = self._run()
+                self._hand_over(reporter)
+                return end
             finally:
                 self._ended.set()
                 self._revisions.stop()
@@ -185,7 +193,7 @@ class DriverPod:
             self._termination.raise_no_more()
             self._event_log.heard = time.monotonic()  # starting may have taken long
             self._phase = DriverPhase.ACTIVE
-            self._revisions.watch(self._instructions.follow)
+            self._revisions.watch(self._follow)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
             running.run(self._stop)
             if not self._stop.now:
@@ -196,6 +204,22 @@ class DriverPod:
             running.close()
             if tracer is not None:
                 tracer.close()
+
+    def _follow(self, revision: Revision) -> None:
+        """Do what a revision says. Who hands clients over has to know it before it stops."""
+        if revision.directive is Directive.DRAIN and revision.successor:
+            self._next_attempt = revision.successor
+            HANDOVER.begin()
+        self._instructions.follow(revision)
+
+    def _hand_over(self, reporter: Reporter) -> None:
+        """Keep clients until the driver that replaces this one has them, if there are any."""
+        if not HANDOVER.has_servers:
+            return
+        pod = driver_pod(self._where.topology, self._next_attempt)
+        self._successor = Successor(self._api, pod, HANDOVER)
+        reporter.hurry()
+        self._successor.hand_over(self._grace - MARGIN_SECONDS)
 
     def _spark(self, runnable: Runnable) -> SparkJobs:
         """Spark with workers in pods, or in this one; started by the first batch."""
@@ -249,7 +273,9 @@ class DriverPod:
         return self._scaling.latest() if chosen else None
 
     def is_ready(self) -> bool:
-        """Whether batches run."""
+        """Whether batches run, or clients are kept for the next driver, which is not ready."""
+        if self._successor is not None and self._successor.is_ready:
+            return False
         totals = self.totals()
         return self._phase is not DriverPhase.STARTING and totals is not None and totals.batches > 0
 
@@ -282,7 +308,7 @@ class DriverPod:
             said = said.model_copy(update={"load": self._load.measure(running.totals)})
         else:
             self._load.forget()
-        return said
+        return said.model_copy(update={"hands_over": self._successor is not None})
 
     def _present(self, running: RunningTopology, jobs: SparkJobs) -> Sequence[int]:
         """Numbers of the workers that are there: those of the last batch, if it was not long ago.

@@ -68,15 +68,21 @@ class Reporter:
         self._written: Report | None = None
         self._written_at = clock()
         self._stopped = threading.Event()
+        self._hurries = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fulmen-report", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
+    def hurry(self) -> None:
+        """Write what is new at once: somebody waits for it."""
+        self._hurries.set()
+
     def stop(self) -> None:
         """Write what there is to say in the end."""
         self._stopped.set()
+        self._hurries.set()
         self._thread.join(LAST_REPORT_SECONDS)
 
     def _run(self) -> None:
@@ -85,7 +91,9 @@ class Reporter:
             self.write(is_last)
             if is_last:
                 return
-            self._stopped.wait(REPORT_SECONDS)
+            self._hurries.wait(REPORT_SECONDS)
+            if not self._stopped.is_set():
+                self._hurries.clear()
 
     def write(self, is_last: bool = False) -> None:
         """Write what there is to say, if it is due. `is_last`: it is, if it is new."""

@@ -125,6 +125,7 @@ def test_names_are_asked_for_by_datagrams():
     assert not connects(policies(STRICT), WORKER, NAMES, 123, "UDP")
 
 
+OWN = {"podSelector": {"matchLabels": {contract.TOPOLOGY_LABEL: "word-count"}}}
 BOTH = {"ports": [8080, 8081]}
 FROM_API = {**BOTH, "from": [{"podSelector": {"matchLabels": API}}]}
 
@@ -138,6 +139,7 @@ FROM_API = {**BOTH, "from": [{"podSelector": {"matchLabels": API}}]}
         (API, DRIVER, 8081, True, True),
         (DATABASE, DRIVER, 8081, True, False),
         (OTHERS, DRIVER, 8080, True, False),
+        (DRIVER, DRIVER, 8080, True, True),  # the next one
         (API, DRIVER, 8082, False, False),
         (API, DRIVER, SPARK, False, False),
         (OTHERS, DRIVER, SPARK, False, False),
@@ -174,13 +176,13 @@ def test_a_service_restricts_nobody_but_who_connects_to_the_driver():
 )
 def test_a_client_is_named_as_the_spec_does(client, peer):
     [policy] = policies(None, service={"ports": [8080], "from": [client]})
-    assert policy["spec"]["ingress"][-1]["from"] == [peer]
+    assert policy["spec"]["ingress"][-1]["from"] == [OWN, peer]
     assert policy["spec"]["policyTypes"] == ["Ingress"]
 
 
 def test_by_default_a_service_is_for_pods_of_its_own_namespace():
     [policy] = policies(None, service={"ports": [8080]})
-    assert policy["spec"]["ingress"][-1]["from"] == [{"podSelector": {}}]
+    assert policy["spec"]["ingress"][-1]["from"] == [OWN, {"podSelector": {}}]
 
 
 def test_a_service_leads_to_the_driver_alone():

@@ -24,6 +24,8 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.formats.values import DEFAULT
 from fulmen.connectors.http.served.authentication import has_token
 from fulmen.connectors.http.served.options import ServingOptions
+from fulmen.connectors.http.served.passing_on import PassingOn
+from fulmen.services.handover import Handover
 from fulmen.services.http_server import HttpServer, ServerLimits
 
 CLOSE_SECONDS = 2.0
@@ -123,6 +125,7 @@ class Listener:
         self._queue: deque[Received] = deque()
         self._queued = 0  # messages
         self._is_open = False
+        self._next: PassingOn | None = None
         self.pending = 0
         self.at_once: Reply | None = None
         self._waiting = 0
@@ -200,6 +203,38 @@ class Listener:
             self._is_open = False
         self._server.stop()
 
+    def hand_over(self, handover: Handover) -> bool:
+        """Take no more requests, and pass those that still come on to the next driver.
+
+        HTTPS is not handed over: nobody but the client can show its certificate.
+
+        Returns:
+            Whether they are passed on.
+        """
+        if self._tls is not None or not self._is_open:
+            return False
+        with self._lock:
+            self._next = PassingOn(handover, self._server.port, self._seconds)
+            self._is_open = False
+        self._server.leave()
+        return True
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether it passes on what comes."""
+        return self._next is not None
+
+    @property
+    def waiting(self) -> int:
+        """The requests that have no answer yet."""
+        return self._server.busy
+
+    def end(self) -> None:
+        """End, after all was passed on."""
+        if self._next is not None:
+            self._server.submit(self._next.close()).result()
+        self._server.close(CLOSE_SECONDS)
+
     def close(self) -> None:
         """End. What was not answered is told so."""
         with self._lock:
@@ -232,7 +267,10 @@ class Listener:
 
     async def _answer(self, request: web.BaseRequest, content: bytes) -> web.Response:
         started = time.monotonic()
-        reply = await self._reply_to(request, content)
+        reply = None if self._next is not None else await self._reply_to(request, content)
+        if reply is None and self._next is not None:
+            return await self._next.answer(request, content)
+        reply = reply or later(503, "the topology takes no requests now")
         self._histogram.observe(time.monotonic() - started)
         labels = {"status": str(reply.status)}
         self._context.counter("http_answers", "Requests that were answered", labels).inc()
@@ -240,7 +278,8 @@ class Listener:
         body = reply.body if isinstance(reply.body, bytes) else DEFAULT.dumps(reply.body)
         return web.Response(body=body, status=reply.status, headers=headers)
 
-    async def _reply_to(self, request: web.BaseRequest, content: bytes) -> Reply:
+    async def _reply_to(self, request: web.BaseRequest, content: bytes) -> Reply | None:
+        """What a request is answered with; None: none is taken any more."""
         token = self._options.token
         if token is not None and not has_token(request.headers, token):
             return refusal(401, "the bearer token is missing or wrong", WWW_Authenticate="Bearer")
@@ -252,7 +291,7 @@ class Listener:
         reply = received.reply = asyncio.get_running_loop().create_future()
         with self._lock:
             if not self._is_open:
-                return later(503, "the topology takes no requests now")
+                return None
             waiting = self._queued + self.pending
             if waiting and waiting + len(received.rows) > self._most:
                 return later(429, f"{waiting} messages are not processed yet")

@@ -16,6 +16,7 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.http.served.listener import Listener, Received, Reply, later
 from fulmen.connectors.http.served.options import ServingOptions
+from fulmen.services.handover import HANDOVER
 
 PAUSE_SECONDS = 1.0
 """Before the next try to listen."""
@@ -77,9 +78,10 @@ class ServingSource(MessageSource):
 
     @override
     def deactivate(self) -> None:
-        """Stop to listen, and emit what has come."""
+        """Stop to listen, or leave what comes to the next driver, and emit what has come."""
         if self.serves:
-            self.listener.stop()
+            if not (HANDOVER.is_on and self.listener.hand_over(HANDOVER)):
+                self.listener.stop()
             while self.emit_next():
                 pass
 
@@ -90,4 +92,7 @@ class ServingSource(MessageSource):
             self.listener.answer(self.unanswered(), later(503, ENDED))
             while (request := self.listener.take()) is not None:
                 self.listener.answer([request], later(503, "the topology has ended"))
-            self.listener.close()
+            if self.listener.is_handed_over:
+                HANDOVER.keep(self.listener)
+            else:
+                self.listener.close()

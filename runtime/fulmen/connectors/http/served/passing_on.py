@@ -1,0 +1,100 @@
+"""Passes requests on to the driver that follows this one, as soon as it can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    TCPConnector,
+    web,
+)
+from yarl import URL
+
+from fulmen.services.handover import Handover
+
+LOOK_SECONDS = 0.1
+"""Between two looks whether the next driver can be reached."""
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "content-encoding",  # contents were unpacked
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that are about this connection, and this form of the content."""
+
+
+class PassingOn:
+    """The requests that have come since the spout was told to stop."""
+
+    def __init__(self, handover: Handover, port: int, seconds: float) -> None:
+        """Prepare.
+
+        Args:
+            handover: Knows the next driver.
+            port: Where that listens.
+            seconds: How long a request waits for its answer.
+        """
+        self._handover, self._port, self._seconds = handover, port, seconds
+        self._session: ClientSession | None = None
+
+    async def answer(self, request: web.BaseRequest, content: bytes) -> web.Response:
+        """The next driver's answer. Nothing of a request that gets 503 was emitted, but as said."""
+        deadline = time.monotonic() + self._seconds
+        while time.monotonic() < deadline:
+            if self._handover.successor:
+                try:
+                    return await self._ask(request, content, deadline - time.monotonic())
+                except ClientConnectorError:
+                    pass  # it was not sent
+                except TimeoutError:
+                    return _refusal(504, "the next driver did not answer in time, and goes on")
+                except ClientError as error:
+                    text = (
+                        f"the connection to the next driver broke: it may be done, or not: {error}"
+                    )
+                    return _refusal(503, text)
+            await asyncio.sleep(LOOK_SECONDS)
+        return _refusal(503, "the topology is being replaced, and the next driver is not ready yet")
+
+    async def _ask(self, request: web.BaseRequest, content: bytes, seconds: float) -> web.Response:
+        if self._session is None:  # a connection for each: none breaks because it was idle
+            self._session = ClientSession(connector=TCPConnector(limit=0, force_close=True))
+        host = self._handover.successor
+        host = f"[{host}]" if ":" in host else host
+        url = URL(f"http://{host}:{self._port}{request.path_qs}", encoded=True)
+        headers = [(k, v) for k, v in request.headers.items() if k.lower() not in HOP_BY_HOP]
+        timeout = ClientTimeout(total=seconds)
+        async with self._session.request(
+            request.method,
+            url,
+            headers=headers,
+            data=content,
+            timeout=timeout,
+            allow_redirects=False,
+        ) as answer:
+            body = await answer.read()
+            kept = {k: v for k, v in answer.headers.items() if k.lower() not in HOP_BY_HOP}
+            return web.Response(body=body, status=answer.status, headers=kept)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+def _refusal(status: int, reason: str) -> web.Response:
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    return web.json_response({"error": reason}, status=status, headers=headers)
