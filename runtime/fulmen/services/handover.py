@@ -1,8 +1,8 @@
-"""Hands the clients of a process that ends over to the one that follows it.
+"""Hands the clients of a server that ends over to the one that follows it.
 
-A driver that is replaced has to end before the next one may begin, and that one takes a while to
-start. A server whose clients are handed over goes on to listen meanwhile: it holds requests, and
-passes them on as soon as the next process can be reached.
+A topology that is replaced has to end before the next one may begin, in another process or, if only
+its workers change, in this one. A server whose clients are handed over goes on to listen meanwhile:
+it holds requests, and passes them on as soon as they can be answered.
 """
 
 from __future__ import annotations
@@ -26,24 +26,36 @@ class Handover:
     """The handover of this process. Any thread may use it.
 
     Attributes:
-        is_on: Whether servers hand their clients over instead of sending them away.
+        to_next_process: Whether another process follows this one, and serves its clients.
+        goes_on: Whether this process will serve them again.
         successor: The address of the next process, once it can be reached; "": not yet.
     """
 
     def __init__(self) -> None:
-        self.is_on = False
+        self.to_next_process = self.goes_on = False
         self.successor = ""
-        self._servers: list[HandedOver] = []
+        self._servers: dict[tuple[str, int], HandedOver] = {}
         self._lock = threading.Lock()
 
-    def begin(self) -> None:
-        """Another process follows this one: keep clients for it from now on."""
-        self.is_on = True
+    @property
+    def is_on(self) -> bool:
+        """Whether servers hand their clients over instead of sending them away."""
+        return self.to_next_process or self.goes_on
 
-    def keep(self, server: HandedOver) -> None:
-        """Have a server go on after its owner has ended."""
+    def keep(self, place: tuple[str, int], server: HandedOver) -> None:
+        """Have a server go on after its owner has ended.
+
+        Args:
+            place: Where it listens: host and port.
+            server: The server.
+        """
         with self._lock:
-            self._servers.append(server)
+            self._servers[place] = server
+
+    def take(self, place: tuple[str, int]) -> HandedOver | None:
+        """The server that listens there since another owner has ended; it is the caller's now."""
+        with self._lock:
+            return self._servers.pop(place, None)
 
     @property
     def has_servers(self) -> bool:
@@ -53,15 +65,15 @@ class Handover:
     @property
     def waiting(self) -> int:
         """The requests that have no answer yet."""
-        return sum(server.waiting for server in self._servers)
+        return sum(server.waiting for server in list(self._servers.values()))
 
     def end(self) -> None:
         """End all servers."""
         with self._lock:
-            servers, self._servers = self._servers, []
-        for server in servers:
+            servers, self._servers = self._servers, {}
+        for server in servers.values():
             server.end()
-        self.is_on, self.successor = False, ""
+        self.to_next_process, self.goes_on, self.successor = False, False, ""
 
 
 HANDOVER = Handover()

@@ -161,10 +161,15 @@ class HttpServer:
         """Go on to serve, but have each answer be the last one of its connection."""
         self._is_leaving = True
 
+    def stay(self, answer: Answer) -> None:
+        """Have requests answered by somebody else from now on, and keep their connections again."""
+        self._answer, self._is_leaving = answer, False
+
     @property
     def busy(self) -> int:
         """How many requests are being answered."""
-        return len(self._manager.busy)
+        busy: set[Any] = self._manager.busy
+        return len(busy)
 
     async def _stop(self) -> None:
         if self._serving is not None:

@@ -34,7 +34,7 @@ class World:
         self.now, self._told = 0.0, told
         self.handover = Handover()
         self.server = Server(lambda: self.now, busy_until)
-        self.handover.keep(self.server)
+        self.handover.keep(("0.0.0.0", 8080), self.server)
         self.successor = Successor(
             self, "shop-driver-2", self.handover, lambda: self.now, self.wait
         )

@@ -43,6 +43,7 @@ from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.errors import CheckpointMismatch, JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
+from fulmen.services.handover import HANDOVER
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable
 
@@ -290,6 +291,7 @@ class RunningTopology:
         if (why := self._why_not(wanted)) is not None:
             self.observer.note(f"what was changed is not taken over: {why}")
             stop.topology, stop.refused = None, why
+            HANDOVER.goes_on = False
             return
         target = self.planner.with_committers(wanted)
         if is_placed_like(target, self.topology) or (self._is_over and not was_active):
@@ -299,6 +301,7 @@ class RunningTopology:
             if stop.topology is wanted:  # else it is yet another one by now
                 stop.topology = None
         else:
+            HANDOVER.goes_on = True
             self.coordinator.active = False
 
     def _why_not(self, target: Topology) -> str | None:
@@ -315,6 +318,7 @@ class RunningTopology:
     def _become(self, topology: Topology) -> None:
         placed = self.planner.planned_for(topology)
         self._close_hosted()
+        HANDOVER.goes_on = False
         with self.totals.renumbering():
             self.planner.replace(placed)
         self.planner.start_jobs()
@@ -451,6 +455,7 @@ class RunningTopology:
         """Let go of everything. What is committed stays."""
         self._taps.end()
         self.committer.close()
+        HANDOVER.goes_on = False
         self._close_hosted()
         self.jobs.close()
 

@@ -209,12 +209,12 @@ class DriverPod:
         """Do what a revision says. Who hands clients over has to know it before it stops."""
         if revision.directive is Directive.DRAIN and revision.successor:
             self._next_attempt = revision.successor
-            HANDOVER.begin()
+            HANDOVER.to_next_process = True
         self._instructions.follow(revision)
 
     def _hand_over(self, reporter: Reporter) -> None:
         """Keep clients until the driver that replaces this one has them, if there are any."""
-        if not HANDOVER.has_servers:
+        if not (HANDOVER.to_next_process and HANDOVER.has_servers):
             return
         pod = driver_pod(self._where.topology, self._next_attempt)
         self._successor = Successor(self._api, pod, HANDOVER)

@@ -24,12 +24,10 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.formats.values import DEFAULT
 from fulmen.connectors.http.served.authentication import has_token
 from fulmen.connectors.http.served.options import ServingOptions
-from fulmen.connectors.http.served.passing_on import PassingOn
-from fulmen.services.handover import Handover
+from fulmen.connectors.http.served.passing_on import CLOSE_SECONDS, HeldServer, PassingOn
+from fulmen.services.handover import HANDOVER, Handover
 from fulmen.services.http_server import HttpServer, ServerLimits
 
-CLOSE_SECONDS = 2.0
-"""For answers that are being sent when the topology ends."""
 SECONDS = (
     *(0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0),
@@ -139,12 +137,22 @@ class Listener:
             held_bytes=options.max_held_bytes,
             connections=options.max_connections,
         )
+        held = HANDOVER.take(self._place)
+        self._server: HttpServer
+        if isinstance(held, HeldServer):  # of the topology as it was
+            self._server, self._next = held.server, held.requests
+            self._server.stay(self._answer)
+            return
         self._server = HttpServer(f"fulmen-http-{context.component}", self._answer, limits)
         try:
             self._bind()
         except ServiceUnavailable:
             self._server.close(0)
             raise
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._options.host, self._options.port
 
     @property
     def name(self) -> str:
@@ -192,6 +200,11 @@ class Listener:
         """
         if self._is_open:
             return
+        if self._next is not None:
+            self._is_open = True
+            self._next.lead_to(self._answer)
+            self._next = None
+            return
         if not self._server.is_bound:
             self._bind()
         self._is_open = True  # before the first one comes
@@ -216,24 +229,18 @@ class Listener:
         with self._lock:
             self._next = PassingOn(handover, self._server.port, self._seconds)
             self._is_open = False
-        self._server.leave()
+        if handover.to_next_process:
+            self._server.leave()
         return True
 
-    @property
-    def is_handed_over(self) -> bool:
-        """Whether it passes on what comes."""
-        return self._next is not None
-
-    @property
-    def waiting(self) -> int:
-        """The requests that have no answer yet."""
-        return self._server.busy
-
-    def end(self) -> None:
-        """End, after all was passed on."""
-        if self._next is not None:
-            self._server.submit(self._next.close()).result()
-        self._server.close(CLOSE_SECONDS)
+    def keep(self, handover: Handover) -> bool:
+        """Go on without the spout, if what comes is passed on. Returns whether it does."""
+        if self._next is None or not handover.is_on:
+            return False
+        if handover.to_next_process:
+            self._server.leave()
+        handover.keep(self._place, HeldServer(self._server, self._next))
+        return True
 
     def close(self) -> None:
         """End. What was not answered is told so."""

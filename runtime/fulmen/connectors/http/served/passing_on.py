@@ -1,9 +1,10 @@
-"""Passes requests on to the driver that follows this one, as soon as it can be reached."""
+"""Passes requests on to the spout that follows, in this process or in the next driver's."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from aiohttp import (
     ClientConnectorError,
@@ -16,7 +17,10 @@ from aiohttp import (
 from yarl import URL
 
 from fulmen.services.handover import Handover
+from fulmen.services.http_server import Answer, HttpServer
 
+CLOSE_SECONDS = 2.0
+"""For answers that are being sent when a server ends."""
 LOOK_SECONDS = 0.1
 """Between two looks whether the next driver can be reached."""
 HOP_BY_HOP = frozenset(
@@ -49,11 +53,18 @@ class PassingOn:
         """
         self._handover, self._port, self._seconds = handover, port, seconds
         self._session: ClientSession | None = None
+        self._here: Answer | None = None
+
+    def lead_to(self, answer: Answer) -> None:
+        """The spout is in this process, and answers them."""
+        self._here = answer
 
     async def answer(self, request: web.BaseRequest, content: bytes) -> web.Response:
         """The next driver's answer. Nothing of a request that gets 503 was emitted, but as said."""
         deadline = time.monotonic() + self._seconds
         while time.monotonic() < deadline:
+            if self._here is not None:
+                return await self._here(request, content)
             if self._handover.successor:
                 try:
                     return await self._ask(request, content, deadline - time.monotonic())
@@ -93,6 +104,24 @@ class PassingOn:
         """Let go of connections."""
         if self._session is not None:
             await self._session.close()
+
+
+@dataclass(frozen=True)
+class HeldServer:
+    """A server whose spout has ended, with the requests that come meanwhile."""
+
+    server: HttpServer
+    requests: PassingOn
+
+    @property
+    def waiting(self) -> int:
+        """The requests that have no answer yet."""
+        return self.server.busy
+
+    def end(self) -> None:
+        """Serve no longer."""
+        self.server.submit(self.requests.close()).result()
+        self.server.close(CLOSE_SECONDS)
 
 
 def _refusal(status: int, reason: str) -> web.Response:

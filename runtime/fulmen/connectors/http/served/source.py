@@ -92,7 +92,5 @@ class ServingSource(MessageSource):
             self.listener.answer(self.unanswered(), later(503, ENDED))
             while (request := self.listener.take()) is not None:
                 self.listener.answer([request], later(503, "the topology has ended"))
-            if self.listener.is_handed_over:
-                HANDOVER.keep(self.listener)
-            else:
+            if not self.listener.keep(HANDOVER):
                 self.listener.close()

@@ -20,12 +20,14 @@ OLD, NEW = "127.0.0.1", "127.0.0.2"  # as two pods, with the same port
 IDS = {"type": "json", "fields": {"id": "int64"}, "required": ["id"]}
 
 
-def topology(host, port, folder, **options):
+def topology(host, port, folder, writers=1, **options):
     config = {"host": host, "port": port, "format": IDS, **options}
     table = {"path": f"{folder}/rows.db", "table": "rows", "create": {"id": "INTEGER"}}
     builder = TopologyBuilder()
     builder.set_spout("hooks", HttpSpout).set_config(config)
-    bolt = builder.set_bolt("table", SqliteSink).set_config({**table, "guarantee": "exactly-once"})
+    bolt = builder.set_bolt("table", SqliteSink, writers).set_config(
+        {**table, "guarantee": "exactly-once"}
+    )
     bolt.shuffle_grouping("hooks")
     return builder
 
@@ -88,16 +90,17 @@ def test_a_client_that_never_pauses_sees_no_error_and_each_of_its_rows_is_there_
     client = Restless(port)
     try:
         client.goes_on()
-        HANDOVER.begin()
+        HANDOVER.to_next_process = True
         old.end(drain=True)
         wait_for(lambda: client.error or HANDOVER.waiting)
-        lives(topology(NEW, port, tmp_path), store)
+        new = lives(topology(NEW, port, tmp_path), store)
         HANDOVER.successor = NEW
         client.goes_on()
     finally:
         client.end()
     assert client.error is None
     assert set(map(str, client.answers)) == {str((200, {"messages": 1}))}
+    new.end(drain=True)
     assert rows(tmp_path) == Counter(range(len(client.answers)))
 
 
@@ -111,7 +114,7 @@ def test_what_is_wrong_with_a_request_is_told_by_the_next_driver(lives, tmp_path
     options = {"paths": ["/orders"], "token": "t0p"}
     old = lives(topology(OLD, port, tmp_path, **options), store)
     old.wait_until_it_listens(port)
-    HANDOVER.begin()
+    HANDOVER.to_next_process = True
     old.end(drain=True)
     HANDOVER.successor = NEW
     client = Client(port)
@@ -131,7 +134,7 @@ def test_requests_that_no_driver_takes_over_are_told_to_come_again(lives, tmp_pa
     port = free_port()
     old = lives(topology(OLD, port, tmp_path, timeout="50ms"), memory_store())
     old.wait_until_it_listens(port)
-    HANDOVER.begin()
+    HANDOVER.to_next_process = True
     old.end(drain=True)
     status, said, headers = Client(port).send({"id": 1})
     assert (status, headers["Retry-After"]) == (503, "1")
@@ -149,3 +152,23 @@ def test_without_a_next_driver_clients_are_refused(lives, tmp_path):
     assert not HANDOVER.has_servers
     with pytest.raises(ConnectionRefusedError):
         Client(port).send({"id": 1})
+
+
+def test_a_client_sees_no_error_while_executors_are_placed_anew(lives, tmp_path):
+    port = free_port()
+    life = lives(topology(OLD, port, tmp_path), memory_store())
+    life.wait_until_it_listens(port)
+    client = Restless(port)
+    try:
+        client.goes_on()
+        for tasks in (4, 2):
+            life.stop.topology = topology(OLD, port, tmp_path, tasks).build()
+            wait_for(lambda: client.error or life.stop.topology is None)
+            client.goes_on()
+    finally:
+        client.end()
+    assert client.error is None
+    assert life.running.topology.tasks["table"] == 2
+    assert set(map(str, client.answers)) == {str((200, {"messages": 1}))}
+    life.end(drain=True)
+    assert rows(tmp_path) == Counter(range(len(client.answers)))
