@@ -36,6 +36,8 @@ PLACES = {
     "Tap": "spec.tap",
     "DeadLetterRules": "spec.deadLetters",
     "ServiceSettings": "spec.service",
+    "StateService": "spec.service.state",
+    "SecretKey": "spec.service.state.token",
     "Client": "spec.service.from[]",
     "LabelSelector": "spec.service.from[].podSelector, spec.service.from[].namespaceSelector",
     "AddressBlock": "spec.service.from[].ipBlock",

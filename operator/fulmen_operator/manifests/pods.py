@@ -6,12 +6,12 @@ What the user may change of them, `pod_template` says.
 from fulmen.kube import contract, names
 from fulmen.kube.contract import Revision
 from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Pod
-from fulmen.topology.resource.quantity import times
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import lasting, metadata, selector
+from fulmen_operator.manifests.containers import container_of, env_of, own_env, state_server
 from fulmen_operator.manifests.merge import merged
-from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, LAST_WORDS, whole_pod
+from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, whole_pod
 from fulmen_operator.manifests.storage import access_modes, claim_named
 from fulmen_operator.model import (
     CODE_ANNOTATION,
@@ -82,9 +82,9 @@ def driver_pod(seen: Observed, revision: Revision, attempt: int, policy: str) ->
     )
     image, resources = revision.images.driver, driver_resources(spec)
     container = {
-        **_container(contract.DRIVER_CONTAINER, image, spec.driver, resources, policy),
+        **container_of(contract.DRIVER_CONTAINER, image, spec.driver, resources, policy),
         "args": [contract.DRIVER_COMMAND],
-        "env": _env(revision, spec.driver, _own_env(seen, attempt)),
+        "env": env_of(revision, spec.driver, own_env(seen, attempt)),
         "ports": [
             {"name": contract.METRICS_PORT_NAME, "containerPort": contract.METRICS_PORT},
             {"name": "spark", "containerPort": contract.SPARK_PORT},
@@ -93,7 +93,9 @@ def driver_pod(seen: Observed, revision: Revision, attempt: int, policy: str) ->
         **_probes(spec),
         "volumeMounts": volumes.mounts(revision),
     }
+    firsts = state_server(seen, revision, attempt, policy)
     forced = {
+        **({"initContainers": firsts} if firsts else {}),
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": spec.message_timeout_seconds + contract.GRACE_SECONDS,
         "volumes": volumes.of_pod(revision, seen.name, attempt),
@@ -117,11 +119,11 @@ def worker_pod(
     uid = {UID_ANNOTATION: seen.uid}
     meta = lasting(seen, names.worker_template(seen.name), contract.WORKER, uid)
     container = {
-        **_container(
+        **container_of(
             contract.WORKER_CONTAINER, image, spec.worker, WORKER_RESOURCES, policy, spec.slots
         ),
         "args": [contract.EXECUTOR_COMMAND],
-        "env": _env(revision, spec.worker, []),
+        "env": env_of(revision, spec.worker, []),
         "volumeMounts": volumes.mounts(revision, contract.SPARK_VOLUME),
     }
     forced: Manifest = {
@@ -197,9 +199,9 @@ def preflight_pod(
 
     def container(name: str, image: str, pod: Pod, host: str) -> Manifest:
         return {
-            **_container(name, image, pod, resources, policy),
+            **container_of(name, image, pod, resources, policy),
             "args": [contract.PREFLIGHT_COMMAND, *([host] if opens else [])],
-            "env": _env(revision, pod, _own_env(seen, 0)),
+            "env": env_of(revision, pod, own_env(seen, 0)),
             "volumeMounts": mounts,
         }
 
@@ -255,67 +257,6 @@ def _mounted_by(worker: Pod) -> Manifest:
             {"name": contract.WORKER_PREFLIGHT_CONTAINER, **fields} for fields in given
         ],
     }
-
-
-def _container(
-    name: str, image: str, pod: Pod, defaults: dict[str, str], policy: str, slots: int = 1
-) -> Manifest:
-    """The parts that the containers of all pods share. Resources are given for each slot."""
-    made: Manifest = {
-        "name": name,
-        "image": image,
-        "resources": _resources(pod, defaults, slots),
-        "terminationMessagePath": contract.TERMINATION_FILE,
-        **LAST_WORDS,
-    }
-    pull = pod.image_pull_policy or (policy if pod.image is None else "")
-    return made | ({"imagePullPolicy": pull} if pull else {})
-
-
-def _resources(pod: Pod, defaults: dict[str, str], slots: int) -> Manifest:
-    """Memory is set aside whole: a limit above the request would be a promise to be broken."""
-    limits = {"memory": defaults["memory"], **pod.resources.limits}
-    requests = {"cpu": limits.get("cpu", defaults["cpu"]), **pod.resources.requests}
-    requests["memory"] = limits["memory"]
-    return {
-        kind: {name: times(quantity, slots) for name, quantity in amounts.items()}
-        for kind, amounts in {"limits": limits, "requests": requests}.items()
-    }
-
-
-def _env(revision: Revision, pod: Pod, own: list[Manifest]) -> list[Manifest]:
-    """Fulmen's variables, then the user's, which may refer to them; of equal names the pod's."""
-    wanted = {variable.name: variable for variable in (*revision.running.spec.env, *pod.env)}
-    users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in wanted.values())
-    on_disk = revision.running.spec.is_on_disk
-    of_state = {"name": contract.STATE_FOLDER_ENV, "value": contract.STATE_FOLDER}
-    return [*own, *_code_env(revision.mounts), *([of_state] if on_disk else []), *users]
-
-
-def _code_env(mounts: contract.Mounts) -> list[Manifest]:
-    """Environment variables with the place of code in a store."""
-    told = {
-        contract.CODE_URI_ENV: mounts.code_uri,
-        contract.CODE_SHA256_ENV: mounts.code_sha256,
-    }
-    return [{"name": name, "value": value} for name, value in told.items() if mounts.code_uri]
-
-
-def _own_env(seen: Observed, attempt: int) -> list[Manifest]:
-    plain = {
-        contract.NAMESPACE_ENV: seen.namespace,
-        contract.TOPOLOGY_ENV: seen.name,
-        contract.UID_ENV: seen.uid,
-        contract.ATTEMPT_ENV: str(attempt),
-    }
-    told = {contract.POD_NAME_ENV: "metadata.name", contract.POD_IP_ENV: "status.podIP"}
-    return [
-        *({"name": name, "value": value} for name, value in plain.items()),
-        *(
-            {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
-            for name, path in told.items()
-        ),
-    ]
 
 
 def _probes(spec: TopologySpec) -> Manifest:

@@ -31,6 +31,14 @@ def mounts(revision: Revision, spark_volume: str = "") -> list[Manifest]:
     return found
 
 
+def state_mounts(revision: Revision) -> list[Manifest]:
+    """The mounts of the container that shows state: it writes nothing."""
+    found = [*_scratch_mounts(), *_code_mount(revision)]
+    if revision.mounts.claim:
+        found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER, readOnly=True))
+    return found
+
+
 def of_pod(revision: Revision, topology: str, attempt: int) -> list[Manifest]:
     """The volumes of a driver's or a worker's pod."""
     found = [*_scratch(), _secret(topology, attempt), *_code(revision)]

@@ -167,7 +167,11 @@ CHANGES = [
     ("spec.startTimeoutSeconds", 9),
     ("spec.preflight", "Open"),
     ("spec.networkPolicy", "Restrict"),
-    ("spec.service", {"ports": [8080]}),
+    ("spec.service.ports", [8080]),
+    ("spec.service.from", [{"podSelector": {"matchLabels": {"a": "b"}}}]),
+    ("spec.service.from", [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]),
+    ("spec.service.from", [{"ipBlock": {"cidr": "10.0.0.0/8"}}]),
+    ("spec.service.state", {"port": 8088, "token": {"name": "a", "key": "b"}}),
 ]
 
 
@@ -223,7 +227,8 @@ OPERATORS = {
     "spec.startTimeoutSeconds",
     "spec.preflight",
     "spec.networkPolicy",
-    "spec.service",
+    "spec.service.ports",
+    "spec.service.from",
     "spec.tap.allowed",  # the driver's, which need not go on as another topology for it
     "spec.tap.mask",
 }

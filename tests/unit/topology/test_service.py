@@ -99,6 +99,41 @@ def test_ports_that_nothing_listens_at_are_told():
     ]
 
 
+TOKEN = {"name": "state", "key": "token"}
+
+
+def test_questions_to_state_need_no_spout_that_listens_and_have_a_port_of_their_own():
+    service = {"state": {"token": TOKEN}}
+    parsed = check(topology(service, ("shop.Orders", {})), import_classes=False).parsed
+    assert parsed.spec.service_ports == [8088]
+    spout = (HTTP, {"port": 8088, **EVERYWHERE})
+    assert told(service, spout) == [
+        (
+            "spec.service.state.port",
+            "spec.service.state: spout 'spout0' listens at port 8088 as well",
+        )
+    ]
+    assert told({"state": {"port": 9464, "token": TOKEN}}, ("shop.Orders", {})) == [
+        (
+            "spec.service.state.port",
+            "spec.service.state: port 9464 of the driver's pod is that of metrics and the page",
+        )
+    ]
+
+
+def test_an_example_is_told_of_each_field_that_is_missing():
+    service = {"state": {}, "from": [{"ipBlock": {}}]}
+    problems = check(topology(service, ("shop.Orders", {})), import_classes=False).problems
+    assert {one.path: one.cure for one in problems} == {
+        "spec.service.state.token": "Add the key of a Secret that has it, such as token: {name: state,"
+        " key: token}.",
+        "spec.service.from[0].ipBlock.cidr": "Add a block of addresses, such as cidr: 10.0.0.0/8.",
+    }
+    service = {"state": {"token": {"name": "state"}}}
+    [problem] = check(topology(service, ("shop.Orders", {})), import_classes=False).problems
+    assert problem.cure == "Add the key in the Secret, such as key: token."
+
+
 @pytest.mark.parametrize(
     ("client", "said"),
     [

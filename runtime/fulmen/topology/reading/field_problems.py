@@ -58,6 +58,9 @@ EXAMPLES = {
     "from": "Add the component to receive from, such as from: sentences.",
     "grouping": "Add one, such as grouping: {type: shuffle}.",
     "type": f"Add one of {', '.join(get_args(GroupingType))}.",
+    "cidr": "Add a block of addresses, such as cidr: 10.0.0.0/8.",
+    "token": "Add the key of a Secret that has it, such as token: {name: state, key: token}.",
+    "key": "Add the key in the Secret, such as key: token.",
     "metadata": "Add metadata: {name: word-count}.",
     "spec": "Add it, with the spouts and bolts.",
 }

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Self, TypeGuard
 
 from pydantic import Field, field_validator, model_validator
 
-from fulmen.topology.resource.base import FieldName, Model, refuse
+from fulmen.topology.resource.base import FieldName, Model, ObjectName, refuse
 
 SERVING: Final = (
     "fulmen.connectors.http.HttpSpout",
@@ -67,6 +67,29 @@ class Client(Model):
         return self
 
 
+class SecretKey(Model):
+    """A key of a Secret of the topology's namespace."""
+
+    name: ObjectName
+    """The Secret's name."""
+
+    key: FieldName
+    """The key."""
+
+
+class StateService(Model):
+    """A server that answers questions about the state, as `fulmen state serve` does.
+
+    It is a container of its own in the driver's pod, which reads the checkpoint.
+    """
+
+    port: Port = 8088
+    """The port of the server, and of the Service."""
+
+    token: SecretKey
+    """The token that clients must show, in `Authorization: Bearer …`."""
+
+
 class ServiceSettings(Model):
     """The Service that leads to the spouts that listen, and who may use it.
 
@@ -82,6 +105,9 @@ class ServiceSettings(Model):
     from_: Annotated[tuple[Client, ...], Field(min_length=1, max_length=100)] | None = None
     """The clients that may connect to these ports, as a NetworkPolicy has them in `from`. Default:
     the pods of the topology's own namespace. An Ingress needs the namespace of its controller."""
+
+    state: StateService | None = None
+    """Questions to the state, such as `GET /state/BOLT?key=TEXT`. Default: none are answered."""
 
 
 def listening_ports(spouts: Iterable[Any]) -> list[int]:

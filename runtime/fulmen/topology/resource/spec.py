@@ -394,7 +394,9 @@ class TopologySpec(Model):
         """The ports of the topology's Service; empty: it has none."""
         if self.service is None:
             return []
-        return list(dict.fromkeys(self.service.ports)) or listening_ports(self.spouts)
+        state = self.service.state
+        ports = self.service.ports or listening_ports(self.spouts)
+        return list(dict.fromkeys((*ports, *([] if state is None else [state.port]))))
 
     @property
     def is_single_pod(self) -> bool:

@@ -24,7 +24,10 @@ def service(spec: TopologySpec, parts: Sequence[ComponentPart]) -> Iterator[Prob
         for part in parts
         if part.kind == "spout" and part.model is not None and part.model.class_ in SERVING
     ]
-    if not listening and not spec.service.ports:
+    state = spec.service.state
+    if state is not None:
+        yield from _of_state(state.port, spec, listening)
+    if not listening and not spec.service.ports and state is None:
         message = "there is no HttpSpout and no CallSpout, to which the Service could lead"
         cure = "Write ports: [8080] if a spout of yours listens there; else remove service."
         yield Problem("spec.service", message, cure)
@@ -42,6 +45,21 @@ def service(spec: TopologySpec, parts: Sequence[ComponentPart]) -> Iterator[Prob
             message = f"{part.label}: {other.label} listens at port {port} as well"
             cure = "Choose another port: both are in the driver's pod."
             yield Problem(f"{part.path}.config.port", message, cure)
+
+
+def _of_state(
+    port: int, spec: TopologySpec, listening: Sequence[ComponentPart]
+) -> Iterator[Problem]:
+    assert spec.service is not None
+    where, label = "spec.service.state.port", "spec.service.state"
+    others = [part for part in listening if part.model and part.model.config.get("port") == port]
+    if port in OTHER_PORTS:
+        yield _taken(where, label, port)
+    elif others or port in spec.service.ports:
+        who = others[0].label if others else "a spout of spec.service.ports"
+        yield Problem(
+            where, f"{label}: {who} listens at port {port} as well", "Choose another port."
+        )
 
 
 def _unreachable(part: ComponentPart, ports: Sequence[int]) -> Iterator[Problem]:
