@@ -86,7 +86,7 @@ def state_server(seen: Observed, revision: Revision, attempt: int, policy: str) 
     secret = {"name": state.token.name, "key": state.token.key}
     token = {"name": contract.METRICS_TOKEN_ENV, "valueFrom": {"secretKeyRef": secret}}
     command = ["/usr/bin/tini", "--", "fulmen", "state", "serve", str(spec.checkpoint.uri)]
-    where = ["--host", f"$({contract.POD_IP_ENV})", "--port", str(state.port)]
+    where = ["--may-be-empty", "--host", f"$({contract.POD_IP_ENV})", "--port", str(state.port)]
     code = ["--code-folder", contract.CODE_FOLDER] if revision.mounts.code else []
     pod = spec.driver.model_copy(update={"resources": Resources()})
     env = env_of(revision, pod, own_env(seen, attempt))

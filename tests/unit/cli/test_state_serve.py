@@ -152,3 +152,30 @@ def test_the_command_answers_until_it_is_ended(checkpoint):
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert [one["value"] for one in entries] == [2]
+
+
+def test_a_server_may_begin_before_anything_is_committed(tmp_path):
+    checkpoint = (tmp_path / "checkpoint").as_uri()
+    command = [sys.executable, "-c", CALL, "state", "serve", checkpoint, "--may-be-empty"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            url = process.stderr.readline().split(": ", 1)[1].strip()
+            url = url.replace("COMPONENT?key=TEXT", "count?key=w01")
+            assert status_of(url) == 404
+            counted(checkpoint)
+            while status_of(url) == 404:  # an answer may be 0.2 s late
+                pass
+            with urllib.request.urlopen(url) as answer:
+                entries = json.load(answer)["entries"]
+        finally:
+            process.kill()
+    assert [one["value"] for one in entries] == [2]
+
+
+def status_of(url):
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code

@@ -125,8 +125,8 @@ def test_an_example_is_told_of_each_field_that_is_missing():
     service = {"state": {}, "from": [{"ipBlock": {}}]}
     problems = check(topology(service, ("shop.Orders", {})), import_classes=False).problems
     assert {one.path: one.cure for one in problems} == {
-        "spec.service.state.token": "Add the key of a Secret that has it, such as token: {name: state,"
-        " key: token}.",
+        "spec.service.state.token": "Add the key of a Secret that has it, such as"
+        " token: {name: state, key: token}.",
         "spec.service.from[0].ipBlock.cidr": "Add a block of addresses, such as cidr: 10.0.0.0/8.",
     }
     service = {"state": {"token": {"name": "state"}}}

@@ -33,7 +33,8 @@ def test_it_serves_the_checkpoint_to_who_shows_the_token_and_writes_nothing():
     [state] = driver(**STATE)["spec"]["initContainers"]
     command = state["command"]
     assert command[2:6] == ["fulmen", "state", "serve", contract.CHECKPOINT_URI]
-    assert command[6:10] == ["--host", f"$({contract.POD_IP_ENV})", "--port", "8088"]
+    assert command[6] == "--may-be-empty"  # the driver has committed nothing when it begins
+    assert command[7:11] == ["--host", f"$({contract.POD_IP_ENV})", "--port", "8088"]
     assert state["restartPolicy"] == "Always"  # beside the driver, and no longer than that
     token = {"name": TOKEN_ENV, "valueFrom": {"secretKeyRef": TOKEN}}
     assert token in state["env"]

@@ -80,12 +80,17 @@ class KeptState:
     code_folder: Path | None
 
     @contextmanager
-    def opened(self) -> Iterator[Store]:
-        """The checkpoint, which knows the component. The author's classes can be imported."""
+    def opened(self, *, may_be_empty: bool = False) -> Iterator[Store]:
+        """The checkpoint, which knows the component. The author's classes can be imported.
+
+        Args:
+            may_be_empty: Whether nothing has to be committed there yet.
+        """
         uri, folder = _source(self.checkpoint, self.code_folder)
         with folder:
             store = Store.open(uri)
-            _check(store, self.component)
+            if not may_be_empty:
+                _check(store, self.component)
             try:
                 yield store
             except (ImportError, AttributeError) as error:  # of a key's or a value's class

@@ -165,7 +165,12 @@ def handler_of(site: StateSite) -> type[BoundedHandler]:
     type=code_folder_type,
     help="The folder with the Python files, if keys or values are objects of their classes.",
 )
-def serve(checkpoint: str, port: int, host: str, code_folder: Any) -> None:
+@click.option(
+    "--may-be-empty",
+    is_flag=True,
+    help="Begin although nothing was committed yet; questions get 404 until something is.",
+)
+def serve(checkpoint: str, port: int, host: str, code_folder: Any, may_be_empty: bool) -> None:
     """Answer questions about the keyed state in CHECKPOINT as of its newest commit, until Ctrl-C.
 
     The topology may be running: its batches do not wait for questions, since this is a process of
@@ -178,7 +183,8 @@ def serve(checkpoint: str, port: int, host: str, code_folder: Any) -> None:
             f"--host {host}: others than this machine could read the state. Set {TOKEN_ENV} to a"
             " token that they have to show."
         )
-    with KeptState(checkpoint, "", code_folder).opened() as store:
+    kept = KeptState(checkpoint, "", code_folder)
+    with kept.opened(may_be_empty=may_be_empty) as store:
         try:
             server = BoundedServer((host, port), handler_of(StateSite(store, access)))
         except (OSError, OverflowError) as error:
