@@ -29,14 +29,19 @@ def max(field: str) -> str:
     return f"max({field})"
 
 
-def min_by(field: str, by: str) -> str:
-    """A field of the row that has the least `by`."""
-    return f"min_by({field}, {by})"
+def min_by(field: str, by: str, count: int | None = None, *, ties: bool = False) -> str:
+    """A field of the row that has the least `by`; with `count` a list of those of so many rows."""
+    return _best("min_by", field, by, count, ties)
 
 
-def max_by(field: str, by: str) -> str:
-    """A field of the row that has the greatest `by`."""
-    return f"max_by({field}, {by})"
+def max_by(field: str, by: str, count: int | None = None, *, ties: bool = False) -> str:
+    """A field of the row that has the greatest `by`; with `count` a list of those of so many."""
+    return _best("max_by", field, by, count, ties)
+
+
+def _best(name: str, field: str, by: str, count: int | None, ties: bool) -> str:
+    more = "" if count is None else f", {count}{', ties' * ties}"
+    return f"{name}({field}, {by}{more})"
 
 
 def first(field: str) -> str:

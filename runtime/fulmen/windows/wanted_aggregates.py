@@ -108,6 +108,8 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
         return WantedAggregate(Count(), None)
+    if kind.several is not None and len(parts) > 1 + kind.by:
+        kind = kind.several
     if parts and parts[-1] in kind.variants:
         kind = kind.variants[parts.pop()]
     fields, arguments = parts[: 1 + kind.by], parts[1 + kind.by :]

@@ -14,6 +14,7 @@ from fulmen import BasicBolt, FailedException, Stream
 from fulmen.connectors.files import FileLookup
 from fulmen.streams import Streams, agg, counting, session, tumbling
 from fulmen.testing import PAUSE, CollectBolt, ListSpout
+from support.windows.sql_events import by_sql
 
 START = 1_700_000_000_000
 NO_SHRINKING = (Phase.explicit, Phase.generate)  # rows are few as they are
@@ -244,6 +245,34 @@ def test_a_join_tells_which_rows_have_a_match_by_a_condition(pipeline, how, expe
     )
     assert {r["n"] for r in outcome["out"]} == expected
     assert {*outcome["out"][0]} == {"user", "n", "at"}
+
+
+GIVEN = [(5, "a", 3), (9, "b", 2), (9, "c", 1), (7, "d", 1), (9, "e", 12), (1, "f", 25)]
+BIDS = [row(*of) for of in GIVEN]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_greatest_rows_of_windows_become_rows_again(pipeline, ties):
+    """As DuckDB has them."""
+    bids = timed(pipeline).with_fields(kind="'bid'").key_by("kind")
+    greatest = bids.window(tumbling("20s")).aggregate(
+        name="greatest",
+        users=agg.max_by("user", "n", 2, ties=ties),
+        ns=agg.max_by("n", "n", 2, ties=ties),
+        least=agg.min_by("user", "n"),
+    )
+    rows = greatest.select("window_end", user="unnest(users)", n="unnest(ns)")
+    rows.sink("out", CollectBolt)
+    outcome = pipeline.test(rows=BIDS)
+    found = [(r["window_end"].second, r["user"], r["n"]) for r in outcome["out"]]
+    place = "rank() OVER (PARTITION BY s, e ORDER BY n DESC)"
+    if not ties:
+        place = "row_number() OVER (PARTITION BY s, e ORDER BY n DESC, t)"
+    query = f"""
+        SELECT (e + 20) % 60, who, n FROM (SELECT *, t // 20 * 20 s FROM events),
+            LATERAL (SELECT s + 20 e)
+        QUALIFY {place} <= 2 ORDER BY e, n DESC, t"""
+    assert found == by_sql(query, events=("n BIGINT, who TEXT, t BIGINT", GIVEN))
 
 
 def test_a_table_is_looked_up_as_it_is_or_as_it_was(pipeline):

@@ -29,6 +29,9 @@ RESULTS = {
     "max(x)": 3,
     "max_by(x, y)": 1,
     "min_by(x, y)": 3,
+    "max_by(x, y, 2)": [1, 2],
+    "min_by(x, y, 2)": [3, 2],
+    "max_by(x, y, 2, ties)": [1, 2, 2],
     "first(x)": 3,
     "last(x)": 2,
     "list(x)": [3, 2, 1, 2],
@@ -40,6 +43,7 @@ RESULTS = {
 }
 EMPTY = {"count(x)": 0, "list(x)": [], "set(x)": [], "distinct(x)": 0, "top(x, 2)": []}
 EMPTY["distinct(x, approximate)"] = 0
+EMPTY |= {text: [] for text in ("max_by(x, y, 2)", "min_by(x, y, 2)", "max_by(x, y, 2, ties)")}
 
 
 def added(aggregation, values):
@@ -94,6 +98,14 @@ BY_SQL = {
     "min(y)": "SELECT min(y) FROM given",
     "max_by(x, y)": "SELECT x FROM given WHERE y IS NOT NULL ORDER BY y DESC, t LIMIT 1",
     "min_by(x, y)": "SELECT x FROM given WHERE y IS NOT NULL ORDER BY y, t LIMIT 1",
+    "max_by(x, y, 2)": "SELECT coalesce(list(x ORDER BY y DESC, t), []) FROM (FROM given WHERE"
+    " y IS NOT NULL ORDER BY y DESC, t LIMIT 2)",
+    "min_by(x, y, 3)": "SELECT coalesce(list(x ORDER BY y, t), []) FROM (FROM given WHERE"
+    " y IS NOT NULL ORDER BY y, t LIMIT 3)",
+    "max_by(x, y, 2, ties)": "SELECT coalesce(list(x ORDER BY y DESC, t), []) FROM (FROM given"
+    " WHERE y IS NOT NULL QUALIFY rank() OVER (ORDER BY y DESC) <= 2)",
+    "min_by(x, y, 1, ties)": "SELECT coalesce(list(x ORDER BY y, t), []) FROM (FROM given"
+    " WHERE y IS NOT NULL QUALIFY rank() OVER (ORDER BY y) <= 1)",
 }
 
 
@@ -185,7 +197,8 @@ def test_a_field_may_have_any_name_without_a_comma(name):
         ("quantile(x, 1.5)", "'1.5' is no number from 0 to 1"),
         ("max_by(x)", r"'max_by\(x\)' must be max_by\(FIELD, FIELD\)"),
         ("max_by(x, )", r"must be max_by\(FIELD, FIELD\)"),
-        ("max_by(x, y, z)", r"must be max_by\(FIELD, FIELD\)"),
+        ("max_by(x, y, z)", "'z' is no whole number from 1"),
+        ("max_by(x, y, 2, tie)", r"must be max_by\(FIELD, FIELD, ...\) or max_by\(FIELD, ties\)"),
         ("distinct(x, about)", r"must be distinct\(FIELD\)"),
         ("set(x, approximate)", r"must be set\(FIELD\)"),
         ("sum(x", "is no aggregate. Write a name and a field"),

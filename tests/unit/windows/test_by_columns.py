@@ -57,6 +57,7 @@ ONE_BY_ONE += [
     "distinct(amount, approximate)",
     "last(user)",
     "max_by(user, amount)",
+    "max_by(user, amount, 2)",
     "min_by(amount, place)",
 ]
 TIMES = st.sampled_from([*range(60), *range(60), -40, 10**15, 253_402_300_799_999])

@@ -42,12 +42,14 @@ AGGREGATES = ["count", "count(amount)", "sum(amount)", "mean(amount)", "min(amou
 AGGREGATES += ["first(amount)", "last(amount)", "list(amount)", "distinct(amount)", "set(amount)"]
 AGGREGATES += ["top(amount, 2)", "quantile(amount, 0.5)", "distinct(amount, approximate)"]
 AGGREGATES += ["max_by(user, amount)", "min_by(place, amount)", "max_by(amount, place)"]
+AGGREGATES += ["max_by(user, amount, 2)", "min_by(place, amount, 2, ties)"]
 PANES = [{}, {}, {}, {"allowedLateness": "20ms"}, {"emitEvery": "1s"}]
 PANES += [{"allowedLateness": "20ms", "emit": "final"}, {"emitEvery": "300ms", "retract": True}]
 
 
 def test_rows_are_added_at_once_to_every_aggregation():
     kinds = set(BUILT_IN.values())
+    kinds |= {kind.several for kind in kinds if kind.several is not None}
     kinds |= {variant for kind in kinds for variant in kind.variants.values()}
     assert AT_ONCE.keys() == kinds
 

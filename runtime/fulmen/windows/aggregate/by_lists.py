@@ -29,9 +29,10 @@ _FEW = 4
 """Fewer numbers are added to a sketch one by one: a call with an array costs more than with one."""
 
 
-def _one_by_one(
+def one_by_one(
     aggregation: Aggregation, kept: Sequence[Any], groups: Groups, place: int, by: int
 ) -> Sequence[Any]:
+    """What is kept of each key after its rows were added one by one."""
     add_one, columns, times = aggregation.add, groups.rows.columns, groups.rows.times
     values: Sequence[Any] = columns[place].values
     if by >= 0:
@@ -63,7 +64,7 @@ def sums(
     """Sums of numbers."""
     kinds, kept_kinds = groups.rows.columns[place].kinds, set(map(type, kept))
     if kinds is None or not (kinds <= _WITH_FLOATS and kept_kinds <= _WITH_FLOATS):
-        return _one_by_one(aggregation, kept, groups, place, by)
+        return one_by_one(aggregation, kept, groups, place, by)
     rows = zip(kept, groups.values(place), strict=True)
     if float in kinds or float in kept_kinds:  # `sum` rounds in another way from Python 3.12 on
         return [
@@ -97,7 +98,7 @@ def greatest(
 ) -> Sequence[Any]:
     """The greatest values."""
     if not groups.rows.columns[place].is_ordered:
-        return _one_by_one(aggregation, kept, groups, place, by)
+        return one_by_one(aggregation, kept, groups, place, by)
     found = [max(values) if values else None for values in groups.values(place)]
     return [  # as `Max.add` has it, without a call for each
         new if old is None or (new is not None and new > old) else old
@@ -110,7 +111,7 @@ def least(
 ) -> Sequence[Any]:
     """The least values."""
     if not groups.rows.columns[place].is_ordered:
-        return _one_by_one(aggregation, kept, groups, place, by)
+        return one_by_one(aggregation, kept, groups, place, by)
     found = [min(values) if values else None for values in groups.values(place)]
     return [
         new if old is None or (new is not None and (new < old or old != old)) else old
@@ -126,7 +127,7 @@ def best_by(choose: Any) -> Add:
     ) -> Sequence[Any]:
         columns, times = groups.rows.columns, groups.rows.times
         if not columns[by].is_ordered:
-            return _one_by_one(aggregation, kept, groups, place, by)
+            return one_by_one(aggregation, kept, groups, place, by)
         values, bys, add_one = columns[place].values, columns[by].values, aggregation.add
         return [
             old if i < 0 else add_one(old, (values[i], bys[i]), times[i])  # type: ignore[arg-type]
