@@ -34,7 +34,6 @@ class Aggregation(ABC):
         splits: Whether the result is exactly the same if parts of the values are added up apart,
             and then merged: not so for sums of floats. Then it is done where it saves something.
         variants: Other aggregations, by the word after the field: `distinct(x, approximate)`.
-        several: The aggregation that takes a number after its fields: `max_by(x, y, 3)`.
     """
 
     arguments: ClassVar[int] = 0
@@ -44,7 +43,6 @@ class Aggregation(ABC):
     in_place: ClassVar[bool] = False
     splits: ClassVar[bool] = False
     variants: ClassVar[Mapping[str, Any]] = {}
-    several: ClassVar[Any] = None
 
     def __init__(self, *arguments: str) -> None:
         """Take the arguments that follow the field in the parentheses, as text.
@@ -211,11 +209,11 @@ class MaxBy(_OrNone):
         found, by = value
         if kept is not None:
             best, since, _ = kept
-            if not self._beats(by, best) and (time >= since or self._beats(best, by)):
+            if not self.beats(by, best) and (time >= since or self.beats(best, by)):
                 return kept  # type: ignore[no-any-return]
         return by, time, found
 
-    def _beats(self, one: Any, other: Any) -> bool:
+    def beats(self, one: Any, other: Any) -> bool:
         """Whether one value of the other field is preferred. NaN is above all numbers."""
         if one != one or other != other:  # a decimal NaN can't be compared
             return bool(one != one and other == other)
@@ -231,100 +229,22 @@ class MaxBy(_OrNone):
 class MinBy(MaxBy):
     """The value of the tuple in which another field is least, as `MaxBy`."""
 
-    def _beats(self, one: Any, other: Any) -> bool:
+    def beats(self, one: Any, other: Any) -> bool:
+        """Whether one value of the other field is preferred: the lesser one."""
         if one != one or other != other:
             return bool(other != other and one == one)
         return bool(one < other)
 
 
-def _whole(count: str) -> int:
+def whole_number(count: str) -> int:
+    """The number that a text is.
+
+    Raises:
+        ValueError: It is none from 1 to 999999.
+    """
     if not re.fullmatch(r"[1-9][0-9]{0,5}", count):
         raise ValueError(f"{count!r} is no whole number from 1 to 999999")
     return int(count)
-
-
-Ranked = list[tuple[Any, int, Any]]
-"""Of each tuple the value of the other field, its event time, and its value; the first one is the
-best."""
-
-
-class MaxByOfSeveral(Aggregation):
-    """The values of the tuples in which another field is greatest: `max_by(x, y, 3)`.
-
-    The greatest is the first one. Of equal ones that of the earliest event time is, and of equal
-    times the one that came first. So the values of several fields by the same one are those of the
-    same tuples, in the same order.
-    """
-
-    by = True
-    arguments = 1
-    splits = True
-    has_ties = False
-    best: ClassVar[type[MaxBy]] = MaxBy
-
-    def __init__(self, count: str) -> None:
-        """`count`: how many."""
-        self._count = _whole(count)
-        self._beats = self.best()._beats  # noqa: SLF001 (of a class of this module)
-
-    def init(self) -> Ranked:  # noqa: D102
-        return []
-
-    def add(self, kept: Ranked, value: tuple[Any, Any], time: int) -> Ranked:  # noqa: D102
-        found, by = value
-        place = len(kept)
-        while place and self._comes_before(by, time, kept[place - 1]):
-            place -= 1
-        if place >= self._count and not (self.has_ties and self._is_like_last(by, kept)):
-            return kept
-        return self._cut([*kept[:place], (by, time, found), *kept[place:]])
-
-    def _comes_before(self, by: Any, time: int, other: tuple[Any, int, Any]) -> bool:
-        best, since, _ = other
-        if self._beats(by, best):
-            return True
-        return time < since and not self._beats(best, by)
-
-    def _is_like_last(self, by: Any, kept: Ranked) -> bool:
-        return not self._beats(kept[self._count - 1][0], by)
-
-    def _cut(self, ranked: Ranked) -> Ranked:
-        end = self._count
-        if self.has_ties:
-            while end < len(ranked) and self._is_like_last(ranked[end][0], ranked):
-                end += 1
-        return ranked[:end]
-
-    def merge(self, kept: Ranked, other: Ranked) -> Ranked:  # noqa: D102
-        for by, time, found in other:
-            kept = self.add(kept, (found, by), time)
-        return kept
-
-    def result(self, kept: Ranked) -> list[Any]:  # noqa: D102
-        return [found for _, _, found in kept]
-
-
-class MaxByWithTies(MaxByOfSeveral):
-    """The same with all that are as great as the last one: `max_by(x, y, 3, ties)`."""
-
-    has_ties = True
-
-
-class MinByOfSeveral(MaxByOfSeveral):
-    """The values of the tuples in which another field is least: `min_by(x, y, 3)`."""
-
-    best = MinBy
-
-
-class MinByWithTies(MinByOfSeveral):
-    """The same with all that are as small as the last one: `min_by(x, y, 3, ties)`."""
-
-    has_ties = True
-
-
-MaxByOfSeveral.variants = {"ties": MaxByWithTies}
-MinByOfSeveral.variants = {"ties": MinByWithTies}
-MaxBy.several, MinBy.several = MaxByOfSeveral, MinByOfSeveral
 
 
 class First(_OrNone):
@@ -478,7 +398,7 @@ class Top(_OfHashable):
 
     def __init__(self, count: str) -> None:
         """`count`: how many."""
-        self._count = _whole(count)
+        self._count = whole_number(count)
 
     def init(self) -> Counter[Any]:  # noqa: D102
         return Counter()

@@ -24,6 +24,7 @@ from fulmen.windows.aggregate_functions import (
     Top,
     Values,
 )
+from fulmen.windows.greatest_rows import SEVERAL
 
 BUILT_IN: Mapping[str, type[Aggregation]] = {
     "count": Count,
@@ -108,8 +109,8 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
         return WantedAggregate(Count(), None)
-    if kind.several is not None and len(parts) > 1 + kind.by:
-        kind = kind.several
+    if kind in SEVERAL and len(parts) > 1 + kind.by:
+        kind = SEVERAL[kind]
     if parts and parts[-1] in kind.variants:
         kind = kind.variants[parts.pop()]
     fields, arguments = parts[: 1 + kind.by], parts[1 + kind.by :]

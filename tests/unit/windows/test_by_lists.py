@@ -10,6 +10,7 @@ from fulmen.api.tuples import Held, Tuple
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.windows import Aggregate
 from fulmen.windows.aggregate.at_once import AT_ONCE
+from fulmen.windows.greatest_rows import SEVERAL
 from fulmen.windows.wanted_aggregates import BUILT_IN
 from support.windows.outcomes import outcome
 
@@ -49,7 +50,7 @@ PANES += [{"allowedLateness": "20ms", "emit": "final"}, {"emitEvery": "300ms", "
 
 def test_rows_are_added_at_once_to_every_aggregation():
     kinds = set(BUILT_IN.values())
-    kinds |= {kind.several for kind in kinds if kind.several is not None}
+    kinds |= {*SEVERAL.values()}
     kinds |= {variant for kind in kinds for variant in kind.variants.values()}
     assert AT_ONCE.keys() == kinds
 

@@ -24,18 +24,20 @@ from fulmen.windows.aggregate_functions import (
     Listed,
     Max,
     MaxBy,
-    MaxByOfSeveral,
-    MaxByWithTies,
     Mean,
     Min,
     MinBy,
-    MinByOfSeveral,
-    MinByWithTies,
     Quantile,
     Sum,
     Top,
     TopWithTies,
     Values,
+)
+from fulmen.windows.greatest_rows import (
+    MaxByOfSeveral,
+    MaxByWithTies,
+    MinByOfSeveral,
+    MinByWithTies,
 )
 
 
