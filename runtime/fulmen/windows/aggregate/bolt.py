@@ -20,7 +20,7 @@ from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
 from fulmen.windows.aggregate.chunk_rows import Places
 from fulmen.windows.aggregate.counted import CountedWindows
-from fulmen.windows.aggregate.disk_windows import DiskWindows, is_on_disk
+from fulmen.windows.aggregate.disk_windows import DiskWindows
 from fulmen.windows.aggregate.filtered import FilteredFields, with_fields
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.panes import EARLY, Panes
@@ -30,6 +30,7 @@ from fulmen.windows.aggregate.windower import Windower
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import ArrowValues, keys_of, times_in
+from fulmen.windows.disk import is_on_disk
 from fulmen.windows.inputs import (
     LATE,
     NO_WINDOW_ENDS,

@@ -5,35 +5,15 @@ A window that ends is emitted in one batch, as in memory; its keys come in the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 from typing_extensions import override
 
 from fulmen.windows.aggregate.fixed import FixedWindows, written_form
 from fulmen.windows.aggregate.panes import Kept, Key
+from fulmen.windows.disk import on_disk
 from fulmen.windows.spans import Span
-
-
-class StateOnDisk(Protocol):
-    """What a state on disk has besides what a mapping has."""
-
-    def fetch(self, keys: Iterable[Any]) -> None:
-        """Have the values of these keys at hand."""
-        ...
-
-    def items_of(self, *parts: Any) -> Iterator[tuple[Any, Any]]:
-        """All entries whose keys are tuples that begin with these parts."""
-        ...
-
-    def forget(self, keys: Iterable[Any]) -> None:
-        """Delete keys."""
-        ...
-
-
-def is_on_disk(state: MutableMapping[Any, Any]) -> bool:
-    """Whether a keyed state is on disk."""
-    return hasattr(state, "items_of")
 
 
 class DiskWindows(FixedWindows):
@@ -43,7 +23,7 @@ class DiskWindows(FixedWindows):
 
     @override
     def _begin(self) -> None:
-        self._disk: StateOnDisk = self._state  # type: ignore[assignment]
+        self._disk = on_disk(self._state)
         self._open = _OpenWindows(self)
 
     @override

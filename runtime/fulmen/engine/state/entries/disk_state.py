@@ -182,6 +182,10 @@ class DiskState(MutableMapping[Any, Any]):
             if (value := self._values[key]) is not _ABSENT:
                 yield key, value
 
+    def keys_of(self, *parts: Any) -> Iterator[Any]:
+        """The keys of `items_of` as of the last commit: changes of this batch are not looked at."""
+        return (key_of(kb) for kb, _ in self.entries.scan(of=prefix_of(parts)))
+
     def forget(self, keys: Iterable[Any]) -> None:
         """Delete keys, whether they are there or not: nothing is read for it."""
         gone = dict.fromkeys(keys, _ABSENT)
