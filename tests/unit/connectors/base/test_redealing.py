@@ -89,3 +89,18 @@ def test_fields_of_a_derived_class_need_a_method_of_its_own(kind):
 
     with pytest.raises(ValueError, match="Own has the field 'seen' of its own"):
         Own.redistribute([Kept({"seen": 7})], 3)
+
+
+def test_a_message_that_waits_by_itself_is_as_it_is_there_and_not_as_in_its_block():
+    fields = {"failed": {}, "acked": {}, "in_blocks": {1: 2}}
+    block = pickle.dumps((["a", "b"], ["as it was", "b"]))
+    kept = [Kept(fields, {1: block, "a": "as it is"}, ["a", "b"])]
+    [dealt] = RedisStreamSpout.redistribute(kept, 1)
+    assert dealt.state == {"a": "as it is", "b": "b"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_one_task_has_acked_is_acked_though_another_was_handed_it_and_failed(order):
+    kept = [Kept({}, {"m": 5}, []), Kept({}, {"m": 0}, ["m"])][::order]
+    for one in RabbitSpout.redistribute(kept, 2):
+        assert one.state == {"m": 5}
