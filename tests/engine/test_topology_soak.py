@@ -35,6 +35,7 @@ def test_whatever_is_killed_nothing_is_lost_or_counted_twice_or_left_behind(
 
 
 @pytest.mark.slow  # its rounds take minutes each
+@pytest.mark.timeout(3600)
 def test_state_that_moves_while_processes_are_killed_is_whole(tmp_path):
     """Numbers of tasks change, savepoints are made and gone back to."""
     print(f"FULMEN_SEED={seeds.FIRST}")
