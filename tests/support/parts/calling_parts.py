@@ -3,7 +3,7 @@
 import threading
 
 from fulmen import BasicBolt
-from fulmen.connectors.http import CallBolt
+from fulmen.connectors.http import CallBolt, CallSpout
 
 TWEETERS = {"a.com": ["ann", "bob", "cyd"], "b.com": ["bob"]}
 FOLLOWERS = {
@@ -87,3 +87,13 @@ class Finishing(CallBolt):
     def finish(self, call, tuples):
         FINISHED.extend(tup["value"] for tup in tuples)
         yield [tup["value"] for tup in tuples]
+
+
+class Watched(CallSpout):
+    """A source of calls that tests look into."""
+
+    lives = ()
+
+    def connect(self):
+        super().connect()
+        Watched.lives = (*Watched.lives, self)
