@@ -108,13 +108,23 @@ def drivers(kube):
     return {pod["metadata"]["name"] for pod in kube.list("pods", labels)}
 
 
-def test_no_client_sees_an_error_when_a_worker_is_killed_or_the_driver_is_replaced(
-    clients, topology, kube
-):
+def has_two_workers(topology):
+    is_taken_over = (
+        topology["status"].get("observedGeneration") == topology["metadata"]["generation"]
+    )
+    return is_taken_over and is_ready(topology) and topology["status"]["workers"]["ready"] == 2
+
+
+def test_no_client_sees_an_error_when_pods_are_lost_added_or_replaced(clients, topology, kube):
     for client in clients:
         client.goes_on()
     worker = f"fulmen.dev/topology={NAME},app.kubernetes.io/component=worker"
     assert kills.delete_pod(kube, kube.list("pods", worker)[0]["metadata"]["name"])
+    for client in clients:
+        client.goes_on()
+    topology["spec"]["workers"] = 2
+    kube.apply(topology)
+    kube.wait("topology", NAME, has_two_workers, GOES_ON_SECONDS, "two workers")
     for client in clients:
         client.goes_on()
     topology["spec"]["restartNonce"] = 1
