@@ -18,13 +18,16 @@ pytestmark = pytest.mark.timeout(600)
 
 RUNNING = "running"
 WORKERS = f"fulmen.dev/topology={RUNNING},app.kubernetes.io/component=worker"
-KINDS = "serviceaccount,role,rolebinding,networkpolicy,persistentvolumeclaim,configmap,pod,secret"
+KINDS = (
+    "serviceaccount,role,rolebinding,networkpolicy,service,persistentvolumeclaim,configmap,pod"
+    ",secret"
+)
 
 
 @pytest.fixture(scope="module")
 def running(operator, kube):
     """The (kind, name) of all that was made for it and for its first driver, but its workers."""
-    apply(kube, RUNNING, "spec.networkPolicy=Restrict")
+    apply(kube, RUNNING, "spec.networkPolicy=Restrict", "spec.service.ports=[8080]")
     kube.wait("topology", RUNNING, is_ready, 300, "Ready")
     children = [
         (thing["kind"], thing["metadata"]["name"])
@@ -196,7 +199,8 @@ def test_objects_of_others_are_in_the_way_and_stay(kube, remove, running):
     def stay():
         return {place: seen_of(kube, *place) for place in before} == before
 
-    settings = ("spec.checkpoint.deletionPolicy=Delete", "spec.networkPolicy=Restrict")
+    network = ("spec.networkPolicy=Restrict", "spec.service.ports=[8080]")
+    settings = ("spec.checkpoint.deletionPolicy=Delete", *network)
     apply(kube, "occupied", *settings)
     message = wait_for(kube, "occupied", "Ready", "ObjectInTheWay")
     for kind, name in foreign:

@@ -202,7 +202,7 @@ async def refusals_of_all(namespace, names):
 async def spoil(api, namespace, name):
     """Somebody changes what the operator has made."""
     change = {"metadata": {"annotations": {APPLIED_ANNOTATION: None}}}
-    for kind in ("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"):
+    for kind in ("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "Service"):
         query = {"labelSelector": f"fulmen.dev/topology={name}"}
         found = await api.call("GET", KINDS[kind].path(namespace), query=query)
         for thing in found["items"]:
@@ -225,6 +225,7 @@ async def change(api, namespace, name, code, policy):
         "spec": {
             "code": {"configMap": f"{name}-source"},
             "networkPolicy": policy,
+            **({"service": {"ports": [8080]}} if policy == "Restrict" else {}),
             "checkpoint": {"deletionPolicy": "Delete"},
             "spouts": [{"name": "numbers", "class": "code.Numbers"}],
             "driver": nowhere,
