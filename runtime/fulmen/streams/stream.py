@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, TypeVarTuple, overload
 
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.streams import running
-from fulmen.streams.calls import components, steps
+from fulmen.streams.calls import co_groups, components, steps
 from fulmen.streams.calls.components import Keys, Within
 from fulmen.streams.calls.steps import Fields
 from fulmen.streams.calls.words import (
@@ -241,6 +241,26 @@ class DataStream(Generic[T]):
         node = components.join(
             self.node, other.node, on, name, parallelism, given, within=within, window=window
         )
+        return DataStream(node)
+
+    def co_group(
+        self, other: DataStream[Any], on: Keys, *, window: Config, name: str | None = None,
+        parallelism: int = 1, **options: Any,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Group the rows of two streams: Storm's coGroupByKey.
+
+        What comes out of each key and window of at least one row: the key, `window_start`,
+        `window_end`, and `left` and `right`, the lists of the rows as dicts, by their times.
+
+        Args:
+            other: The right stream.
+            on: As of `join`.
+            window: From `tumbling`, `sliding`, `session` or `calendar`.
+            name: The name that windows are kept under.
+            parallelism: The number of executors.
+            options: As of `window`: time="at" is a field of both streams.
+        """
+        node = co_groups.co_group(self.node, other.node, on, window, name, parallelism, options)
         return DataStream(node)
 
     def join_as_of(

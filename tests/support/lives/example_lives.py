@@ -19,22 +19,24 @@ class ExampleLife:
     """An example in a folder of its own, continued from its checkpoint after each kill.
 
     Args:
-        name: The example's folder.
+        name: The example's folder; or another one, by its whole path.
         folder: An empty one.
         variables: Of the environment, in addition to the test's.
         options: Of `fulmen run`, in addition.
+        file: The topology's.
     """
 
-    def __init__(self, name, folder, variables, options=()):
+    def __init__(self, name, folder, variables, options=(), file="topology.yaml"):
         self.folder = shutil.copytree(EXAMPLES / name, folder / "example")
-        self._variables, self._options, self.process = variables, options, None
+        self._variables, self._options, self._file = variables, options, file
+        self.process = None
 
     def start(self):
         """Start it, or continue it."""
         fulmen = str(Path(sys.executable).parent / "fulmen")
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [fulmen, "run", "topology.yaml", "--checkpoint", "state", *self._options],
+                [fulmen, "run", self._file, "--checkpoint", "state", *self._options],
                 cwd=self.folder,
                 env={**os.environ, **self._variables, "XDG_STATE_HOME": str(self.folder / "home")},
                 stdin=subprocess.DEVNULL,

@@ -7,11 +7,12 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypedDict
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, Stream
 from fulmen.connectors.files import FileLookup
+from fulmen.errors import ValidationFailed
 from fulmen.streams import Streams, agg, counting, session, tumbling
 from fulmen.testing import PAUSE, CollectBolt, ListSpout
 from support.windows.sql_events import by_sql
@@ -275,6 +276,62 @@ def test_the_greatest_rows_of_windows_become_rows_again(pipeline, ties):
     assert found == by_sql(query, events=("n BIGINT, who TEXT, t BIGINT", GIVEN))
 
 
+@settings(max_examples=5, phases=NO_SHRINKING)
+@given(rows=ROWS, others=ROWS)
+@example(rows=[row(1), row(2, second=1), row(4, "b")], others=[row(3), row(5, "c")])
+def test_co_groups_have_the_rows_of_both_sides_by_key_and_window(rows, others):
+    pipeline = Streams("co-groups", workers=2)
+    left = timed(pipeline).filter(lambda r: r.n % 3)
+    right = timed(pipeline, "others").select("at", buyer="user", m="n")
+    grouped = left.co_group(right, {"user": "buyer"}, window=tumbling("10s"), parallelism=2)
+    grouped.sink("out", CollectBolt)
+    outcome = pipeline.test(rows=rows, others=others)
+    expected = defaultdict(lambda: ([], []))
+    for r in rows:
+        if r["n"] % 3:
+            expected[r["user"], (r["at"] - START) // 10_000][0].append(r)
+    for r in others:
+        side = expected[r["user"], (r["at"] - START) // 10_000][1]
+        side.append({"at": r["at"], "buyer": r["user"], "m": r["n"]})
+    found = {
+        (r["user"], (r["window_start"].timestamp() * 1000 - START) // 10_000): (
+            sorted(r["left"], key=repr), sorted(r["right"], key=repr)
+        )
+        for r in outcome["out"]
+    }  # fmt: skip
+    assert found == {
+        key: (sorted(some, key=repr), sorted(more, key=repr))
+        for key, (some, more) in expected.items()
+    }
+    assert len(outcome["out"]) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["typed", "windows", "given"])
+def test_co_groups_take_rows_of_classes_and_results_of_windows(pipeline, kind):
+    left, right = timed(pipeline), timed(pipeline, "others")
+    more = {}
+    if kind == "typed":
+        left = left.map(as_timed)
+    elif kind == "windows":
+        left, right = (s.key_by("user").window(tumbling("5s")).count(name=n)
+                       for s, n in ((left, "l"), (right, "r")))  # fmt: skip
+    else:
+        left, right = (s.map(lambda r: [r.user, r.at, r.n], fields=["user", "when", "n"])
+                       for s in (left, right))  # fmt: skip
+        more = {"time": "when", "unit": "ms"}
+    grouped = left.co_group(right, "user", window=tumbling("1m"), name="both", **more)
+    grouped.sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(1, second=1)], others=[row(2, second=2), row(3, second=30)])
+    (found,) = outcome["out"]
+    assert [len(found["left"]), len(found["right"])] == [1, 2]
+    assert found["left"][0]["user"] == "a"
+
+
+def test_co_groups_without_a_time_say_what_is_missing(pipeline):
+    with pytest.raises(ValidationFailed, match="co_group needs the event time of the rows"):
+        source(pipeline).co_group(source(pipeline, "others"), "user", window=tumbling("1m"))
+
+
 def test_a_table_is_looked_up_as_it_is_or_as_it_was(pipeline):
     rows, prices = timed(pipeline), timed(pipeline, "prices").select("user", "at", price="n")
     rows.lookup(prices, "user", how="left", name="priced").sink("now", CollectBolt)
@@ -303,6 +360,25 @@ def test_a_table_that_is_a_file_is_looked_up(pipeline, tmp_path):
     assert [r["user"] for r in outcome["unknown"]] == ["b"]
 
 
+@settings(max_examples=5, phases=NO_SHRINKING)
+@given(rows=ROWS, asked=st.lists(st.sampled_from(["a", "b", "c"]), max_size=6))
+@example(rows=[row(1), row(2, "b"), row(3)], asked=["a", "b", "c", "a"])
+def test_a_state_is_asked_as_a_table_by_the_stream_of_its_values(rows, asked):
+    pipeline = Streams("asked")
+    keyed = source(pipeline).key_by("user")
+    sums = keyed.update_state(lambda n, r: n + r.n, 0, fields="n", name="sums")
+    queries = source(pipeline, "queries").select("user")
+    queries.lookup(sums, "user", how="left", name="answers").sink("out", CollectBolt)
+    outcome = pipeline.test(
+        rows=rows, queries=[*[PAUSE] * 4, *({"user": user, "n": 0} for user in asked)]
+    )
+    known = defaultdict(int)
+    for r in rows:
+        known[r["user"]] += r["n"]
+    expected = [{"user": user, "n": known.get(user)} for user in asked]
+    assert sorted(outcome["out"], key=repr) == sorted(expected, key=repr)
+
+
 def test_duplicates_are_passed_on_once(pipeline):
     rows = [row(n, user, second) for n, user, second in
             [(1, "a", 0), (1, "b", 1), (2, "a", 2), (1, "a", 90)]]  # fmt: skip
@@ -315,6 +391,16 @@ class Click(NamedTuple):
     user: str
     n: int
     at: int
+
+
+@dataclass
+class Timed:
+    user: str
+    at: int
+
+
+def as_timed(row) -> Timed:
+    return Timed(row.user, row.at)
 
 
 @dataclass

@@ -223,7 +223,7 @@ def join(
             sides.append(side)
         return {"left": sides[0], "right": sides[1], "key": keys[0], **given}
 
-    derived = f"{_origin(left)}-join-{_origin(right)}"
+    derived = f"{origin(left)}-join-{origin(right)}"
     return ComponentNode(
         graph=left.graph, parents=(left, right), place=author()[0], name=name or derived, code=cls,
         parallelism=parallelism, configure=configure, is_derived=name is None,
@@ -303,11 +303,11 @@ def _keyed_fields(
 
 
 def _named(parent: Node, key: Sequence[str], operator: str, name: str | None) -> dict[str, Any]:
-    derived = f"{_origin(parent)}-by-{'-'.join(key)}-{operator}"
+    derived = f"{origin(parent)}-by-{'-'.join(key)}-{operator}"
     return {"name": name or derived, "is_derived": name is None}
 
 
-def _origin(node: Node) -> str:
+def origin(node: Node) -> str:
     """The nearest component in front of a step, which its name is derived from."""
     while not isinstance(node, ComponentNode) and node.parents:
         node = node.parents[0]

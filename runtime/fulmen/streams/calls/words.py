@@ -23,6 +23,7 @@ OTHER_WORDS = {
     "partitionPersist": "sink", "applyAssembly": "pipe", "transform": "pipe",
     "compose": "process", "dropDuplicates": "deduplicate", "stateQuery": "lookup",
     "join_lookup": "lookup", "join_asof": "join_as_of", "updateStateByKey": "update_state",
+    "coGroupByKey": "co_group", "cogroup": "co_group",
     "stateful_map": "update_state", "reduceByKey": "reduce", "countByKey": "count",
     "persistentAggregate": "persistent_aggregate", "windowedBy": "window",
 }  # fmt: skip

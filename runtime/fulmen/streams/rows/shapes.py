@@ -161,6 +161,16 @@ def _row(fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
     return tuple.__new__(row_class(fields), values)
 
 
+def mapping_of(row: Any) -> dict[str, Any]:
+    """The values of a row by their names, whatever class it has."""
+    if isinstance(row, Mapping):
+        return dict(row)
+    if isinstance(row, _Named):
+        return dict(zip(row.places_, row, strict=True))
+    names = fields_of(type(row)) or ()
+    return {name: getattr(row, name) for name in names}
+
+
 def fields_of(cls: Any) -> tuple[str, ...] | None:
     """The fields of a NamedTuple, dataclass or TypedDict; None: it is none of them."""
     if not isinstance(cls, type):
