@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -162,13 +163,34 @@ def test_steps_that_several_inputs_use_run_once(pipeline):
     assert tried == [1, 2]
 
 
-def test_merged_streams_keep_the_classes_of_their_rows(pipeline):
-    left = source(pipeline, "left").map(lambda row: [row.n, row.user], fields=["n", "user"])
-    both = left.merge(source(pipeline, "right").filter(lambda row: row.n)).filter(lambda row: row.n)
-    both.select("user", "n").sink("out", CollectBolt)
-    outcome = pipeline.test(left=[["a", 1], ["a", 0]], right=[["b", 2]])
+class Counted(NamedTuple):
+    user: str
+    n: int
+
+    def is_some(self):
+        return self.n > 0
+
+
+class Plain(NamedTuple):
+    user: str
+    n: int
+
+
+def test_functions_behind_merged_streams_get_rows_of_the_class_of_the_first(pipeline):
+    left, right = (source(pipeline, name, row=cls) for name, cls in (("l", Counted), ("r", Plain)))
+    both = left.filter(lambda row: row.is_some()).merge(right.filter(lambda row: row.n < 9))
+    both.filter(lambda row: row.is_some()).sink("out", CollectBolt)
+    outcome = pipeline.test(l=[["a", 1], ["a", 0]], r=[["b", 2], ["b", 0], ["b", 9]], replays=False)
     rows = [{"user": "a", "n": 1}, {"user": "b", "n": 2}]
     assert sorted(outcome["out"], key=lambda row: row["n"]) == rows
+
+
+def test_nothing_comes_out_of_a_row_that_an_expression_has_divided_if_a_part_fails(pipeline):
+    parts = source(pipeline).select("n", part="unnest(string_split(user, ' '))")
+    parts.filter(lambda row: int(row.part) < row.n).sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[["1 x", 5], ["1 2 7", 5]], replays=False)
+    assert [row["part"] for row in outcome["out"]] == ["1", "2"]
+    assert outcome.result.trees["failed"] == 1
 
 
 def test_what_is_wrong_with_a_class_behind_through_is_said(pipeline):
