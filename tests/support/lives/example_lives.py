@@ -24,12 +24,13 @@ class ExampleLife:
         variables: Of the environment, in addition to the test's.
         options: Of `fulmen run`, in addition.
         file: The topology's.
+        seconds: What it is waited for at most, each time.
     """
 
-    def __init__(self, name, folder, variables, options=(), file="topology.yaml"):
+    def __init__(self, name, folder, variables, options=(), file="topology.yaml", seconds=SECONDS):
         self.folder = shutil.copytree(EXAMPLES / name, folder / "example")
         self._variables, self._options, self._file = variables, options, file
-        self.process = None
+        self.process, self._seconds = None, seconds
 
     def start(self):
         """Start it, or continue it."""
@@ -55,7 +56,7 @@ class ExampleLife:
             assert self.process.poll() is None, self.output()
             return is_done()
 
-        wait_until(is_done_by_now, what, SECONDS)
+        wait_until(is_done_by_now, what, self._seconds)
 
     def kill(self, kind, rng):
         """Kill a process of it; continue it if that was the driver."""
@@ -67,7 +68,7 @@ class ExampleLife:
     def end(self):
         """Drain it."""
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(SECONDS) == 0, self.output()
+        assert self.process.wait(self._seconds) == 0, self.output()
 
     @contextmanager
     def running(self):
@@ -78,4 +79,4 @@ class ExampleLife:
         finally:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
-                self.process.wait(SECONDS)
+                self.process.wait(self._seconds)

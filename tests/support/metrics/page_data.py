@@ -63,6 +63,7 @@ def component(number, is_long):
         **dict.fromkeys(("emitted", "transferred"), 123_456_789 * (number + 1)),
         **dict.fromkeys(("executed", "acked"), 0 if is_spout else 987_654_321),
         "failed": number,
+        "left_out": 0,
         **{f"{what}_per_second": 12_345.67 for what in ("emitted", "transferred", "executed")},
         **{f"{what}_per_second": 12_345.67 for what in ("acked", "failed")},
         "capacity": None if is_spout else (number % 10) / 9,
@@ -91,6 +92,7 @@ def component(number, is_long):
         else [
             {
                 "from": f"{name_of(0, is_long)}:default",
+                "left_out": 4,
                 "executed": 1,
                 "acked": 2,
                 "failed": 3,

@@ -57,6 +57,23 @@ def as_it_began(totals):
     }
 
 
+def test_what_an_input_leaves_out_is_counted_there_and_what_fails_is_not():
+    builder = TopologyBuilder(name="left", workers=2)
+    builder.set_spout("words", ListSpout([*WORDS, "x", 1], fields=["word"], replays=False))
+    some = builder.set_bolt("some", CollectBolt).shuffle_grouping("words")
+    some.where("upper(word) <> 'COW'").select({"half": "unnest(string_split('a,b', ','))"})
+    builder.set_bolt("all", CollectBolt).shuffle_grouping("words")
+    driver = make_driver(builder, seconds=0.5).start()
+    for _ in range(20):
+        driver.step()
+    driver.close()
+    found = {one["name"]: one for one in shown(driver.totals)["components"]}
+    assert found["some"]["left_out"] == found["some"]["inputs"][0]["left_out"] == 60
+    assert found["some"]["executed"] == 2 * 41
+    assert found["all"]["left_out"] == 0
+    assert found["all"]["executed"] == 102
+
+
 def test_tasks_add_up_to_their_component(totals):
     for name in ("words", "count", "__acker"):
         tasks = shown(totals, tasks_of=name)["tasks"]

@@ -56,6 +56,13 @@ class Taken:
         emits = enumerate(self.at.tolist())
         return {i: chosen[emit] for i, emit in emits if emit in chosen}
 
+    def left_out(self, emits: int) -> int:
+        """Of how many of the emits nothing is left, although none of these has failed."""
+        if self.at is None:
+            return 0
+        taken = 1 + int(np.count_nonzero(np.diff(self.at))) if len(self.at) else 0
+        return emits - taken - len(self.failed)
+
     def without(self, emits: Collection[int]) -> Taken:
         """Without the rows of some emits."""
         at = np.arange(len(self.rows)) if self.at is None else self.at

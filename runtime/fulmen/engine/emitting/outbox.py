@@ -26,6 +26,7 @@ from fulmen.engine.grouping.choosers import Choice, Chooser
 from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
     EMITTED,
+    LEFT_OUT,
     TRANSFERRED,
     UNTIMED,
     UNUSABLE,
@@ -259,6 +260,9 @@ class Outbox:
                 if taken.rows.arrow is None and self._leaves(subscription):
                     taken.rows.encoded()  # first, as groupings are faster with columns
                 taken, choice = self._grouped(routes, k, taken, chosen)
+            if left := taken.left_out(len(emitted)):
+                key = f"{subscription.source}:{subscription.stream}"
+                self.counts[subscription.target, LEFT_OUT, key] += left
             transferred += len(choice.tasks)
             choices.append((subscription, taken, choice))
         for _, taken, choice in choices:

@@ -154,6 +154,12 @@ TRANSFERRED: Final = Figure(
     "Copies of tuples sent to tasks.",
     shown=Shown.JSON | Shown.RATE | Shown.PAGE,
 )
+LEFT_OUT: Final = Figure(
+    "left_out",
+    Of.INPUT,
+    "Tuples of which the input's where, or its functions, left nothing where they were emitted.",
+    shown=Shown.JSON,
+)
 EXECUTED: Final = Figure("executed", Of.INPUT, "Calls of execute.", shown=_TABLES)
 ACKED: Final = Figure(
     "acked",
