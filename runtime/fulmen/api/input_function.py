@@ -53,5 +53,5 @@ class InputFunction(ABC):
         """Make rows of those that the task has emitted. Others may have the same lists.
 
         A row that is in neither `at` nor `failed` is left out: it counts as acked. An exception
-        fails all rows.
+        fails all rows. Of an emit that asks for its task ids it runs twice.
         """

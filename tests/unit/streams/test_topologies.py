@@ -1,5 +1,6 @@
 """What pipelines compile to, and what is said of mistakes."""
 
+import json
 import re
 import subprocess
 import sys
@@ -276,6 +277,11 @@ def test_a_file_runs_is_planned_and_validated_as_any_topology(in_a_file):
     assert "'shop' is valid: 1 spout, 2 bolts" in fulmen("validate", "shop_of_words.py")
     planned = fulmen("plan", "shop_of_words.py")
     assert "lines runs, ahead of counts\n  flat_map(<lambda>) (shop_of_words.py:10)" in planned
+    (first, _) = json.loads(fulmen("plan", "shop_of_words.py", "-o", "json"))["inputs"]
+    assert first == {
+        "bolt": "counts", "from": "lines", "stream": "default", "where": None, "select": None,
+        "through": {"word": {"type": None}},
+    }  # fmt: skip
     out = fulmen("run", "shop_of_words.py", "--in-process", "--until-drained")
     assert out.splitlines()[:3] == [
         '{"word":"a","count":2}', '{"word":"b","count":2}', '{"word":"b","count":3}'

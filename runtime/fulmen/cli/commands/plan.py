@@ -79,14 +79,14 @@ def plan_json(topology: Topology, plan: Plan) -> dict[str, Any]:
 
 
 def steps_of_inputs(checked: Checked) -> Iterator[dict[str, Any]]:
-    """The inputs with `where` or `select`, with the types of their fields as far as known."""
+    """The inputs with `where`, `select` or `through`, with the types of their fields."""
     topology = checked.topology()
     kept = 1 if topology.spec.transactional else 0
     for bolt in topology.spec.bolts:
         for item in bolt.inputs:
             stream = checked.streams.get(item.from_, {}).get(item.stream, ANY_FIELDS)
             steps = steps_of(stream, item.where, item.select, kept)
-            if steps is None:
+            if steps is None and item.through is None:
                 continue
             types = selected(steps, stream).stream.types
             select = {
@@ -94,7 +94,10 @@ def steps_of_inputs(checked: Checked) -> Iterator[dict[str, Any]]:
                 for name, text in (item.select or {}).items()
             }
             of = {"bolt": bolt.name, "from": item.from_, "stream": item.stream}
-            yield {**of, "where": item.where, "select": select or None}
+            through = item.through and {
+                name: {"type": item.through.types.get(name)} for name in item.through.fields
+            }
+            yield {**of, "where": item.where, "select": select or None, "through": through}
 
 
 def fused_steps(topology: Topology) -> Iterator[str]:
@@ -120,6 +123,8 @@ def fused_steps(topology: Topology) -> Iterator[str]:
 def _print_steps(inputs: Sequence[Mapping[str, Any]], console: Console) -> None:
     """The steps of inputs, with what is known of the types that they give."""
     for one in inputs:
+        if not (one["where"] or one["select"]):
+            continue  # `fused_steps` tells of its functions
         stream = "" if one["stream"] == "default" else f":{one['stream']}"
         where = f" where {one['where']}" if one["where"] else ""
         line = f"{one['bolt']} receives of {one['from']}{stream}{where}"
