@@ -244,7 +244,7 @@ def table_lookup(
 
     return ComponentNode(
         graph=parent.graph, parents=(parent,), place=author()[0],
-        name=name or f"{_origin(parent)}-lookup", is_derived=name is None, code=code,
+        name=name or f"{origin(parent)}-lookup", is_derived=name is None, code=code,
         parallelism=parallelism, says=says, groupings=(grouping or LOCAL,), configure=configure,
     )  # fmt: skip
 
