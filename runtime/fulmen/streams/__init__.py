@@ -8,7 +8,7 @@ finds again in the author's module. Used by authors, and by `cli` to read their 
 
 from fulmen.streams import agg
 from fulmen.streams.pipeline import Streams
-from fulmen.streams.spans import calendar, counting, session, sliding, tumbling
+from fulmen.streams.spans import calendar, counting, cumulative, session, sliding, tumbling
 from fulmen.streams.stream import DataStream, KeyedStream, WindowedStream
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "agg",
     "calendar",
     "counting",
+    "cumulative",
     "session",
     "sliding",
     "tumbling",

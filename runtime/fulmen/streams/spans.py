@@ -15,6 +15,11 @@ def sliding(size: str, every: str, *, offset: str = "0") -> Window:
     return _window("sliding", size=size, every=every, offset=offset)
 
 
+def cumulative(size: str, every: str, *, offset: str = "0") -> Window:
+    """Windows that begin together and end one after the other: `cumulative("1d", "1h")`."""
+    return _window("cumulative", size=size, every=every, offset=offset)
+
+
 def session(gap: str) -> Window:
     """A window of each key, for as long as no gap is longer."""
     return _window("session", gap=gap)

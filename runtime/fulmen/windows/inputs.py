@@ -285,7 +285,7 @@ def spans_of(spans: Spans, time: int) -> Sequence[Span]:
     """
     try:
         found = spans.of(time)
-        datetime_of(found[0][0]), datetime_of(found[-1][1])
+        datetime_of(spans.edges(found[0])[0]), datetime_of(found[-1][1])
     except (OverflowError, ValueError):
         raise NoEdgesError from None
     return found

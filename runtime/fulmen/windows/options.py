@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from fulmen.api.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.connectors.options import Duration, Options, Zone
-from fulmen.windows.spans import Calendar, Sliding, Spans, Whole
+from fulmen.windows.spans import Calendar, Cumulative, Sliding, Spans, Whole
 from fulmen.windows.wanted_aggregates import is_filtered, wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
@@ -76,6 +76,38 @@ class SlidingWindow(Options):
         return Sliding(milliseconds(self.size), milliseconds(self.every), milliseconds(self.offset))
 
 
+class CumulativeWindow(Options):
+    """Windows that begin together, of which one ends every so often, as "today until now"."""
+
+    type: Literal["cumulative"]
+    size: Positive
+    """How long the longest of them is."""
+    every: Positive
+    """How often one ends."""
+    offset: Duration = "0"
+    """So much later than at the full hour, day and so on they begin."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> CumulativeWindow:
+        size, every = milliseconds(self.size), milliseconds(self.every)
+        if size % every:
+            raise ValueError(
+                f"size is {self.size}, but must be a multiple of every, {self.every}: the last"
+                " window would be shorter than the others"
+            )
+        if (count := size // every) > MOST_WINDOWS:
+            raise ValueError(
+                f"each tuple would be in up to {count:,} windows, one every {self.every} of"
+                f" {self.size}; {MOST_WINDOWS:,} are possible. Raise every"
+            )
+        return self
+
+    def spans(self) -> Spans:
+        """The windows of a time."""
+        size, every = milliseconds(self.size), milliseconds(self.every)
+        return Cumulative(size, every, milliseconds(self.offset))
+
+
 class Session(Options):
     """A window for each key, for as long as there is no gap: what is closer belongs together."""
 
@@ -129,7 +161,13 @@ class CountWindow(Options):
 
 
 Window = Annotated[
-    Tumbling | SlidingWindow | Session | CalendarWindow | CountWindow | GlobalWindow,
+    Tumbling
+    | SlidingWindow
+    | CumulativeWindow
+    | Session
+    | CalendarWindow
+    | CountWindow
+    | GlobalWindow,
     Field(discriminator="type"),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=100)]

@@ -39,6 +39,14 @@ class Spans(ABC):
             spans: A result of `of`.
         """
 
+    def starting(self, start: int) -> Span:
+        """The window whose span begins there."""
+        return next(span for span in self.of(start) if span[0] == start)
+
+    def edges(self, span: Span) -> Span:
+        """Where a window begins and ends, for people: by a span, windows are told apart."""
+        return span
+
 
 class Sliding(Spans):
     """Windows of one size that begin every so often. If that is the size, they tumble."""
@@ -55,6 +63,32 @@ class Sliding(Spans):
     def same(self, spans: Sequence[Span]) -> Span:  # noqa: D102
         (first, end), (last, _) = spans[0], spans[-1]
         return max(last, first - self._every + self._size), min(last + self._every, end)
+
+
+class Cumulative(Spans):
+    """Windows that begin together and end one after the other, until the longest is complete.
+
+    A window's span is the last part of it, which no other window has: they are told apart by where
+    spans begin.
+    """
+
+    def __init__(self, size: int, every: int, offset: int = 0) -> None:
+        """Milliseconds each; `size` is a multiple of `every`."""
+        self._size, self._every, self._offset = size, every, offset
+
+    def of(self, time: int) -> Sequence[Span]:  # noqa: D102
+        part = time - (time - self._offset) % self._every
+        end = self._begin(time) + self._size
+        return [(start, start + self._every) for start in range(part, end, self._every)]
+
+    def same(self, spans: Sequence[Span]) -> Span:  # noqa: D102
+        return spans[0]
+
+    def edges(self, span: Span) -> Span:  # noqa: D102
+        return self._begin(span[0]), span[1]
+
+    def _begin(self, time: int) -> int:
+        return time - (time - self._offset) % self._size
 
 
 class Whole(Spans):

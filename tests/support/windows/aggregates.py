@@ -95,6 +95,7 @@ def within(lag, events, draw):
 WINDOWS = {
     "tumbling": ({"type": "tumbling", "size": "20ms", "offset": "3ms"}, None),
     "sliding": ({"type": "sliding", "size": "30ms", "every": "7ms"}, None),
+    "cumulative": ({"type": "cumulative", "size": "30ms", "every": "10ms", "offset": "3ms"}, None),
     "session": ({"type": "session", "gap": "15ms"}, None),
     "global": ({"type": "global"}, None),
     "calendar": ({"type": "calendar", "unit": "day", "timezone": "Asia/Kolkata"}, 3_600_000),
@@ -110,6 +111,11 @@ SQL = {
         SELECT who, s, s + 30, count(*), sum(amount), <more> FROM events,
             (SELECT unnest(generate_series(-210, 350, 7)) s)
         WHERE s <= t AND t < s + 30 GROUP BY ALL""",
+    "cumulative": """
+        SELECT who, s, e, count(*), sum(amount), <more> FROM (
+            SELECT *, (floor((t - 3) / 30.0) * 30 + 3)::BIGINT s FROM events),
+            (SELECT unnest([10, 20, 30]) part), LATERAL (SELECT s + part e)
+        WHERE t < e GROUP BY ALL""",
     "session": """
         SELECT who, min(t), max(t) + 15, count(*), sum(amount), <more> FROM (
             SELECT *, sum(begins) OVER (PARTITION BY who ORDER BY t, id) session FROM (

@@ -303,8 +303,13 @@ def test_a_tuple_is_late_whose_window_has_no_edges_that_a_datetime_could_be(wind
         (TUMBLING, {"aggregates": {"user": "count"}}, "several output fields are called user"),
         (TUMBLING, {"aggregates": {}}, "aggregates"),
         ({"type": "count", "size": 2}, {"emitEvery": "1s"}, "not for windows by count"),
+        (
+            {"type": "cumulative", "size": "1d", "every": "7h"},
+            {},
+            "must be a multiple of every, 7h",
+        ),
         ({"type": "sliding", "size": "30d", "every": "1s"}, {}, "would be in 2,592,000 windows"),
-        ({"size": "1s"}, {}, "'type' is missing. Write one of tumbling, sliding, session, cal"),
+        ({"size": "1s"}, {}, "'type' is missing. Write one of tumbling, sliding, cumulative"),
         (TUMBLING, {"allowedLateness": "-5m"}, "must be a number of at most 9 digits and ms"),
     ],
 )

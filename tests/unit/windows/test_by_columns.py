@@ -46,6 +46,7 @@ KEYS += [pa.dictionary(pa.int8(), pa.string()), pa.null(), pa.list_(pa.int64())]
 WINDOWS = [
     *[{"type": "tumbling", "size": "20ms", "offset": "3ms"}] * 3,
     *[{"type": "sliding", "size": "30ms", "every": "7ms"}] * 3,
+    {"type": "cumulative", "size": "30ms", "every": "6ms"},
     {"type": "calendar", "unit": "day", "timezone": "Asia/Kolkata"},
     {"type": "session", "gap": "9ms"},
     {"type": "count", "size": 2},

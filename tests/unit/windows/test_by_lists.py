@@ -34,6 +34,7 @@ KEYS = {
 WINDOWS = [
     {"type": "tumbling", "size": "20ms", "offset": "3ms"},
     {"type": "sliding", "size": "30ms", "every": "7ms"},
+    {"type": "cumulative", "size": "30ms", "every": "6ms"},
     {"type": "session", "gap": "9ms"},
     {"type": "session", "gap": "3ms"},
     {"type": "count", "size": 3},

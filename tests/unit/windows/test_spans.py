@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.windows.spans import Calendar, Sliding, datetime_of
+from fulmen.windows.spans import Calendar, Cumulative, Sliding, datetime_of
 from support.windows.sql_events import by_sql
 
 HOUR = 3_600_000
@@ -32,6 +32,30 @@ def at(text):
 )
 def test_sliding_and_tumbling_windows(size, every, offset, time, spans):
     assert Sliding(size, every, offset).of(time) == spans
+
+
+@given(
+    every=st.integers(1, 20),
+    count=st.integers(1, 6),
+    offset=st.integers(0, 100),
+    time=st.integers(-500, 500),
+)
+@settings(max_examples=20)
+def test_cumulative_windows_begin_together_and_hold_all_times_before_their_ends(
+    every, count, offset, time
+):
+    size = every * count
+    spans = Cumulative(size, every, offset)
+    found = [spans.edges(span) for span in spans.of(time)]
+    [start] = {start for start, _ in found}
+    assert (start - offset) % size == 0
+    assert start <= time < start + size
+    assert [end for _, end in found] == [
+        end for end in range(start + every, start + size + 1, every) if end > time
+    ]
+    since, until = spans.same(spans.of(time))
+    alike = [t for t in range(time - size, time + size) if spans.of(t) == spans.of(time)]
+    assert (alike[0], alike[-1] + 1) == (since, until)
 
 
 @settings(max_examples=10 * settings.default.max_examples)  # a millisecond each

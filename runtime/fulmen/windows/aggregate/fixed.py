@@ -46,7 +46,7 @@ _NONE: dict[Any, Any] = {}
 
 
 class FixedWindows(Windower):
-    """Tumbling, sliding and calendar windows of one task."""
+    """Tumbling, sliding, cumulative and calendar windows of one task."""
 
     # State: (start, key) -> what is kept: a number alone, if that is all. Memory: `Kept`, by window
     # and key. A key of one field is known by its value, not as a tuple: they are many.
@@ -70,7 +70,7 @@ class FixedWindows(Windower):
     def _begin(self) -> None:
         """Read what the state has."""
         for key, written in self._state.items():
-            span = self._spans.of(key[0])[-1]
+            span = self._spans.starting(key[0])
             self._open.setdefault(span, {})[key[1]] = self._read(written)
             self._rows.add(span, key)
 

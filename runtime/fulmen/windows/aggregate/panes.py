@@ -12,7 +12,7 @@ from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.aggregates import Aggregates
 from fulmen.windows.inputs import LATE, late_counter
-from fulmen.windows.options import AggregateOptions
+from fulmen.windows.options import AggregateOptions, CumulativeWindow
 from fulmen.windows.spans import Span, datetime_of
 
 EARLY = "early"
@@ -53,6 +53,8 @@ class Panes:
         """`has_times`: whether windows have a start and an end."""
         self.are_several, self.is_final = options.has_panes, options.emit == "final"
         self.wait = options.lateness if self.is_final else 0
+        window = options.window
+        self._spans = window.spans() if isinstance(window, CumulativeWindow) else None
         self._aggregates, self._timers, self._has_times = aggregates, context.timers, has_times
         self._retracts = options.retract
         self._early = milliseconds(options.emit_every) / 1000 if options.emit_every else None
@@ -87,7 +89,7 @@ class Panes:
     ) -> None:
         """Emit a tuple on the stream of what is late, with its time and window, if it has them."""
         self._late.inc()
-        edges = (None, None) if span is None else (datetime_of(span[0]), datetime_of(span[1]))
+        edges = (None, None) if span is None else self._edges(span)
         at = None if time is None else datetime_of(time)
         collector.emit([tup.as_dict(), at, *edges], LATE)
 
@@ -99,5 +101,9 @@ class Panes:
         if not self._has_times:
             return None, None
         if span != self._when[0]:
-            self._when = span, (datetime_of(span[0]), datetime_of(span[1]))
+            self._when = span, self._edges(span)
         return self._when[1]
+
+    def _edges(self, span: Span) -> tuple[Any, Any]:
+        start, end = span if self._spans is None else self._spans.edges(span)
+        return datetime_of(start), datetime_of(end)
