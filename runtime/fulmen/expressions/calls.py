@@ -99,14 +99,19 @@ def _made_call(scope: Scope, one: functions.Function, values: Sequence[Fragment]
             name = scope.bind(one.call(*(value.constant for value in fixed)))
         except Failed as error:
             raise ExpressionError(str(error)) from error
-        return scope.strict(free, one.result, lambda *sources: f"{name}({', '.join(sources)})")
+        return scope.strict(
+            free,
+            one.result,
+            lambda *sources: f"{name}({', '.join(sources)})",
+            nullable=one.nullable,
+        )
     make = scope.bind(lru_cache(MOST_MADE)(one.call))
 
     def source(*sources: str) -> str:
         made, rest = sources[: len(fixed)], sources[len(fixed) :]
         return f"{make}({', '.join(made)})({', '.join(rest)})"
 
-    return scope.strict([*fixed, *free], one.result, source)
+    return scope.strict([*fixed, *free], one.result, source, nullable=one.nullable)
 
 
 def _own(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) -> Fragment:

@@ -32,7 +32,7 @@ _TYPE_CURE = (
 
 _UNDERSTOOD = {
     "this", "expression", "expressions", "to", "ifs", "default", "low", "high", "negate",
-    "is_string", "table", "safe", "unit",
+    "is_string", "table", "safe", "unit", "zone",
 }  # fmt: skip
 """What a part of a tree may say. More would change its meaning."""
 DEEPEST = 60
@@ -306,6 +306,9 @@ class Compiler:
 
     def _interval(self, _: exp.Expr) -> Fragment:
         raise ExpressionError("an INTERVAL stands behind + or - of a DATE or a TIMESTAMP")
+
+    def _attimezone(self, node: exp.AtTimeZone) -> Fragment:
+        return called(self, self._scope, "timezone", [node.args["zone"], node.this])
 
     def _anonymous(self, node: exp.Anonymous) -> Fragment:
         return called(self, self._scope, str(node.this), node.expressions)

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import TokenType
 
 from fulmen.expressions.mistakes import ExpressionError, TooDeep
 
@@ -28,6 +29,15 @@ class _Parser(DuckDBParser):
         "CASE": DuckDBParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
     }
     STATEMENT_PARSERS: dict[Any, Any] = {}  # noqa: RUF012
+    COLUMN_OPERATORS = {  # noqa: RUF012
+        **DuckDBParser.COLUMN_OPERATORS,
+        TokenType.ARROW: lambda _, of, path: _call("json_extract", of, path),
+        TokenType.DARROW: lambda _, of, path: _call("json_extract_string", of, path),
+    }
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 _DUCKDB = DuckDB()

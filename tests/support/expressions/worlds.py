@@ -95,7 +95,8 @@ TEMPLATES = {
         " regexp_extract(<s>, <r>); regexp_extract(<s>, '(.)(.*)', 2);"
         " regexp_replace(<s>, <r>, 'x'); regexp_replace(<s>, '(.)b', '\\1\\1', 'g');"
         " dayname(<q>); monthname(<p>); strftime(<q>, '%d.%m.%y %I:%M:%S.%f %p %j %a %B');"
-        " (q::time::varchar)"
+        " (q::time::varchar); json_extract_string('[\"' || <s> || '\", 1.5]', 0);"
+        " json_extract('[\"' || <s> || '\"]', '$[0]')"
     ),
     "BOOLEAN": (
         "(<i> <=> <i>); (<d> <=> <d>); (<i> <=> <d>); (<s> <=> <s>); (<n> <=> <n>); (<n> <=> <i>);"
@@ -117,7 +118,8 @@ TEMPLATES = {
     "TIMESTAMP": (
         "date_trunc(<u>, <q>); date_trunc(<u>, <p>); (<q> + interval 36 hour); (<p>::timestamp);"
         " (<q> - interval '1 month 3 days'); (<p> + interval (<?>) year); make_timestamp(<i>);"
-        " epoch_ms(<?>); strptime(strftime(<q>, '%Y-%m-%d %H:%M'), '%Y-%m-%d %H:%M')"
+        " epoch_ms(<?>); strptime(strftime(<q>, '%Y-%m-%d %H:%M'), '%Y-%m-%d %H:%M');"
+        " timezone('UTC', timezone('UTC', <q>))"
     ),
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fulmen.expressions.library import arithmetic, patterns, text, times
+from fulmen.expressions.library import arithmetic, json_texts, patterns, text, times
 from fulmen.expressions.sql_types import SqlType
 
 B, I, D, N, V, L = (  # noqa: E741 (short, as the table has many)
@@ -39,6 +39,7 @@ class Function:
         optional: How many of the last arguments may be left out.
         fixed: The places of arguments, such as patterns, of which `call` makes what is called for
             the others. That is done once where they are constants.
+        nullable: Whether the result may be NULL though no argument is.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Function:
     call: Callable[..., Any] | str
     optional: int = 0
     fixed: tuple[int, ...] = ()
+    nullable: bool = False
 
     def takes(self, types: Sequence[SqlType]) -> bool:
         """Whether the arguments may have these types."""
@@ -125,6 +127,15 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("make_date", (I, I, I), SqlType.DATE, times.made_date),
     Function("strftime", (M, V), SqlType.VARCHAR, times.written, fixed=(1,)),
     Function("strptime", (V, V), SqlType.TIMESTAMP, times.read, fixed=(1,)),
+    Function("timezone", (V, (SqlType.TIMESTAMP,)), SqlType.TIMESTAMP, times.in_zone, fixed=(0,)),
+    *(
+        Function(name, (V, path), SqlType.VARCHAR, call, 0, (1,), nullable=True)
+        for name, call in (
+            ("json_extract", json_texts.json_at),
+            ("json_extract_string", json_texts.text_at),
+        )
+        for path in (V, I)
+    ),
 )
 
 ALIASES: Final[Mapping[str, str]] = {
@@ -150,6 +161,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "weekday": "dayofweek",
     "weekofyear": "week",
     "dayofmonth": "day",
+    "json_extract_path": "json_extract",
+    "json_extract_path_text": "json_extract_string",
 }
 """Other names of functions that DuckDB has, too."""
 
@@ -248,6 +261,15 @@ MEANINGS: Final[Mapping[str, str]] = {
         "as text, by `%Y` `%y` `%m` `%d` `%H` `%I` `%M` `%S` `%f` `%p` `%j` `%a` `%A` `%b` `%B`"
     ),
     "strptime": "of a text in such a format",
+    "timezone": (
+        "the local time of `'Europe/Paris'` of a time with an offset; the time in UTC of a local"
+        " time, which has none. Also `at AT TIME ZONE 'Europe/Paris'`"
+    ),
+    "json_extract": (
+        "the part of JSON that a name or a path such as `'$.user.tags[0]'` leads to, as JSON;"
+        " also `doc -> 'user'`"
+    ),
+    "json_extract_string": "the same as a text without quotes; also `doc ->> 'user'`",
     "coalesce": "the first of its arguments that is not NULL",
     "nullif": "the first argument; NULL if both are equal",
     "if": "the second argument if the first is true, else the third",

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from fulmen.expressions.library.arithmetic import Failed, fits
 
@@ -340,5 +341,29 @@ def read(form: str) -> Callable[[str], datetime]:
             return datetime.strptime(value, form)  # noqa: DTZ007 (times without an offset)
         except (ValueError, OverflowError):
             raise Failed(f"{value[:60]!r} is no time in the format {form!r}") from None
+
+    return of
+
+
+def in_zone(zone: str) -> Callable[[datetime], datetime]:
+    """What makes local times of a zone of times with an offset, and times in UTC of local ones.
+
+    A local time that comes twice is the later one, and one that is left out an hour later, as in
+    DuckDB.
+    """
+    try:
+        of_zone = ZoneInfo(zone)
+    except (OSError, ValueError, KeyError):  # also of names that lead out of the database
+        raise Failed(f"there is no time zone {zone[:60]!r}") from None
+
+    def of(at: datetime) -> datetime:
+        try:
+            if at.tzinfo is not None:
+                return at.astimezone(of_zone).replace(tzinfo=None, fold=0)
+            offsets = (of_zone.utcoffset(at.replace(fold=fold)) for fold in (0, 1))
+            least = min(offset for offset in offsets if offset is not None)
+            return (at - least).replace(tzinfo=UTC, fold=0)
+        except OverflowError:
+            raise Failed(f"{at} has no such time in {zone}") from None
 
     return of
