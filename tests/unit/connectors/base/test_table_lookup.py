@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fulmen import TopologyBuilder
+from fulmen import Stream, TopologyBuilder
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.holder import TableHolder
 from fulmen.connectors.base.lookup.table import LookupTable, Seen
@@ -427,3 +427,14 @@ def test_columns_that_are_not_named_are_all_added_but_the_key(tmp_path):
     assert COLUMNS[1:] == ("zone", "label", "most")
     assert issubclass(cls, FileLookup)
     assert not issubclass(SqliteLookup, FileLookup)
+
+
+def test_that_nothing_is_passed_on_is_told_unless_it_is_said(tmp_path):
+    (tmp_path / "table.csv").write_text("code\n")
+    form = {"type": "csv", "fields": ["code", "label"]}
+    config = {"path": str(tmp_path / "table.csv"), "format": form, "header": True, "key": ["code"]}
+    bolt = FileLookup()
+    for more, told in (({}, ["fields: [n, code]"]), ({"fields": []}, [])):
+        options = FileLookup.config_model.model_validate(config | more)
+        found = [str(one) for one in bolt.check_input(options, Stream(["n", "code"]))]
+        assert [any(said in one for one in found) for said in told] == [True] * len(found)

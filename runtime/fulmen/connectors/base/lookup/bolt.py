@@ -45,7 +45,7 @@ class TableLookup(ManyBolt):
         return {DEFAULT_STREAM: Stream((*options.fields, *added), types=types)}
 
     @override
-    def check_input(self, options: LookupOptions, stream: Stream) -> Iterable[str]:
+    def check_input(self, options: LookupOptions, stream: Stream) -> Iterable[str | Warning]:
         return list(_mistakes(options, stream))
 
     @override
@@ -196,7 +196,12 @@ def _condition(options: LookupOptions, stream: Stream) -> tuple[str, Stream]:
     return options.where or "true", Stream((*options.fields, *options.added), types=types)
 
 
-def _mistakes(options: LookupOptions, stream: Stream) -> Iterator[str]:
+def _mistakes(options: LookupOptions, stream: Stream) -> Iterator[str | Warning]:
+    if "fields" not in options.model_fields_set:
+        yield UserWarning(
+            "nothing of the input is passed on. If it should be, write fields:"
+            f" [{', '.join(stream.fields)}]"
+        )
     for option, names in (("fields", options.fields), ("key", [*options.pairs])):
         for one in refused(partial(positions, names, stream.fields)):
             yield f"{option}: {one}"
