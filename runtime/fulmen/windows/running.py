@@ -17,9 +17,9 @@ from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.options import Options
 from fulmen.errors import PASSED_ON
-from fulmen.windows.aggregate.aggregates import Aggregates
-from fulmen.windows.aggregate.chunk_rows import Places
-from fulmen.windows.aggregate.filtered import FilteredFields, with_fields
+from fulmen.windows.aggregate.adding.aggregates import Aggregates
+from fulmen.windows.aggregate.adding.chunk_rows import Places
+from fulmen.windows.aggregate.adding.filtered import FilteredFields, with_fields
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.inputs import aggregated_fields, check_key
 from fulmen.windows.options import Aggregated, Name, rejoined

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.windows.aggregate.aggregates import Aggregates
+from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.sketches import Hll, Kll
 from fulmen.windows.wanted_aggregates import BUILT_IN, wanted

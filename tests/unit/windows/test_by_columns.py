@@ -12,7 +12,7 @@ from fulmen import ArrowSpout, TopologyBuilder
 from fulmen.api.tuples import Held, Tuple
 from fulmen.testing import BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Deduplicate
-from fulmen.windows.aggregate import column_windows
+from fulmen.windows.aggregate.kinds import column_windows
 from support.windows.aggregates import TUMBLING
 from support.windows.aggregates import plain as plain_time
 from support.windows.outcomes import outcome as outcome_of
@@ -196,7 +196,7 @@ def test_a_window_that_was_columns_goes_on_with_whatever_comes(monkeypatch, more
 )
 def test_values_of_a_column_are_not_added_one_by_one(monkeypatch, text, found):
     """Results would be the same, and take several times as long."""
-    monkeypatch.setattr("fulmen.windows.aggregate.adder.Adder.add", None)
+    monkeypatch.setattr("fulmen.windows.aggregate.adding.adder.Adder.add", None)
     columns = ["a"] * 50, ["p"] * 50, [n % 5 for n in range(50)], [*range(50)]
     batch = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), list(FIELDS))
     conf = {"time": "at", "unit": "ms", "key": ["user"], "aggregates": {"found": text}}

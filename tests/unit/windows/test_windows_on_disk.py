@@ -14,7 +14,7 @@ from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.windows.aggregate.bolt import Aggregate
-from fulmen.windows.aggregate.disk_windows import DiskWindows
+from fulmen.windows.aggregate.kinds.disk_windows import DiskWindows
 from support.runs.engine_runs import new_store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""`Aggregate`, the bolt, and what it does with each type of window.
+"""`Aggregate`, the bolt that counts, sums and more in windows.
 
-The bolt reads tuples. A windower (`fixed`, `sessions`, `counted`) decides by a clock which windows
-they are in, and keeps what `aggregates` makes of them; `panes` emits it. Uses what is above in
+The bolt reads tuples. A windower of `kinds` decides by a clock which windows they are in, and keeps
+what `adding` makes of them. `partial` aggregates where tuples are emitted. Uses what is above in
 `windows`.
 """
 

@@ -17,16 +17,16 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
-from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
-from fulmen.windows.aggregate.chunk_rows import Places
-from fulmen.windows.aggregate.counted import CountedWindows
-from fulmen.windows.aggregate.disk_windows import DiskWindows
-from fulmen.windows.aggregate.filtered import FilteredFields, with_fields
-from fulmen.windows.aggregate.fixed import FixedWindows
-from fulmen.windows.aggregate.panes import EARLY, Panes
+from fulmen.windows.aggregate.adding.aggregates import Aggregates, ColumnRows
+from fulmen.windows.aggregate.adding.chunk_rows import Places
+from fulmen.windows.aggregate.adding.filtered import FilteredFields, with_fields
+from fulmen.windows.aggregate.kinds.counted import CountedWindows
+from fulmen.windows.aggregate.kinds.disk_windows import DiskWindows
+from fulmen.windows.aggregate.kinds.fixed import FixedWindows
+from fulmen.windows.aggregate.kinds.panes import EARLY, Panes
+from fulmen.windows.aggregate.kinds.sessions import Sessions
+from fulmen.windows.aggregate.kinds.windower import Windower
 from fulmen.windows.aggregate.partial import partial_windows
-from fulmen.windows.aggregate.sessions import Sessions
-from fulmen.windows.aggregate.windower import Windower
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import ArrowValues, keys_of, times_in

@@ -20,8 +20,8 @@ from fulmen.api.components import FailedException
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.errors import PASSED_ON
-from fulmen.windows.aggregate.aggregates import Aggregates
-from fulmen.windows.aggregate.chunk_rows import ChunkRows, Groups
+from fulmen.windows.aggregate.adding.aggregates import Aggregates
+from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, Groups
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.inputs import are_plain, spans_of, time_field, times_of
 from fulmen.windows.options import AggregateOptions

@@ -16,7 +16,7 @@ from fulmen.api.event_time import milliseconds
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
 from fulmen.errors import repr_of
-from fulmen.windows.aggregate.aggregates import Aggregates
+from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.inputs import (
     LATE,
     NoEdgesError,

@@ -14,8 +14,8 @@ from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.aggregates import Aggregates
-from fulmen.windows.aggregate.chunk_rows import Places
+from fulmen.windows.aggregate.adding.aggregates import Aggregates
+from fulmen.windows.aggregate.adding.chunk_rows import Places
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.inputs import aggregated_fields, key_of
 from fulmen.windows.transactions.options import GroupedOptions

@@ -17,8 +17,8 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.event_time import BOUNDS
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON
-from fulmen.windows.aggregate.chunk_rows import ChunkRows, Groups
-from fulmen.windows.aggregate.panes import (
+from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, Groups
+from fulmen.windows.aggregate.kinds.panes import (
     EARLY,
     EARLY_PANE,
     LATE_PANE,
@@ -28,7 +28,7 @@ from fulmen.windows.aggregate.panes import (
     Key,
     changed,
 )
-from fulmen.windows.aggregate.windower import Windower
+from fulmen.windows.aggregate.kinds.windower import Windower
 from fulmen.windows.inputs import check_edges
 from fulmen.windows.spans import Span
 

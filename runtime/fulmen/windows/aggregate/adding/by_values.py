@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from fulmen.api.arrow_times import Numbers
-from fulmen.windows.aggregate.adder import Adder, OfNumbers
+from fulmen.windows.aggregate.adding.adder import Adder, OfNumbers
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import WindowRows
 

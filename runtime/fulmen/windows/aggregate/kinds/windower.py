@@ -14,9 +14,9 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.timers import Timers
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.aggregates import Aggregates, ColumnRows
-from fulmen.windows.aggregate.chunk_rows import ChunkRows
-from fulmen.windows.aggregate.panes import Key, Panes
+from fulmen.windows.aggregate.adding.aggregates import Aggregates, ColumnRows
+from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows
+from fulmen.windows.aggregate.kinds.panes import Key, Panes
 from fulmen.windows.clock import EventClock
 
 

@@ -16,17 +16,17 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, FulmenError
-from fulmen.windows.aggregate.adder import Adder
-from fulmen.windows.aggregate.aggregates import ColumnRows
-from fulmen.windows.aggregate.chunk_rows import (
+from fulmen.windows.aggregate.adding.adder import Adder
+from fulmen.windows.aggregate.adding.aggregates import ColumnRows
+from fulmen.windows.aggregate.adding.chunk_rows import (
     ChunkRows,
     Groups,
     SameWindows,
     WindowGroups,
     in_windows,
 )
-from fulmen.windows.aggregate.column_windows import ColumnWindows
-from fulmen.windows.aggregate.panes import (
+from fulmen.windows.aggregate.kinds.column_windows import ColumnWindows
+from fulmen.windows.aggregate.kinds.panes import (
     EARLY,
     EARLY_PANE,
     LATE_PANE,
@@ -36,8 +36,8 @@ from fulmen.windows.aggregate.panes import (
     Key,
     changed,
 )
-from fulmen.windows.aggregate.rows import StateRows
-from fulmen.windows.aggregate.windower import Windower
+from fulmen.windows.aggregate.kinds.rows import StateRows
+from fulmen.windows.aggregate.kinds.windower import Windower
 from fulmen.windows.columns import WindowRows, by_windows
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans

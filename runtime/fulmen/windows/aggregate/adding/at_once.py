@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from fulmen.api.arrow_times import Numbers
-from fulmen.windows.aggregate import by_columns, by_lists
-from fulmen.windows.aggregate.adder import Adder
+from fulmen.windows.aggregate.adding import by_columns, by_lists
+from fulmen.windows.aggregate.adding.adder import Adder
 from fulmen.windows.aggregate_functions import (
     Aggregation,
     ApproximateDistinct,

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fulmen.windows.aggregate.adder import Adder
-from fulmen.windows.aggregate.panes import Kept
+from fulmen.windows.aggregate.adding.adder import Adder
+from fulmen.windows.aggregate.kinds.panes import Kept
 from fulmen.windows.columns import WindowRows
 from fulmen.windows.spans import Span
 

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.panes import Key
-from fulmen.windows.aggregate.windower import Windower
+from fulmen.windows.aggregate.kinds.panes import Key
+from fulmen.windows.aggregate.kinds.windower import Windower
 
 
 class CountedWindows(Windower):

@@ -10,8 +10,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.windows.aggregate.fixed import FixedWindows, written_form
-from fulmen.windows.aggregate.panes import Kept, Key
+from fulmen.windows.aggregate.kinds.fixed import FixedWindows, written_form
+from fulmen.windows.aggregate.kinds.panes import Kept, Key
 from fulmen.windows.disk import on_disk
 from fulmen.windows.spans import Span
 

@@ -10,7 +10,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.aggregates import Aggregates
+from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.inputs import LATE, late_counter
 from fulmen.windows.options import AggregateOptions, CumulativeWindow
 from fulmen.windows.spans import Span, datetime_of

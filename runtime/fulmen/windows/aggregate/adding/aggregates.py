@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fulmen.api.arrow_times import ColumnTimes, Numbers
 from fulmen.api.components import FailedException
-from fulmen.windows.aggregate.adder import Adder
-from fulmen.windows.aggregate.at_once import AT_ONCE, adder_for
-from fulmen.windows.aggregate.by_lists import HASHABLE
-from fulmen.windows.aggregate.chunk_rows import ChunkRows, FieldValues, Groups, Places
+from fulmen.windows.aggregate.adding.adder import Adder
+from fulmen.windows.aggregate.adding.at_once import AT_ONCE, adder_for
+from fulmen.windows.aggregate.adding.by_lists import HASHABLE
+from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, FieldValues, Groups, Places
 from fulmen.windows.aggregate_functions import Aggregation, Count
 from fulmen.windows.columns import Keys
 from fulmen.windows.wanted_aggregates import WantedAggregate
