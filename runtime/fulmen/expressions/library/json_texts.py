@@ -8,8 +8,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NoReturn
 
-import orjson
-
 from fulmen.expressions.library.arithmetic import Failed
 from fulmen.expressions.library.parts import Steps
 
@@ -91,6 +89,8 @@ def _part(text: str, steps: Steps, lacks: Any) -> Any:
 
 
 def _read(text: str) -> Any:
+    import orjson  # here, as the operator reads expressions, and has none of it
+
     try:
         if _LONG.search(text) is None:
             return orjson.loads(text)
