@@ -38,7 +38,7 @@ def tables(servers, tmp_path, request):
     return servers(request.param)(tmp_path)
 
 
-@pytest.mark.matrix(share=1 / 3)
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("tables", KINDS, indirect=True)
 def test_each_row_is_there_whatever_is_killed(tmp_path, tables):
     figures = Figures()

@@ -16,6 +16,7 @@ from support.streams.ten_steps import model, steps
 from support.suite import seeds
 
 ROWS = 20_000
+DRIVERS = "drivers that die or are followed, and workers that are killed"  # as test_topology_chaos
 
 
 class TenSteps:
@@ -50,6 +51,7 @@ class TenSteps:
 
 
 @pytest.mark.thorough
+@pytest.mark.matrix(share=1 / 3, name=DRIVERS, cell="streams")
 @pytest.mark.timeout(3600)
 def test_what_comes_out_is_that_of_the_rows_whatever_processes_are_killed(tmp_path):
     with seeds.generator(seeds.FIRST) as rng:
