@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -31,7 +30,6 @@ from benchmarks import running
 from benchmarks.machine import bare, machine
 
 START_SECONDS = 120
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def topology(workers: int, port: int) -> dict[str, Any]:
@@ -48,7 +46,10 @@ def topology(workers: int, port: int) -> dict[str, Any]:
                 {
                     "name": "echo",
                     "class": "fulmen.connectors.http.CallSpout",
-                    "config": {"port": port, "format": {"type": "json", "fields": {"n": "int64"}}},
+                    "config": {
+                        "port": port,
+                        "format": {"type": "json", "fields": {"number": "int64"}},
+                    },
                 }
             ],
             "bolts": [
@@ -75,7 +76,8 @@ def fulmen(workers: int) -> Iterator[tuple[str, int]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "calls.yaml")
         file.write_text(yaml.safe_dump(topology(workers, port)), encoding="utf-8")
-        command = [sys.executable, "-m", "fulmen", "run", str(file), "--checkpoint", f"{folder}/c"]
+        program = Path(sys.executable).with_name("fulmen")
+        command = [str(program), "run", str(file), "--checkpoint", f"{folder}/c"]
         with _ended(command) as process:
             yield f"http://127.0.0.1:{port}/echo", process
 
@@ -109,7 +111,7 @@ def serve(port: int) -> None:
     """Be the bare server."""
 
     async def answer(request: web.Request) -> web.Response:
-        return web.json_response((await request.json())["n"])
+        return web.json_response((await request.json())["number"])
 
     app = web.Application()
     app.router.add_post("/echo", answer)
@@ -124,7 +126,7 @@ async def _asked(url: str, rate: float, seconds: float) -> tuple[list[float], Co
 
         async def ask(n: int, due: float) -> None:
             try:
-                async with session.post(url, json={"n": n}) as answered:
+                async with session.post(url, json={"number": n}) as answered:
                     is_right = answered.status == 200 and await answered.json() == n
                     statuses[answered.status if is_right else f"{answered.status}, wrong"] += 1
             except aiohttp.ClientError as error:
@@ -144,35 +146,24 @@ async def _answers(url: str) -> None:
     async with aiohttp.ClientSession() as session:
         for _ in range(START_SECONDS * 2):
             with contextlib.suppress(aiohttp.ClientError):
-                async with session.post(url, json={"n": 0}) as answered:
+                async with session.post(url, json={"number": 0}) as answered:
                     if answered.status == 200:
                         return
             await asyncio.sleep(0.5)
     raise TimeoutError(f"{url} does not answer")
 
 
-def _cpu(process: int) -> float:
-    """CPU seconds so far of a process and those that it has started and not yet waited for."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    used = (int(fields[11]) + int(fields[12])) / _TICKS
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in (task / "children").read_text(encoding="utf-8").split():
-            with contextlib.suppress(FileNotFoundError):  # it has ended
-                used += _cpu(int(child))
-    return used
-
-
 def measured(url: str, process: int, rate: float, options: Any) -> dict[str, Any]:
     """The latencies and the CPU of calls at a rate, when all is warm."""
     asyncio.run(_asked(url, rate, options.warm))
-    before = _cpu(process)
+    before = running.cpu_seconds_of(process)
     took, statuses = asyncio.run(_asked(url, rate, options.seconds))
     p50, p99 = np.percentile(took, (50, 99))
     return {
         "rate": rate,
         "p50_ms": round(float(p50), 1),
         "p99_ms": round(float(p99), 1),
-        "cpu_ms": round((_cpu(process) - before) / len(took) * 1000, 2),
+        "cpu_ms": round((running.cpu_seconds_of(process) - before) / len(took) * 1000, 2),
         "statuses": dict(statuses),
     }
 

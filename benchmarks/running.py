@@ -182,11 +182,7 @@ def processes() -> dict[int, str]:
 
     Kinds: driver, driver-jvm, python and, where workers have JVMs of their own, worker-jvm.
     """
-    below: dict[int, list[int]] = defaultdict(list)
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        fields = _stat(int(name))
-        if fields:
-            below[int(fields[1])].append(int(name))
+    below = _children()
     own = below[os.getpid()]
     found, todo = {os.getpid(): "driver"}, list(own)
     while todo:
@@ -199,6 +195,27 @@ def processes() -> dict[int, str]:
         jvm = "driver-jvm" if pid in own else "worker-jvm"
         found[pid] = jvm if command.endswith(b"java") else "python"
     return found
+
+
+def cpu_seconds_of(root: int) -> float:
+    """CPU seconds so far of a process and all below it that have not ended."""
+    below, used, todo = _children(), 0.0, [root]
+    while todo:
+        pid = todo.pop()
+        todo += below[pid]
+        if fields := _stat(pid):
+            used += (int(fields[11]) + int(fields[12])) / _TICKS
+    return used
+
+
+def _children() -> dict[int, list[int]]:
+    """The processes that each process has started."""
+    below: dict[int, list[int]] = defaultdict(list)
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        fields = _stat(int(name))
+        if fields:
+            below[int(fields[1])].append(int(name))
+    return below
 
 
 def _stat(pid: int) -> list[str]:

@@ -6,8 +6,8 @@ from fulmen import BasicBolt
 class Echo(BasicBolt):
     """Passes the argument on."""
 
-    outputs = ("call", "n")
+    outputs = ("call", "number")
 
     def execute(self, tup, collector):
         """Emit it."""
-        collector.emit([tup["call"], tup["n"]])
+        collector.emit([tup["call"], tup["number"]])
