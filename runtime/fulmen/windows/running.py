@@ -143,5 +143,6 @@ class RunningAggregate(ManyBolt):
         count, kept = self.state.get(key) or (0, self._all.new())
         kept = list(kept)
         self._all.add([kept], values, count)  # the order of rows stands for their times
+        results = self._all.results(kept)  # first, as an author's may raise
         self.state[key] = count + 1, kept
-        return [*parts, *self._all.results(kept)]
+        return [*parts, *results]

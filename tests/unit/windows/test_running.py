@@ -1,5 +1,7 @@
 """Aggregates of all tuples so far: a row for each tuple, and DuckDB says the same."""
 
+from typing import ClassVar
+
 import duckdb
 import pytest
 from hypothesis import event, given
@@ -9,6 +11,7 @@ from fulmen import TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import RunningAggregate
+from fulmen.windows.aggregate_functions import Sum
 
 EXTRAS = [(), (), (), (), (PAUSE,), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
 AGGREGATES = {
@@ -71,6 +74,32 @@ def test_a_value_that_can_not_be_added_fails_its_tuple_alone():
     assert result.collected("sink") == [["a", 1, 0], ["a", 4, 1], ["a", 8, 1]]
     reasons = [reason for _, reason in result.failed("source")]
     assert [said in reason for said, reason in zip(("'x'", "nan", "zero"), reasons, strict=True)]
+
+
+class Odd(Sum):
+    """A sum that has no result where it is even."""
+
+    def result(self, kept):
+        if kept % 2 == 0:
+            raise ValueError("it is even")
+        return kept
+
+
+class WithOwn(RunningAggregate):
+    own: ClassVar = {"odd": Odd}
+
+
+def test_a_tuple_without_a_result_is_not_added():
+    builder = TopologyBuilder()
+    items = [("a", 1), ("a", 3), ("a", 2)]
+    builder.set_spout("source", ListSpout(items, fields=["who", "amount"], replays=False))
+    config = {"key": ["who"], "aggregates": {"n": "count", "total": "odd(amount)"}}
+    bolt = builder.set_bolt("running", WithOwn).set_config(config)
+    bolt.fields_grouping("source", ["who"])
+    builder.set_bolt("sink", CollectBolt).global_grouping("running")
+    result = run(builder)
+    assert result.collected("sink") == [["a", 1, 1], ["a", 2, 3]]
+    assert ["it is even" in reason for _, reason in result.failed("source")] == [True]
 
 
 def test_what_is_emitted_does_not_change_with_later_rows():
