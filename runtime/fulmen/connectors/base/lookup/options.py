@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
@@ -47,14 +48,14 @@ class LookupOptions(Options):
         return self.key if isinstance(self.key, Mapping) else {name: name for name in self.key}
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The columns that the table has."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def types(self) -> Mapping[str, str]:
         """The types of columns, as far as they are known."""
-        raise NotImplementedError
 
     @property
     def added(self) -> Mapping[str, str]:
