@@ -91,6 +91,11 @@ FIELDS = {
         "spec.code.zip: there is no field 'zip'. There are: files, folder, configMap, configMaps, "
         "uri, sha256.",
     ),
+    "field-of-the-spec-in-a-bolt": (
+        {"spec.bolts.0.maxReplays": 3},
+        "spec.bolts[0].maxReplays: bolt 'split': there is no field 'maxReplays'. "
+        "It is a field of spec.",
+    ),
     "unknown-field-of-a-bolt": (
         {"spec.bolts.0.paralelism": 3},
         "spec.bolts[0].paralelism: bolt 'split': there is no field 'paralelism'. "

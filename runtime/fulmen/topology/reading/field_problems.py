@@ -230,8 +230,16 @@ def _unknown(loc: Loc) -> Statement:
     if loc[1:2] in (("spouts",), ("transactional",)) and loc[3:] == ("inputs",):
         return "a spout has no inputs", "List it under bolts if it receives tuples."
     names = fields_at(Topology, loc[:-1])
-    cure = did_you_mean(loc[-1], names) or there_are(names)
+    cure = _further_out(loc) or did_you_mean(loc[-1], names) or there_are(names)
     return f"there is no field {str(loc[-1])!r}", cure
+
+
+def _further_out(loc: Loc) -> str:
+    """The place around this one that has a field of that name."""
+    for end in range(len(loc) - 2, -1, -1):
+        if loc[-1] in fields_at(Topology, loc[:end]):
+            return f"It is a field of {path_of(loc[:end]) or 'the topology'}."
+    return ""
 
 
 def fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
