@@ -7,6 +7,7 @@ import shutil
 import pytest
 import yaml
 
+from fulmen.kube.contract import REVISION_KEY, Revision
 from support.cluster import cluster_images, operators
 from support.cluster.kube import condition, eventually, is_ready, total
 from support.cluster.numbered import (
@@ -111,6 +112,11 @@ def emits_nothing(kube, pod):
     return later
 
 
+def has_worked(revision_map):
+    """Whether a topology's revision is noted as one that has committed a batch."""
+    return Revision.from_json(revision_map["data"][REVISION_KEY]).worked
+
+
 def test_what_an_author_logs_is_in_the_logs_of_workers(topology):
     logs = [
         topology.run("logs", pod["metadata"]["name"])
@@ -124,6 +130,8 @@ def test_what_an_author_logs_is_in_the_logs_of_workers(topology):
 def test_while_all_is_well_it_costs_the_api_server_at_most_ten_calls_a_minute(topology, requests):
     wait_until_placed(topology, 2)
     goes_on(topology, 1)
+    # That it has worked is noted once, after its first commit: a part of its start.
+    topology.wait("configmap", f"{NAME}-revision", has_worked, 60, "known to work")
     later = requests.from_now_on()
     eventually(later.seconds, lambda seconds: seconds > 60, 120, "a minute of requests")
     # Whole rounds of what is asked each 20, 30 and 60 s: of 70 s as many may fall into its ends as
