@@ -26,7 +26,7 @@ class ScriptedEndpoint:
 
     def forget(self):
         """Answer with 200, and have seen nothing."""
-        self.answers, self.seen, self.most, self._now = None, [], 0, 0
+        self.answers, self.seen, self.most, self._under_way = None, [], 0, []
 
     @property
     def url(self):
@@ -34,17 +34,20 @@ class ScriptedEndpoint:
         return f"{'https' if self._tls else 'http'}://localhost:{self.port}"
 
     async def _answer(self, request):
-        self._now += 1
-        self.most = max(self.most, self._now)
+        # A client that does not wait any more leaves its request to the next test's time: it
+        # counts only where it began.
+        answers, seen, under_way = self.answers, self.seen, self._under_way
+        under_way.append(request)
+        self.most = max(self.most, len(under_way))
         try:
             one = Seen(request.method, request.path_qs, request.headers, await request.read())
-            self.seen.append(one)
-            made = self.answers(one) if self.answers else None
+            seen.append(one)
+            made = answers(one) if answers else None
             if asyncio.iscoroutine(made):
                 made = await made
             return web.Response(**(made or {}))
         finally:
-            self._now -= 1
+            under_way.pop()
 
     async def _start(self):
         self._runner = web.ServerRunner(web.Server(self._answer))
