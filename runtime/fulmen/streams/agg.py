@@ -3,6 +3,10 @@
 Each function gives that text, so `fulmen plan` and the file show the same.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
+from fulmen.windows.wanted_aggregates import no_aggregate
+
 
 def count(field: str | None = None) -> str:
     """How many rows; or how many with a value of the field."""
@@ -77,3 +81,10 @@ def quantile(field: str, share: float) -> str:
 def top(field: str, count: int) -> str:
     """The most frequent values, with how often they occur."""
     return f"top({field}, {count})"
+
+
+if not TYPE_CHECKING:  # for which any name would be one
+
+    def __getattr__(name: str) -> NoReturn:
+        """Say which aggregate is meant by a name that others use, such as `avg`."""
+        raise AttributeError(no_aggregate(name), name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime
@@ -41,6 +42,8 @@ MAY_HAVE_NO_HASH = {Decimal, datetime}
 WITH_NAN = {float, Decimal}
 TIMES = {"time", "left.time", "right.time", "timestampField"}
 """The options that name a field with the event time."""
+_COMPUTED = re.compile(r"[()<>=*+/]|\s(is|in|then|and|or)\s")
+_COMPUTE = "Give what is computed a name in `select` of the input, and write that name here"
 NO_NUMBERS = NO_TIMES | {"string", "timestamp"}
 """Types of fields that never hold a number."""
 KEYS = {"key", "left.key", "right.key", "id"}
@@ -80,7 +83,8 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | 
     for field, where in needed.items():
         if field not in stream.fields:
             there = ", ".join(stream.fields)
-            yield f"{where}: its input has no field {field!r}. It has: {there}"
+            cure = f". {_COMPUTE}" if _COMPUTED.search(field) else ""
+            yield f"{where}: its input has no field {field!r}. It has: {there}{cure}"
         elif where in TIMES and (kind := stream.types.get(field)) in NO_TIMES:
             yield f"{where}: {field!r} is a {kind}, {MUST_BE}"
         elif where in KEYS and stream.types.get(field) == "json":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from fulmen.topology.problems import did_you_mean, there_are
@@ -42,8 +42,14 @@ BUILT_IN: Mapping[str, type[Aggregation]] = {
     "quantile": Quantile,
     "top": Top,
 }
-COMMON = {"avg": "mean", "average": "mean", "median": "quantile", "percentile": "quantile"}
-"""Other names in common use."""
+COMMON = {
+    "avg": "mean", "average": "mean", "median": "quantile", "percentile": "quantile",
+    "size": "count", "nunique": "distinct", "arg_min": "min_by", "argmin": "min_by",
+    "arg_max": "max_by", "argmax": "max_by", "idxmax": "max_by", "idxmin": "min_by",
+    "array_agg": "list", "collect_list": "list", "collect_set": "set", "any_value": "first",
+    "mode": "top", "value_counts": "top",
+}  # fmt: skip
+"""Other names in common use: those of SQL, Spark and pandas."""
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 """A field may have any name without a comma, such as that of a column `speed (km/h)`."""
 _FILTER = re.compile(r"(.*?)\s*\bfilter\s*\(\s*where\b(.*)\)\s*", re.DOTALL | re.IGNORECASE)
@@ -78,6 +84,17 @@ def is_filtered(text: str) -> bool:
     return _FILTER.fullmatch(text) is not None
 
 
+def no_aggregate(name: str, known: Collection[str] = BUILT_IN.keys()) -> str:
+    """That a name is none of an aggregate, and which one may be meant."""
+    close = did_you_mean(COMMON.get(name.lower(), name), known)
+    meant = f", but {close.removeprefix('Did you mean ').removesuffix('?')}"
+    return (
+        f"there is no aggregate {name!r}{meant}"
+        if close
+        else (f"there is no aggregate {name!r}. {there_are(known)}".rstrip("."))
+    )
+
+
 def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     """Read an aggregate.
 
@@ -102,10 +119,7 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> WantedAggregate:
     name, inside = match.groups()
     kind = known.get(name)
     if kind is None:
-        close = did_you_mean(COMMON.get(name.lower(), name), known)
-        meant = f", but {close.removeprefix('Did you mean ').removesuffix('?')}"
-        there = meant if close else f". {there_are(known)}".rstrip(".")
-        raise ValueError(f"there is no aggregate {name!r}{there}")
+        raise ValueError(no_aggregate(name, known))
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
         return WantedAggregate(Count(), None)

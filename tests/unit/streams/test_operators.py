@@ -360,6 +360,31 @@ def test_a_table_that_is_a_file_is_looked_up(pipeline, tmp_path):
     assert [r["user"] for r in outcome["unknown"]] == ["b"]
 
 
+def test_behind_tables_and_duplicates_windows_go_by_the_same_time(pipeline, tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text("user,name\na,Ann\n")
+    options = {"path": str(path), "format": {"type": "csv", "fields": ["user", "name"]}}
+    prices = timed(pipeline, "prices").select("user", "at", price="n")
+    named = timed(pipeline).lookup_in(FileLookup, "user", header=True, add=["name"], **options)
+    once = named.deduplicate("n", within="1h", name="once").join_as_of(prices, "user", name="paid")
+    minutes = once.key_by("name").window(tumbling("1m"))
+    sums = minutes.aggregate(name="sums", n=agg.count(), paid=agg.sum("price"))
+    found = collected(
+        pipeline,
+        sums,
+        [row(1, second=20), row(1, second=21), row(2, second=25), row(3, second=80)],
+        prices=[row(10, second=10), row(30, second=24)],
+    )
+    assert [(r["name"], r["n"], r["paid"]) for r in found] == [("Ann", 1, 10), ("Ann", 2, 60)]
+
+
+def test_a_duplicate_that_is_kept_last_comes_after_its_time(pipeline):
+    last = timed(pipeline).deduplicate("n", within="1h", keep="last")
+    last.key_by("user").window(tumbling("1m")).count().sink("out", CollectBolt)
+    with pytest.raises(ValidationFailed, match="the rows have no event time here"):
+        pipeline.build()
+
+
 @settings(max_examples=5, phases=NO_SHRINKING)
 @given(rows=ROWS, asked=st.lists(st.sampled_from(["a", "b", "c"]), max_size=6))
 @example(rows=[row(1), row(2, "b"), row(3)], asked=["a", "b", "c", "a"])

@@ -56,6 +56,11 @@ def test_steps_become_a_part_of_the_input_behind_them():
     )
 
 
+def test_aggregates_that_have_other_names_elsewhere_are_told():
+    with pytest.raises(AttributeError, match="there is no aggregate 'avg', but 'mean'"):
+        agg.avg("n")
+
+
 def test_expressions_alone_need_no_bolt():
     pipeline = Streams("folded")
     rows = source(pipeline).select("user", m="n + 1").where("m > 2").with_fields(user="upper(user)")

@@ -298,6 +298,7 @@ def test_a_tuple_is_late_whose_window_has_no_edges_that_a_datetime_could_be(wind
         (TUMBLING, {"time": "when"}, "time: its input has no field 'when'"),
         (TUMBLING, {"key": ["usr"]}, "key: its input has no field 'usr'. It has: user, amount, at"),
         (TUMBLING, {"aggregates": {"n": "sum(x)"}}, "aggregates.n: its input has no field 'x'"),
+        (TUMBLING, {"aggregates": {"n": "sum(amount * 2)"}}, "Give what is computed a name in"),
         (TUMBLING, {"aggregates": {"n": "add(x)"}}, "n: there is no aggregate 'add'"),
         (TUMBLING, {"aggregates": {"m": "max_by(amount, bid)"}}, "aggregates.m: its input has no"),
         (TUMBLING, {"aggregates": {"user": "count"}}, "several output fields are called user"),

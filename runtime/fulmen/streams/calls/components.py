@@ -179,7 +179,12 @@ def deduplicate(
         fields = list(taps[0][0].received.fields)
         return {"id": list(by), "fields": fields, "horizon": within, **time, **given}
 
-    says = {"code": Deduplicate, "configure": configure, "row": parent.row}
+    says = {
+        "code": Deduplicate,
+        "configure": configure,
+        "row": parent.row,
+        "is_on_time": given.get("keep", "first") == "first",
+    }
     return _keyed(parent, by, parallelism, _named(parent, by, "deduplicate", name) | says)
 
 
@@ -227,7 +232,7 @@ def join(
     return ComponentNode(
         graph=left.graph, parents=(left, right), place=author()[0], name=name or derived, code=cls,
         parallelism=parallelism, configure=configure, is_derived=name is None,
-        groupings=tuple(by_fields(key) for key in keys),
+        groupings=tuple(by_fields(key) for key in keys), is_on_time=cls is TemporalJoin,
     )  # fmt: skip
 
 
@@ -246,6 +251,7 @@ def table_lookup(
         graph=parent.graph, parents=(parent,), place=author()[0],
         name=name or f"{origin(parent)}-lookup", is_derived=name is None, code=code,
         parallelism=parallelism, says=says, groupings=(grouping or LOCAL,), configure=configure,
+        is_on_time=True,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from fulmen.streams.graph.nodes import (
     StepNode,
 )
 from fulmen.streams.graph.places import AuthorLine
-from fulmen.streams.rows.folding import ANY, RowSource, after, told
+from fulmen.streams.rows.folding import ANY, RowSource, after, told, with_time
 from fulmen.topology.builder import BoltDeclarer, TopologyBuilder
 from fulmen.topology.problems import Problem, did_you_mean, there_are
 from fulmen.topology.resource.spec import Topology
@@ -317,6 +317,8 @@ class StreamsCompiler:
             self._problems += mistaken_reads(node, taps[0][0].received.fields)
         config = node.configure(taps)
         own, streams = self._declared(node, config)
+        if node.is_on_time and DEFAULT_STREAM in streams:
+            streams = {**streams, DEFAULT_STREAM: _timed(streams[DEFAULT_STREAM], taps[0])}
         self._streams[node] = streams
         code, config = self._replace(node, streams, config) or (own, config)
         if taps:
@@ -383,6 +385,13 @@ class StreamsCompiler:
 def _regroups(step: StepNode) -> GroupedNode | None:
     before = step.parents[0]
     return before if isinstance(before, GroupedNode) else None
+
+
+def _timed(stream: Stream, taps: Sequence[RowSource]) -> Stream:
+    """With the event time of the rows in front, if they have one."""
+    first = taps[0].received
+    is_one = all(tap.received.time == first.time for tap in taps)
+    return with_time(stream, first) if is_one else stream
 
 
 def _folded(taps: Sequence[RowSource], step: StepNode) -> list[RowSource] | None:

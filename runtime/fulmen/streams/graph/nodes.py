@@ -78,6 +78,8 @@ class ComponentNode(Node):
         is_spout: Whether it is a source.
         is_sink: Whether nothing is behind it.
         is_derived: Whether its name follows from those of others.
+        is_on_time: Whether it gives on the rows of its first parent before their watermark has
+            passed them: a window behind it may go by their event time.
     """
 
     code: Any
@@ -88,6 +90,7 @@ class ComponentNode(Node):
     is_spout: bool = False
     is_sink: bool = False
     is_derived: bool = False
+    is_on_time: bool = False
 
     @property
     def cls(self) -> type:
