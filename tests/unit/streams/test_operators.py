@@ -375,7 +375,7 @@ def test_behind_tables_and_duplicates_windows_go_by_the_same_time(pipeline, tmp_
         [row(1, second=20), row(1, second=21), row(2, second=25), row(3, second=80)],
         prices=[row(10, second=10), row(30, second=24)],
     )
-    assert [(r["name"], r["n"], r["paid"]) for r in found] == [("Ann", 1, 10), ("Ann", 2, 60)]
+    assert [(r["name"], r["n"], r["paid"]) for r in found] == [("Ann", 2, 40), ("Ann", 1, 30)]
 
 
 def test_a_duplicate_that_is_kept_last_comes_after_its_time(pipeline):
