@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -65,7 +66,9 @@ class RunningAggregate(ManyBolt):
     takes_filters: ClassVar[bool] = True
     own: ClassVar[Mapping[str, type[Aggregation]]] = {}
     """More aggregations than the built-in ones, as of an `Aggregate`."""
-    transient: ClassVar[Sequence[str]] = ("_options", "_context", "_wanted", "_all", "_sources")
+    transient: ClassVar[Sequence[str]] = (
+        "_options", "_context", "_wanted", "_all", "_may_have_none", "_sources"
+    )  # fmt: skip
 
     @override
     def outputs_for(self, options: RunningOptions) -> Outputs:
@@ -89,6 +92,8 @@ class RunningAggregate(ManyBolt):
             (text, wanted(text, self.own)) for text in self._options.aggregates.values()
         ]
         self._all = Aggregates(with_fields(self._wanted))
+        kinds = {type(one.aggregation) for _, one in self._wanted}
+        self._may_have_none = not kinds.isdisjoint(self.own.values())
         self._sources: dict[tuple[str, str], _Source] = {}
 
     @override
@@ -141,8 +146,8 @@ class RunningAggregate(ManyBolt):
             row = [*row, *source.filtered.of(row)]
         values = self._all.values(row, source.values_at)
         count, kept = self.state.get(key) or (0, self._all.new())
-        kept = list(kept)
+        kept = copy.deepcopy(kept) if self._may_have_none else list(kept)
         self._all.add([kept], values, count)  # the order of rows stands for their times
-        results = self._all.results(kept)  # first, as an author's may raise
+        results = self._all.results(kept)  # of an author's it may raise
         self.state[key] = count + 1, kept
         return [*parts, *results]

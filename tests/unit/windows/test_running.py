@@ -93,12 +93,13 @@ def test_a_tuple_without_a_result_is_not_added():
     builder = TopologyBuilder()
     items = [("a", 1), ("a", 3), ("a", 2)]
     builder.set_spout("source", ListSpout(items, fields=["who", "amount"], replays=False))
-    config = {"key": ["who"], "aggregates": {"n": "count", "total": "odd(amount)"}}
+    wanted = {"n": "count", "all": "list(amount)", "total": "odd(amount)"}
+    config = {"key": ["who"], "aggregates": wanted}
     bolt = builder.set_bolt("running", WithOwn).set_config(config)
     bolt.fields_grouping("source", ["who"])
     builder.set_bolt("sink", CollectBolt).global_grouping("running")
     result = run(builder)
-    assert result.collected("sink") == [["a", 1, 1], ["a", 2, 3]]
+    assert result.collected("sink") == [["a", 1, [1], 1], ["a", 2, [1, 2], 3]]
     assert ["it is even" in reason for _, reason in result.failed("source")] == [True]
 
 
