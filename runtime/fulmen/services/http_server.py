@@ -62,7 +62,7 @@ class ServerLimits:
     keep_seconds: float = 75.0
 
 
-Answer = Callable[["web.BaseRequest", bytes], Awaitable["web.Response"]]
+Answer = Callable[["web.BaseRequest", bytes], Awaitable["web.StreamResponse"]]
 """Answers a request, given its content. It is called on the server's loop."""
 
 
@@ -200,7 +200,7 @@ class HttpServer:
             response.force_close()
         return response
 
-    async def _answer_to(self, request: web.BaseRequest) -> web.Response:
+    async def _answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer, with room for the content held until that is done."""
         most, is_packed = self._limits.content_bytes, "Content-Encoding" in request.headers
         size = request.content_length
@@ -217,7 +217,7 @@ class HttpServer:
         finally:
             self._held_bytes -= room
 
-    async def _read_and_answer(self, request: web.BaseRequest) -> web.Response:
+    async def _read_and_answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             async with asyncio.timeout(self._limits.request_seconds):
                 content = await request.read()
@@ -298,6 +298,7 @@ class _Connections(web.Server):
         super().__init__(
             handler,
             request_factory=request,
+            handler_cancellation=True,  # nothing more is done for a client that has gone
             access_log=None,
             keepalive_timeout=limits.keep_seconds,
             lingering_time=0,

@@ -86,10 +86,14 @@ class Client:
 
     def send_raw(self, data, path="/", method="POST", **headers):
         """Send a request. Returns status, the bytes of the answer, and the headers."""
+        with self.begin(data, path, method, **headers) as response:
+            return response.status, response.read(), response.headers
+
+    def begin(self, data, path="/", method="POST", **headers):
+        """Send a request. Returns the response, whose content may come later."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, data, named)
-        with self.connection.getresponse() as response:
-            return response.status, response.read(), response.headers
+        return self.connection.getresponse()
 
     def close(self):
         self.connection.close()

@@ -40,6 +40,15 @@ class ServedLife(SourceLife):
             pass
         return answer
 
+    def open_call(self, body, **headers):
+        """Send a call. Returns the future of the response, whose content may come later."""
+        return self._sent("begin", body, {"path": "/source", **headers})
+
+    def give(self, *results):
+        """A commit has results of the only call that is open."""
+        [name] = self.source._calls
+        self.source.context.signals.give_returned([(name, one) for one in results])
+
     def lose(self):
         """Lose the process: nobody answers any more."""
         self.listener._server.close(0)

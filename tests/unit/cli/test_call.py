@@ -1,12 +1,15 @@
 """`fulmen call`."""
 
 import json
+import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
 
-from fulmen import TopologyBuilder
+from fulmen import Bolt, TopologyBuilder
+from fulmen.cli.commands.call import LINES
 from fulmen.connectors.http import CallSpout, Return
 from support.cli.fake_kubectl import topology
 from support.connectors.served_topologies import served
@@ -78,6 +81,59 @@ def test_a_server_may_be_named_by_its_url(fulmen, port, monkeypatch):
     monkeypatch.setenv("FULMEN_CALL_TOKEN", TOKEN)
     result = fulmen("call", "any", "asked", "1", "--url", f"http://127.0.0.1:{port}/")
     assert (result.exit_code, result.stdout) == (0, "1\n")
+
+
+class FailsLater(Bolt):
+    """Returns what was asked, and fails at the next tick if that is "fails"."""
+
+    outputs = ("call", "value")
+
+    def prepare(self, conf, context, collector):
+        self._collector, self._kept = collector, []
+
+    def execute(self, tup):
+        for kept in self._kept if tup.is_tick() else ():
+            self._collector.fail(kept, "it fails later")
+        self._kept = []
+        if not tup.is_tick():
+            self._collector.emit([tup["call"], tup["value"]], anchors=[tup])
+        if not tup.is_tick() and tup["value"] == "fails":
+            self._kept.append(tup)
+        else:
+            self._collector.ack(tup)
+
+
+def test_each_value_is_printed_when_it_comes(fulmen, tmp_path):
+    port = free_port()
+    builder = TopologyBuilder()
+    builder.set_spout("asked", CallSpout).set_config({"port": port, "results": "many"})
+    for name in ("one", "other"):
+        builder.set_bolt(name, FailsLater).shuffle_grouping("asked").set_tick_seconds(0.02)
+    answers = builder.set_bolt("answers", Return)
+    answers.shuffle_grouping("one").shuffle_grouping("other")
+    with served(builder) as life:
+        life.wait_until_it_listens(port)
+        call = ("call", file_of(tmp_path, port), "asked")
+        assert fulmen(*call, '"é"', "--each").stdout == '"é"\n"é"\n'
+        result = fulmen(*call, '"fails"', "--each")
+    assert (result.exit_code, result.stdout) == (1, '"fails"\n"fails"\n')
+    assert result.stderr == "Error: call 'asked' got 500: it fails later.\n"
+
+
+def test_an_answer_that_is_cut_off_is_told(fulmen, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with server.accept()[0] as client:
+                client.recv(65536)
+                head = f"HTTP/1.1 200 OK\r\nContent-Type: {LINES}\r\nConnection: close\r\n\r\n"
+                client.sendall(head.encode() + b'{"value":1}\n')
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(answer)
+            result = fulmen("call", file_of(tmp_path, server.getsockname()[1]), "asked", "1")
+    assert (result.exit_code, result.stdout) == (1, "1\n")
+    assert result.stderr.endswith("the connection broke before the end of the answer\n")
 
 
 def on_a_cluster(kubectl, port, **config):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from fulmen.api.marks import EngineMark
@@ -47,7 +47,8 @@ class Signals:
             attempt that has nothing for the map, which says whether the map is the bolt's. None:
             it was written to.
         kept_mark: What the store of a bolt that keeps a mark by itself has.
-        returned: In the driver: results of calls that this task may have emitted, as committed.
+        on_returned: Called in the driver, on its thread, with the results of calls that a commit
+            has, those of other tasks among them. None: they are nothing to this task.
         wake: Ends the rest before the next batch; in the driver alone. None: nothing does.
     """
 
@@ -59,7 +60,7 @@ class Signals:
         self.hold = hold or Hold()
         self.maps: dict[str, Callable[[Any], bool] | None] = {}
         self.kept_mark = EngineMark()
-        self.returned: list[Result] = []
+        self.on_returned: Callable[[Sequence[Result]], object] | None = None
         self._results: list[Result] = []
         self.wake: Callable[[], object] | None = None
 
@@ -111,16 +112,10 @@ class Signals:
             results, self._results = self._results, []
         return results
 
-    def give_returned(self, results: Iterable[Result]) -> None:
+    def give_returned(self, results: Sequence[Result]) -> None:
         """Give the task in the driver what a commit has of results."""
-        with self._lock:
-            self.returned.extend(results)
-
-    def take_returned(self) -> list[Result]:
-        """Take what was given."""
-        with self._lock:
-            returned, self.returned = self.returned, []
-        return returned
+        if self.on_returned is not None:
+            self.on_returned(results)
 
     def take_samples(self) -> list[Sample]:
         """Take what was counted and measured since the last call."""

@@ -27,6 +27,7 @@ from fulmen.topology.configuration.placeholders import Unset, resolved
 from fulmen.topology.problems import did_you_mean, there_are
 
 TOKEN_VARIABLE = "FULMEN_CALL_TOKEN"
+LINES = "application/x-ndjson"
 CALL_SPOUT = "fulmen.connectors.http.CallSpout"
 _WITHOUT_DRIVER = "nobody answers calls"
 _SUFFIXES = (".yaml", ".yml", ".py", ".json")
@@ -76,7 +77,7 @@ class Served:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for the answer.",
+    help="How long to wait for the answer, and with --each for each value.",
 )
 @click.option(
     "--wait",
@@ -89,6 +90,11 @@ class Served:
     "--key",
     metavar="TEXT",
     help="An Idempotency-Key: a call that comes again with it is not run again.",
+)
+@click.option(
+    "--each",
+    is_flag=True,
+    help="Print each value of an answer with many when it comes, one a line.",
 )
 @click.option(
     "--cacert",
@@ -112,6 +118,7 @@ def call(
     timeout: float,
     wait: float,
     key: str | None,
+    each: bool,
     cacert: Path | None,
     cert: Path | None,
 ) -> None:
@@ -136,7 +143,7 @@ def call(
         request = urllib.request.Request(
             f"{server.rstrip('/')}/{name}",
             data=content,
-            headers=_headers(token, key),
+            headers=_headers(token, key, each=each),
             method="POST",
         )
         wait_until = time.monotonic() + wait
@@ -243,10 +250,11 @@ def _matters(unset: Unset, token: str) -> bool:
     return what in ("port", "host") or (what == "token" and not token)
 
 
-def _headers(token: str, key: str | None) -> dict[str, str]:
+def _headers(token: str, key: str | None, *, each: bool) -> dict[str, str]:
     shown = {"Authorization": f"Bearer {token}"} if token else {}
     known = {"Idempotency-Key": key} if key else {}
-    return {"Content-Type": "application/json", **shown, **known}
+    accepted = {"Accept": LINES} if each else {}
+    return {"Content-Type": "application/json", **shown, **known, **accepted}
 
 
 def _answer(
@@ -270,7 +278,8 @@ def _answer(
     opener = urllib.request.build_opener(*ways, *proxies)
     try:
         with _opened(opener, request, seconds, wait_until) as answer:
-            yield from _lines(answer)
+            is_each = answer.headers.get_content_type() == LINES
+            yield from _values(answer, name) if is_each else _lines(answer)
     except urllib.error.HTTPError as error:
         raise _refused(error, name) from error
     except (OSError, HTTPException, ValueError) as error:
@@ -316,6 +325,19 @@ def _is_elsewhere(request: urllib.request.Request) -> bool:
 def _lines(answer: HTTPResponse) -> Iterator[str]:
     for line in answer:
         yield line.decode(errors="replace").rstrip("\r\n")
+
+
+def _values(answer: HTTPResponse, name: str) -> Iterator[str]:
+    """Yield the values that come one after another, and raise what says why there are no more."""
+    for line in answer:
+        part = json.loads(line)
+        if "value" in part:
+            yield json.dumps(part["value"], ensure_ascii=False, separators=(",", ":"))
+        elif "error" in part:
+            raise FulmenError(f"call {name!r} got {part['status']}: {part['error']}.")
+        else:
+            return
+    raise HTTPException("the connection broke before the end of the answer")
 
 
 def _refused(error: urllib.error.HTTPError, name: str) -> FulmenError:

@@ -8,10 +8,14 @@ each result once. A call whose tree fails is answered with the reason, and not r
 
 The answer to a call with a key is kept in the state. If the driver is lost after a call was
 committed and before that, nobody knows the results: whoever asks again is told that it was done.
+
+ValueParts that are handed out as they come are those of commits, too. So whatever is killed but the
+driver, a client gets each once, and never one of an attempt that came to nothing.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -26,15 +30,10 @@ from fulmen.api.kept import Kept
 from fulmen.connectors.base.redealing import refuse_own_fields
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.http.served.call_bolts import OVER, call_name, number_of
-from fulmen.connectors.http.served.listener import Received, Reply, refusal
+from fulmen.connectors.http.served.listening.received import Received, Reply, refusal
+from fulmen.connectors.http.served.listening.values import FORMS, ValueParts
 from fulmen.connectors.http.served.openapi import description
-from fulmen.connectors.http.served.options import (
-    CALL,
-    EVENTS,
-    LINES,
-    LONGEST_KEY,
-    CallSpoutOptions,
-)
+from fulmen.connectors.http.served.options import CALL, LONGEST_KEY, CallSpoutOptions
 from fulmen.connectors.http.served.remembered import (
     OTHERS_KEY,
     Remembered,
@@ -55,10 +54,12 @@ class _Call:
 
     Attributes:
         requests: Its client's, and those that came with its key.
+        keeps: Whether its results are needed once they are handed out.
         results: What was returned for it, as JSON.
     """
 
     requests: list[Received] = field(default_factory=list)
+    keeps: bool = True
     results: list[bytes] = field(default_factory=list)
 
 
@@ -99,9 +100,11 @@ class CallSpout(ServingSource):
         self.format = options.format.make()
         self._seconds = milliseconds(options.timeout) / 1000
         self._keys = RememberedKeys(self.state, milliseconds(options.remember_keys) / 1000)
+        self._lock = threading.Lock()  # what open calls have; the driver's thread adds to it
         self._calls: dict[str, _Call] = {}  # those of this process, by name
         self._with_key: dict[int, _Call] = {}  # by number; of earlier processes, too
         self._path = f"/{options.name or self.context.component}"
+        self.context.signals.on_returned = self._take_results
         super().connect()
 
     @override
@@ -129,8 +132,10 @@ class CallSpout(ServingSource):
             return refusal(422, str(error))
         received = Received(rows, key, digest_of(request, content) if key else b"")
         received.until = type(self).today() + self._seconds
-        accepted = request.headers.get("Accept", "")
-        received.accepts = next((kind for kind in (LINES, EVENTS) if kind in accepted), "")
+        if self.options.results == "many":
+            accepted = request.headers.get("Accept", "")
+            form = next((form for kind, form in FORMS.items() if kind in accepted), None)
+            received.values = None if form is None else ValueParts(form)
         return received
 
     # Calls
@@ -142,7 +147,8 @@ class CallSpout(ServingSource):
             return
         self.number += 1
         call = call_name(self.context.component, self.number, request.until)
-        opened = self._calls[call] = _Call([request])
+        keeps = bool(request.key) or request.values is None
+        opened = self._calls[call] = _Call([request], keeps)
         if request.key:
             self._with_key[self.number] = opened
             one = Remembered(type(self).today(), request.digest, self.number)
@@ -156,9 +162,14 @@ class CallSpout(ServingSource):
         if known.digest != request.digest:
             self.listener.answer([request], refusal(422, OTHERS_KEY))
         elif known.status:
+            if known.status == 200:
+                self.listener.hand_out([request], known.said)
             self._send([request], known.status, known.said)
         else:  # of another process, if it is not open: its tree will end
-            self._with_key.setdefault(known.number, _Call()).requests.append(request)
+            opened = self._with_key.setdefault(known.number, _Call())
+            with self._lock:
+                opened.requests.append(request)
+                self.listener.hand_out([request], [*opened.results])
 
     @override
     def emit_again(self, msg_id: str) -> None:
@@ -169,15 +180,24 @@ class CallSpout(ServingSource):
         opened = dict.fromkeys([*self._calls.values(), *self._with_key.values()])
         return [request for one in opened for request in one.requests]
 
-    def _take_results(self) -> None:
-        for call, result in self.context.signals.take_returned():
+    def _take_results(self, results: Iterable[tuple[str, bytes]]) -> None:
+        """Keep what a commit has of results, or hand them out. On the driver's thread.
+
+        It is called before the spout hears how trees have ended in that commit.
+        """
+        of_calls: dict[str, list[bytes]] = {}
+        for call, result in results:
+            of_calls.setdefault(call, []).append(result)
+        for call, new in of_calls.items():
             if (known := self._calls.get(call)) is not None:  # else it is of another spout
-                known.results.append(result)
+                with self._lock:
+                    if known.keeps:
+                        known.results += new
+                    self.listener.hand_out(known.requests, new)
 
     @override
     def ack_batch(self, msg_ids: Sequence[Any]) -> None:
         """Answer calls of which all is processed."""
-        self._take_results()
         for call in msg_ids:
             self._end(call, None)
         self.context.want_batch()  # where some end, others may end soon
@@ -189,7 +209,6 @@ class CallSpout(ServingSource):
     @override
     def fail(self, msg_id: Any, reason: str) -> None:
         """Answer a call with what went wrong."""
-        self._take_results()
         self._end(msg_id, reason)
 
     def _end(self, call: str, failure: str | None) -> None:
@@ -223,20 +242,12 @@ class CallSpout(ServingSource):
         return results
 
     def _send(self, requests: Iterable[Received], status: int, said: Any) -> None:
-        """Answer requests, each as its client has it."""
-        for request in requests:
-            reply = Reply(status, said)
-            if status == 200:
-                reply = self._reply(said, request.accepts)
-            self.listener.answer([request], reply)
+        """Answer requests. Those whose values are handed out have them already."""
+        if status == 200:
+            said = self._body(said)
+        self.listener.answer(requests, Reply(status, said))
 
-    def _reply(self, results: Sequence[bytes], accepts: str) -> Reply:
+    def _body(self, results: Sequence[bytes]) -> bytes:
         if self.options.results == "one":
-            return Reply(200, results[0] if results else b"null")
-        if accepts == LINES:
-            body = b"".join(one + b"\n" for one in results)
-        elif accepts == EVENTS:
-            body = b"".join(b"data: " + one + b"\n\n" for one in results)
-        else:
-            return Reply(200, b"[" + b",".join(results) + b"]")
-        return Reply(200, body, {"Content-Type": accepts})
+            return results[0] if results else b"null"
+        return b"[" + b",".join(results) + b"]"

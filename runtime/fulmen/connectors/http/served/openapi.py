@@ -53,7 +53,8 @@ def description(topology: str, path: str, options: CallSpoutOptions) -> Mapping[
     error = {"type": "object", "properties": {"error": {"type": "string"}}}
     returned = _json(result)
     if options.results == "many":
-        returned["content"] |= {LINES: {}, EVENTS: {}}
+        part = {"oneOf": [{"required": [name]} for name in ("value", "end", "error")]}
+        returned["content"] |= {LINES: {"schema": {"type": "object", **part}}, EVENTS: {}}
     answers = {"200": {"description": "What was returned", **returned}}
     answers |= {status: {"description": text, **_json(error)} for status, text in ERRORS.items()}
     operation: dict[str, Any] = {

@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import MessageSource
-from fulmen.connectors.http.served.listener import Listener, Received, Reply, later
+from fulmen.connectors.http.served.listening.listener import Listener
+from fulmen.connectors.http.served.listening.received import Received, Reply, later
 from fulmen.connectors.http.served.options import ServingOptions
 from fulmen.services.handover import HANDOVER
 

@@ -26,9 +26,9 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.blocks import EmittedBlocks
 from fulmen.connectors.base.redealing import refuse_own_fields
 from fulmen.connectors.formats import Malformed
-from fulmen.connectors.http.served.authentication import why_unsigned
 from fulmen.connectors.http.served.contents import contents_of
-from fulmen.connectors.http.served.listener import Received, Reply, later, refusal
+from fulmen.connectors.http.served.listening.authentication import why_unsigned
+from fulmen.connectors.http.served.listening.received import Received, Reply, later, refusal
 from fulmen.connectors.http.served.options import LONGEST_KEY, HttpSpoutOptions
 from fulmen.connectors.http.served.remembered import (
     OTHERS_KEY,

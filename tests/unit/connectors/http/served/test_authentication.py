@@ -7,7 +7,7 @@ import hmac
 import pytest
 from pydantic import ValidationError
 
-from fulmen.connectors.http.served.authentication import has_token, why_unsigned
+from fulmen.connectors.http.served.listening.authentication import has_token, why_unsigned
 from fulmen.connectors.http.served.options import HttpSpoutOptions, SignatureOptions
 
 SLACK = (

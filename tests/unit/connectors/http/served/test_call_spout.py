@@ -142,24 +142,6 @@ def test_keys_are_forgotten(life_of, monkeypatch):
         life.commit()
 
 
-@pytest.mark.parametrize(
-    ("accept", "kind", "text"),
-    [
-        ("*/*", "application/json", b'[1,"a\\nb"]'),
-        ("application/x-ndjson", "application/x-ndjson", b'1\n"a\\nb"\n'),
-        ("text/event-stream, */*", "text/event-stream", b'data: 1\n\ndata: "a\\nb"\n\n'),
-    ],
-)
-def test_many_results_come_as_the_client_accepts_them(life_of, accept, kind, text):
-    life = life_of(results="many")
-    answer = life.post_raw(b"5", path="/source", Accept=accept)
-    life.turn()
-    returned(life, b"1", b'"a\\nb"')
-    life.turn()
-    status, found, headers = answer.result()
-    assert (status, found, headers["Content-Type"]) == (200, text, kind)
-
-
 def test_a_key_has_at_most_255_characters(life_of):
     life = life_of()
     assert call(life, 5, Idempotency_Key="k" * 256).result()[0] == 400

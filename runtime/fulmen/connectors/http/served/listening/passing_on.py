@@ -59,7 +59,7 @@ class PassingOn:
         """The spout is in this process, and answers them."""
         self._here = answer
 
-    async def answer(self, request: web.BaseRequest, content: bytes) -> web.Response:
+    async def answer(self, request: web.BaseRequest, content: bytes) -> web.StreamResponse:
         """The next driver's answer. Nothing of a request that gets 503 was emitted, but as said."""
         deadline = time.monotonic() + self._seconds
         while time.monotonic() < deadline:
@@ -80,7 +80,9 @@ class PassingOn:
             await asyncio.sleep(LOOK_SECONDS)
         return _refusal(503, "the topology is being replaced, and the next driver is not ready yet")
 
-    async def _ask(self, request: web.BaseRequest, content: bytes, seconds: float) -> web.Response:
+    async def _ask(
+        self, request: web.BaseRequest, content: bytes, seconds: float
+    ) -> web.StreamResponse:
         if self._session is None:  # a connection for each: none breaks because it was idle
             self._session = ClientSession(connector=TCPConnector(limit=0, force_close=True))
         host = self._handover.successor
@@ -96,9 +98,20 @@ class PassingOn:
             timeout=timeout,
             allow_redirects=False,
         ) as answer:
-            body = await answer.read()
             kept = {k: v for k, v in answer.headers.items() if k.lower() not in HOP_BY_HOP}
-            return web.Response(body=body, status=answer.status, headers=kept)
+            if answer.content_length is not None:
+                body = await answer.read()
+                return web.Response(body=body, status=answer.status, headers=kept)
+            handed_out = web.StreamResponse(status=answer.status, headers=kept)
+            handed_out.force_close()
+            await handed_out.prepare(request)
+            try:
+                async for part in answer.content.iter_any():
+                    await handed_out.write(part)
+            except (TimeoutError, ClientError, ConnectionError):
+                if request.transport is not None:  # so that its client sees that there is more
+                    request.transport.abort()
+            return handed_out
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -12,9 +12,8 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -22,75 +21,28 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.formats.values import DEFAULT
-from fulmen.connectors.http.served.authentication import has_token
+from fulmen.connectors.http.served.listening.authentication import has_token
+from fulmen.connectors.http.served.listening.passing_on import (
+    CLOSE_SECONDS,
+    HeldServer,
+    PassingOn,
+)
+from fulmen.connectors.http.served.listening.received import Received, Reply, later, refusal
+from fulmen.connectors.http.served.listening.values import ValueParts
 from fulmen.connectors.http.served.options import ServingOptions
-from fulmen.connectors.http.served.passing_on import CLOSE_SECONDS, HeldServer, PassingOn
 from fulmen.services.handover import HANDOVER, Handover
 from fulmen.services.http_server import HttpServer, ServerLimits
 
+T = TypeVar("T")
 SECONDS = (
     *(0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0),
 )
 """Bounds of how long requests wait, close enough for quantiles."""
+GONE = 499
+"""Counted for a client that went away before it had its answer."""
 MOST_WAITING = 10_000
 """Messages that are not processed yet, if the topology has no `maxSpoutPending`."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """An answer.
-
-    Attributes:
-        status: Its status.
-        body: What it says: JSON, or what becomes of it.
-        headers: More of its headers.
-    """
-
-    status: int
-    body: Any
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def refusal(status: int, reason: str, **headers: str) -> Reply:
-    """An answer that says what is wrong.
-
-    Args:
-        status: Its status.
-        reason: What is wrong.
-        headers: More of its headers, with "_" for "-".
-    """
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(status, {"error": reason}, named)
-
-
-def later(status: int, reason: str) -> Reply:
-    """A refusal that is about this moment alone."""
-    return refusal(status, reason, Retry_After="1")
-
-
-@dataclass(eq=False)
-class Received:
-    """A request that was read.
-
-    Attributes:
-        rows: The values of its messages.
-        key: Its Idempotency-Key; "": it has none.
-        digest: What it asks for.
-        until: Of a call: till when its client waits, the time of day.
-        accepts: Of a call: the type of the answer, if it is not JSON.
-        is_taken: Whether the spout has it.
-        is_gone: Whether it was answered before the spout took it.
-    """
-
-    rows: Sequence[Sequence[Any]]
-    key: str = ""
-    digest: bytes = b""
-    until: float = 0.0
-    accepts: str = ""
-    is_taken: bool = False
-    is_gone: bool = False
-    reply: asyncio.Future[Reply] | None = None
 
 
 Read = Callable[[web.BaseRequest, bytes], Received | Reply]
@@ -266,26 +218,76 @@ class Listener:
 
     def answer(self, requests: Iterable[Received], reply: Reply) -> None:
         """Answer requests that were taken."""
-        replies = [one.reply for one in requests if one.reply is not None]
-        if replies:
-            self._server.call(_set_all, replies, reply)
+        if ended := list(requests):
+            self._server.call(_for_each, ended, Received.end, reply)
+
+    def hand_out(self, requests: Iterable[Received], values: Sequence[bytes]) -> None:
+        """Hand out values to those of some requests that want them as they come. On any thread."""
+        if values and (served := [one for one in requests if one.values is not None]):
+            self._server.call(_for_each, served, Received.add, values)
 
     # On the server's loop
 
-    async def _answer(self, request: web.BaseRequest, content: bytes) -> web.Response:
-        started = time.monotonic()
-        reply = None if self._next is not None else await self._reply_to(request, content)
-        if reply is None and self._next is not None:
-            return await self._next.answer(request, content)
-        reply = reply or later(503, "the topology takes no requests now")
-        self._histogram.observe(time.monotonic() - started)
-        labels = {"status": str(reply.status)}
-        self._context.counter("http_answers", "Requests that were answered", labels).inc()
-        headers = {"Content-Type": "application/json", **reply.headers}
-        body = reply.body if isinstance(reply.body, bytes) else DEFAULT.dumps(reply.body)
-        return web.Response(body=body, status=reply.status, headers=headers)
+    async def _answer(self, request: web.BaseRequest, content: bytes) -> web.StreamResponse:
+        started, status = time.monotonic(), GONE
+        try:
+            reply = None if self._next is not None else await self._reply_to(request, content)
+            if reply is None and self._next is not None:
+                status = 0
+                return await self._next.answer(request, content)
+            reply = reply or later(503, "the topology takes no requests now")
+            response: web.StreamResponse
+            if isinstance(reply, ValueParts):
+                response = await self._hand_out(request, reply, started + self._seconds)
+            else:
+                headers = {"Content-Type": "application/json", **reply.headers}
+                body = reply.body if isinstance(reply.body, bytes) else DEFAULT.dumps(reply.body)
+                response = web.Response(body=body, status=reply.status, headers=headers)
+            status = reply.status
+            return response
+        finally:
+            if status:
+                self._histogram.observe(time.monotonic() - started)
+                labels = {"status": str(status)}
+                self._context.counter("http_answers", "Requests that were answered", labels).inc()
 
-    async def _reply_to(self, request: web.BaseRequest, content: bytes) -> Reply | None:
+    async def _hand_out(
+        self, request: web.BaseRequest, values: ValueParts, until: float
+    ) -> web.StreamResponse:
+        """Send values as they come. The connection ends with them.
+
+        Args:
+            request: That of the client.
+            values: The values.
+            until: How long the client waits, on the steady clock.
+        """
+        headers = {"Content-Type": values.form.content_type, "Cache-Control": "no-store"}
+        response = web.StreamResponse(headers=headers)
+        response.force_close()
+        self._counts_open(1)
+        try:
+            await response.prepare(request)
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
+                    async for parts in values.parts():
+                        await response.write(parts)
+            except TimeoutError:
+                values.end(504, self._not_done)
+            async with asyncio.timeout(CLOSE_SECONDS):
+                async for parts in values.parts():
+                    await response.write(parts)
+                await response.write_eof()
+        except (TimeoutError, ConnectionError):  # of a client that reads no more
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            values.end(GONE)
+            self._counts_open(-1)
+        return response
+
+    async def _reply_to(
+        self, request: web.BaseRequest, content: bytes
+    ) -> Reply | ValueParts | None:
         """What a request is answered with; None: none is taken any more."""
         token = self._options.token
         if token is not None and not has_token(request.headers, token):
@@ -310,10 +312,15 @@ class Listener:
         self._counts_open(1)
         try:
             async with asyncio.timeout(self._seconds):
-                answered: Reply = await reply
+                answered: Reply | ValueParts = await reply
                 return answered
         except TimeoutError:
-            return self._too_late(received)
+            if self._gives_up(received):
+                return refusal(504, self._not_done)
+            return later(503, f"the topology did not take it within {self._options.timeout}")
+        except asyncio.CancelledError:  # its client has gone
+            self._gives_up(received)
+            raise
         finally:
             self._counts_open(-1)
 
@@ -321,18 +328,22 @@ class Listener:
         self._waiting += more
         self._open_requests.set(self._waiting)
 
-    def _too_late(self, received: Received) -> Reply:
+    def _gives_up(self, received: Received) -> bool:
+        """Nobody waits any more. Returns whether the spout has taken it; else it never will."""
+        if received.values is not None:
+            received.values.end(GONE)
         with self._lock:
             received.is_gone = not received.is_taken
-        if received.is_gone:
-            return later(503, f"the topology did not take it within {self._options.timeout}")
-        return refusal(504, f"it was not done within {self._options.timeout}, and goes on")
+            return received.is_taken
+
+    @property
+    def _not_done(self) -> str:
+        return f"it was not done within {self._options.timeout}, and goes on"
 
 
-def _set_all(replies: Sequence[asyncio.Future[Reply]], reply: Reply) -> None:
-    for one in replies:
-        if not one.done():
-            one.set_result(reply)
+def _for_each(requests: Sequence[Received], do: Callable[[Received, T], None], what: T) -> None:
+    for one in requests:
+        do(one, what)
 
 
 def _no_password() -> str:
