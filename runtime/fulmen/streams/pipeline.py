@@ -9,7 +9,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.streams import running
 from fulmen.streams.calls import components
 from fulmen.streams.compiling.compiler import StreamsCompiler
-from fulmen.streams.graph.nodes import Config
+from fulmen.streams.graph.nodes import ComponentNode, Config
 from fulmen.streams.graph.places import is_importing
 from fulmen.streams.graph.registry import new_graph
 from fulmen.streams.rows.shapes import fields_of
@@ -44,6 +44,10 @@ class Streams:
         """
         self.name = name
         self._graph = new_graph(name, spec)
+
+    def __repr__(self) -> str:
+        nodes = [node for node in self._graph.nodes if isinstance(node, ComponentNode)]
+        return f"<Streams {self.name!r}: {', '.join(node.name for node in nodes)}>"
 
     @overload
     def source(
@@ -140,7 +144,11 @@ class Streams:
         Args:
             clock: Moved by hand. Default: one that begins at 0 and goes on with each batch.
             replays: Whether a row that fails comes again.
-            rows: By the name of each source: dicts, or lists of values. `fulmen.testing.PAUSE`
-                between them ends a batch.
+            rows: By the name of each source: dicts, or lists of values. A field that a dict has
+                not is null; a text stands for a time or another value as the source would read it.
+                `fulmen.testing.PAUSE` between them ends a batch.
+
+        Raises:
+            ValidationFailed: The pipeline has mistakes, or a row is none of its source.
         """
         return running.test(self._graph, rows, replays=replays, clock=clock)

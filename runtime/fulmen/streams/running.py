@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from fulmen.api import Stream, TransactionalSource
+from fulmen.connectors.formats.base import Malformed
+from fulmen.connectors.formats.types import converter
 from fulmen.errors import ValidationFailed
 from fulmen.streams.calls import components
 from fulmen.streams.compiling.compiler import StreamsCompiler
 from fulmen.streams.graph.nodes import ComponentNode, Config, Graph, Node
 from fulmen.streams.graph.places import is_importing
+from fulmen.streams.rows.tables import table
 from fulmen.topology.problems import Problem, did_you_mean, there_are
 from fulmen.windows import PersistentAggregate
 
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
     from fulmen.testing import ManualClock, Result
     from fulmen.topology.resource.spec import Topology
 
+MOST_TOLD = 20
+"""So many different errors of a run are told."""
+TEXTS = frozenset({"string", "binary", "base64", "json"})
+"""Types whose values are texts, or may be."""
 Row = dict[str, Any]
 Replaced = tuple[Any, Config]
 Enough = Callable[["Result"], bool]
@@ -70,15 +78,42 @@ def run(
 
     until: Any = "drained" if until_drained else lambda _: False
     return testing.run(
-        topology, until=until, enough=enough, checkpoint=checkpoint, clock=Clock(),
+        topology, until=until, enough=_telling(enough), checkpoint=checkpoint, clock=Clock(),
         batch_seconds=0, at_most=1 << 62,
     )  # fmt: skip
 
 
-def show(node: Node, count: int) -> list[Row] | None:
-    """Print the first rows of a stream; None while an import goes on."""
+def _telling(enough: Enough | None) -> Enough:
+    """Also tell on stderr what goes wrong: each message once, since rows come again and again."""
+    told: set[str] = set()
+    seen = 0
+
+    def looked_at(result: Result) -> bool:
+        nonlocal seen
+        for error in result.errors[seen:]:
+            if error.message not in told and len(told) < MOST_TOLD:
+                told.add(error.message)
+                print(f"{error.component}: {error.message}", file=sys.stderr)  # noqa: T201
+        seen = len(result.errors)
+        return enough is not None and enough(result)
+
+    return looked_at
+
+
+def take(node: Node, count: int) -> list[Row]:
+    """The first rows of a stream; none while an import goes on."""
+    return _taken(node, count)[1]
+
+
+def show(node: Node, count: int) -> None:
+    """Print the first rows of a stream."""
+    if not is_importing():
+        print("\n".join(table(*_taken(node, count))))  # noqa: T201
+
+
+def _taken(node: Node, count: int) -> tuple[Sequence[str], list[Row]]:
     if is_importing():
-        return None
+        return (), []
     from fulmen import testing
 
     graph = node.graph
@@ -86,13 +121,11 @@ def show(node: Node, count: int) -> list[Row] | None:
     with _sink(node, testing.CollectBolt) as sink, TemporaryDirectory() as folder:
         compiler = StreamsCompiler(graph, only=sink, replace=partial(_with_store, folder))
         topology = compiler.compiled().topology
+        once = topology.spec.model_copy(update={"max_replays": 0})  # a row that fails always does
         name = sink.name
         enough: Enough = lambda result: len(result.collected(name)) >= count  # noqa: E731
-        result = run(topology, enough=enough)
-    rows = StreamsOutcome(result, compiler.received)[name][:count]
-    for row in rows:
-        print("  ".join(f"{field}={value!r}" for field, value in row.items()))  # noqa: T201
-    return rows
+        result = run(topology.model_copy(update={"spec": once}), enough=enough)
+    return compiler.received[name], StreamsOutcome(result, compiler.received)[name][:count]
 
 
 def test(
@@ -117,10 +150,12 @@ def test(
             return testing.CollectBolt(), {}
         if not node.is_spout:
             return _with_store(folder, node, streams, config)
+        if "default" not in streams:  # its options have mistakes, which are told
+            return None
         fields = streams["default"].fields
         items = [
-            [item.get(field) for field in fields] if isinstance(item, Mapping) else item
-            for item in rows.get(node.name, ())
+            _as_read(number, item, streams["default"])
+            for number, item in enumerate(rows.get(node.name, ()), 1)
         ]
         if issubclass(node.cls, TransactionalSource):
             return testing.ListTransactions(items, fields), {}
@@ -130,6 +165,27 @@ def test(
         compiler = StreamsCompiler(graph, replace=replaced)
         result = testing.run(compiler.compiled().topology, clock=clock)
     return StreamsOutcome(result, compiler.received)
+
+
+def _as_read(number: int, item: Any, stream: Stream) -> Any:
+    """The values of a row of a test; texts of times and the like as the source would read them."""
+    if not isinstance(item, Mapping | list | tuple):  # such as PAUSE
+        return item
+    if isinstance(item, Mapping):
+        if unknown := [name for name in item if name not in stream.fields]:
+            cure = did_you_mean(unknown[0], stream.fields) or there_are(stream.fields)
+            message = f"row {number}: there is no field {unknown[0]!r}"
+            raise ValidationFailed([Problem("", message, cure)])
+        item = [item.get(field) for field in stream.fields]
+    values = list(item)
+    for at, (name, value) in enumerate(zip(stream.fields, values, strict=False)):
+        if isinstance(value, str) and stream.types.get(name, "string") not in TEXTS:
+            try:
+                values[at] = converter(stream.types[name])(value)
+            except Malformed as error:
+                message = f"row {number}: field {name!r}: {error}"
+                raise ValidationFailed([Problem("", message, "")]) from None
+    return values
 
 
 def _with_store(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar, TypeVarTuple, overload
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, overload
 
 from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.errors import ValidationFailed
 from fulmen.streams import running
 from fulmen.streams.calls import co_groups, components, steps
 from fulmen.streams.calls.components import Keys, Within
 from fulmen.streams.calls.steps import Fields
 from fulmen.streams.calls.words import (
-    OTHER_WORDS,
+    KEYED_WORDS,
+    WINDOWED_WORDS,
     Branches,
     checked,
     is_first,
     refusal,
+    unknown_word,
 )
+from fulmen.streams.compiling.compiler import StreamsCompiler
 from fulmen.streams.graph.nodes import (
     Config,
     Division,
@@ -24,7 +28,6 @@ from fulmen.streams.graph.nodes import (
     by_fields,
 )
 from fulmen.streams.rows.folding import quoted
-from fulmen.topology.problems import did_you_mean
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -321,19 +324,55 @@ class DataStream(Generic[T]):
         """What has failed more than `max_replays` times."""
         return self.side("__dead_letters")
 
-    def show(self, count: int = 20) -> list[dict[str, Any]] | None:
-        """Run what is in front of this stream in this process, and print so many rows.
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The fields of the rows, and the type of each; an empty text if that is not known.
+
+        Raises:
+            ValidationFailed: There are mistakes in front of this stream.
+        """
+        stream = StreamsCompiler(self.node.graph).stream_of(self.node)
+        return {name: stream.types.get(name, "") for name in stream.fields}
+
+    def take(self, count: int = 20) -> list[dict[str, Any]]:
+        """Run what is in front of this stream in this process, and give its first rows.
+
+        A row that fails does not come again: what went wrong is told on stderr.
 
         Returns:
-            The rows; None while the module is imported: then nothing runs.
+            So many rows, or fewer; none while the module is imported: then nothing runs.
         """
-        return running.show(self.node, count)
+        return running.take(self.node, count)
 
-    def __getattr__(self, word: str) -> Any:
-        if word in OTHER_WORDS:
-            raise AttributeError(f"a stream has no {word!r}: write {OTHER_WORDS[word]}", name=word)
-        words = [name for name in dir(type(self)) if not name.startswith("_")]
-        raise AttributeError(f"a stream has no {word!r}. {did_you_mean(word, words)}", name=word)
+    def show(self, count: int = 20) -> None:
+        """Print the rows that `take` gives, as a table."""
+        running.show(self.node, count)
+
+    def __repr__(self) -> str:
+        try:
+            fields = [f"{name} {kind}".rstrip() for name, kind in self.fields.items()]
+        except ValidationFailed as failed:
+            fields = [str(failed)]
+        return f"<stream {self.node.name!r}: {', '.join(fields)}>"
+
+    def __getitem__(self, name: object) -> NoReturn:
+        raise TypeError(
+            "a stream has no columns. Write select('a', 'b') for some of its fields,"
+            " where('a > 0') for some of its rows, and with_fields(c='a + b') for a new field."
+        )
+
+    if not TYPE_CHECKING:  # so that mypy finds words that are wrong
+
+        def __getattr__(self, word: str) -> Any:
+            names = () if word.startswith("_") else self._names()  # a notebook asks for many
+            raise unknown_word("a stream", word, type(self), names)
+
+    def _names(self) -> Iterable[str]:
+        """Of the fields, as far as they are known."""
+        try:
+            return self.fields
+        except ValidationFailed:
+            return ()
 
     @property
     def _kept(self) -> Division | None:
@@ -431,12 +470,22 @@ class KeyedStream(Generic[T]):
         more = {"row": row, "config": config, **options}
         return keyed.process(bolt, name=name, parallelism=parallelism, **more)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, word: str) -> Any:
+            raise unknown_word("rows by key", word, type(self), (), KEYED_WORDS)
+
 
 class WindowedStream:
     """Rows by key and window."""
 
     def __init__(self, keyed: KeyedStream[Any], options: Config) -> None:
         self._keyed, self._options = keyed, options
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, word: str) -> Any:
+            raise unknown_word("a window", word, type(self), (), WINDOWED_WORDS)
 
     def aggregate(
         self, *, name: str | None = None, parallelism: int = 1, **aggregates: str

@@ -43,6 +43,7 @@ parts = clicks.branch(dear=lambda click: click.price > 9)
 parts.rest.key_by("user").reduce(lambda a, b: a if a.price > b.price else b)
 parts.dear.key_by("user").update_state(lambda n, click: n + click.price, 0).sink("x", StdoutSink)
 
+clicks.fliter(lambda click: click.price > 1)  # type: ignore[attr-defined]
 clicks.filter(lambda click: click.prize)  # type: ignore[attr-defined]
 clicks.map(dearer, 1).filter(lambda click: click.prize)  # type: ignore[attr-defined]
 clicks.map(waited).filter(lambda click: click.prize)  # type: ignore[attr-defined]

@@ -234,7 +234,8 @@ def test_the_report_of_transactions_has_the_shape_and_the_table_that_the_page_sh
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_the_config_map_that_a_page_shows_is_the_one_that_is_printed(page, tmp_path, monkeypatch):
     write_files(page, tmp_path)
-    (tmp_path / "totals.py").unlink(missing_ok=True)  # of README: a topology in another folder
+    for other in ("totals.py", "paid.py", "test_paid.py"):  # of README: in other folders
+        (tmp_path / other).unlink(missing_ok=True)
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["manifest", "topology.yaml"], catch_exceptions=False)
     assert result.exit_code == 0, result.output

@@ -576,8 +576,9 @@ def test_show_prints_rows_of_any_stream_of_the_real_source(pipeline, capsys):
     spout = ListSpout([["a", n, START] for n in range(9)], streams={"default": FIELDS})
     stream = pipeline.source("rows", spout).filter(lambda r: r.n > 1)
     stream.sink("out", CollectBolt)
-    assert [r["n"] for r in stream.select("n").show(3)] == [2, 3, 4]
-    assert capsys.readouterr().out == "n=2\nn=3\nn=4\n"
+    stream.select("n", "user").show(3)
+    assert capsys.readouterr().out == "n  user\n2  a\n3  a\n4  a\n"
+    assert stream.take(2) == [{"user": "a", "n": n, "at": START} for n in (2, 3)]
     assert pipeline.run().collected("out")[-1] == ["a", 8, START]
 
 

@@ -12,7 +12,7 @@ from fulmen.testing import CollectBolt, ListSpout, ListTransactions
 from support.docs.pages import ROOT
 
 TABLE = re.compile(r"^\| (.+?) \| here.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
-LATER = re.compile(r"\.(show|for_each)\(")
+LATER = re.compile(r"\.(show|take|for_each)\(")
 """What runs at once, or gives no stream."""
 
 

@@ -75,16 +75,15 @@ def bolt(
 def divided(code: Any, options: Config) -> tuple[dict[str, tuple[tuple[Any, ...], Config]], Config]:
     """Fields of a component, and its `config`: options have the names of the file."""
     model = getattr(code, "config_model", None)
-    known: set[str] = set()
-    for name, one in getattr(model, "model_fields", {}).items():
-        known |= {name, one.alias or name}
+    fields = getattr(model, "model_fields", {})
+    in_file = {name: one.alias or name for name, one in fields.items()}
     says: dict[str, tuple[tuple[Any, ...], Config]] = {}
     config = {}
     for name, value in options.items():
-        if name in _SAID and name not in known:
+        if name in _SAID and name not in in_file:
             says[f"set_{name}"] = ((value,), {})
         else:
-            config[spelling(name) if spelling(name) in known else name] = value
+            config[in_file.get(name, name)] = value
     return says, config
 
 

@@ -123,10 +123,12 @@ def side(parent: Node, stream: str) -> SideNode:
 
 
 def _step(parent: Node, operator: str, name: str | None, **said: Any) -> StepNode:
-    graph = parent.graph
+    graph, place = parent.graph, author()[0]
+    if name is not None:
+        graph.make_again(name, place, [parent])
     if name is not None and name in [node.name for node in graph.nodes]:
         raise refusal(f"there is a {name!r} already", "Give the step another name.")
     return StepNode(
-        graph=graph, parents=(parent,), place=author()[0],
+        graph=graph, parents=(parent,), place=place,
         name=name or graph.unique(f"{parent.name}.{operator}"), operator=operator, **said,
     )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from fulmen.errors import ValidationFailed
 from fulmen.streams.graph.places import author
-from fulmen.topology.problems import Problem
+from fulmen.topology.problems import Problem, did_you_mean, there_are
 
 S = TypeVar("S")
 
@@ -21,13 +21,55 @@ OTHER_WORDS = {
     "union": "merge", "split": "branch", "inspect": "peek", "print": "peek(print)",
     "forEach": "for_each", "to": "sink", "writeStream": "sink", "output": "sink",
     "partitionPersist": "sink", "applyAssembly": "pipe", "transform": "pipe",
-    "compose": "process", "dropDuplicates": "deduplicate", "stateQuery": "lookup",
-    "join_lookup": "lookup", "join_asof": "join_as_of", "updateStateByKey": "update_state",
-    "coGroupByKey": "co_group", "cogroup": "co_group",
+    "compose": "process", "dropDuplicates": "deduplicate", "drop_duplicates": "deduplicate",
+    "head": "take", "collect": "take", "columns": "fields", "dtypes": "fields",
+    "printSchema": "fields", "stateQuery": "lookup", "join_lookup": "lookup",
+    "join_asof": "join_as_of",
+    "updateStateByKey": "update_state", "coGroupByKey": "co_group", "cogroup": "co_group",
     "stateful_map": "update_state", "reduceByKey": "reduce", "countByKey": "count",
     "persistentAggregate": "persistent_aggregate", "windowedBy": "window",
 }  # fmt: skip
 """Words of Storm's Streams API, Trident, Kafka Streams, Bytewax, Quix, Spark and pandas."""
+
+_AGGREGATED = {
+    word: f"aggregate({of})"
+    for word, of in {
+        "sum": 'total=agg.sum("amount")', "mean": 'mean=agg.mean("amount")',
+        "avg": 'mean=agg.mean("amount")', "min": 'least=agg.min("amount")',
+        "max": 'most=agg.max("amount")', "size": "n=agg.count()", "agg": "n=agg.count()",
+        "nunique": 'users=agg.distinct("user")', "apply": "n=agg.count()",
+    }.items()
+}  # fmt: skip
+_BEFORE = ("filter", "map", "flat_map", "where", "select", "with_fields", "branch", "peek")
+KEYED_WORDS = {
+    **OTHER_WORDS, **_AGGREGATED, **{word: f"{word} in front of key_by" for word in _BEFORE},
+    "rolling": 'window(counting(10, every=1)) or window(sliding("1h", "10m"))',
+    "resample": 'window(tumbling("1h"))', "tumbling": 'window(tumbling("1h"))',
+    "sink": "count(), aggregate, reduce or update_state, and sink behind it",
+    "join": 'join(other, on="user") in front of key_by',
+}  # fmt: skip
+"""What is meant by words that rows by key have not."""
+WINDOWED_WORDS = {
+    **KEYED_WORDS, "reduce": "aggregate(rows=agg.list(...)), and map behind it",
+    "sink": "aggregate(n=agg.count()), and sink behind it",
+}  # fmt: skip
+"""The same of windows."""
+
+
+def unknown_word(
+    what: str, word: str, cls: type, fields: Iterable[str],
+    others: Mapping[str, str] = OTHER_WORDS,
+) -> AttributeError:  # fmt: skip
+    """The error of an attribute that there is not, with what to write."""
+    words = [name for name in dir(cls) if not name.startswith("_")]
+    verb = "have" if what.startswith("rows") else "has"
+    if word in fields:
+        cure = f": it is a field of its rows. Write where('{word} > 0') or lambda row: row.{word}"
+    elif word in others and word not in words:
+        cure = f": write {others[word]}"
+    else:
+        cure = f". {did_you_mean(word, words) or there_are(words)}"
+    return AttributeError(f"{what} {verb} no {word!r}{cure}", name=word)
 
 
 ASYNC = ("map", "flat_map")

@@ -125,6 +125,17 @@ class StreamsCompiler:
             ends.warn(self._graph, of_use | ends.with_parents(self._graph, self._graph.shown))
         return Compiled(topology, self._lines)
 
+    def stream_of(self, node: Node) -> Stream:
+        """What is known of the rows of a node.
+
+        Raises:
+            ValidationFailed: There are mistakes in front of it.
+        """
+        rows = self._look(node)
+        if self._problems:
+            raise ValidationFailed(self._problems)
+        return rows[0].received if rows else ANY
+
     # ---- where rows can be had --------------------------------------------------------------
 
     def _look(self, node: Node) -> list[RowSource]:
@@ -146,6 +157,12 @@ class StreamsCompiler:
         raise wrong(f"{node.name!r} emits no rows", "It may have side streams, such as errors.")
 
     def _made(self, node: Node) -> list[RowSource]:
+        for parent in node.parents:
+            if parent not in self._graph.nodes:
+                raise wrong(
+                    f"{parent.name!r}, which it gets its rows from, was made again since",
+                    "Run this cell again, too.",
+                )
         match node:
             case ComponentNode():
                 streams = self._component(node)

@@ -62,6 +62,8 @@ class Node:
     row: type | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self, ComponentNode):
+            self.graph.make_again(self.name, self.place, self.parents)
         self.graph.nodes.append(self)
 
 
@@ -198,6 +200,32 @@ class Graph:
     spec: Mapping[str, Any] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     shown: list[Node] = field(default_factory=list)
+
+    @property
+    def is_in_notebook(self) -> bool:
+        """Whether no file makes it: cells of a notebook, or what is typed."""
+        return self.module == "__main__"
+
+    def make_again(self, name: str, place: AuthorLine, parents: Sequence[Node] = ()) -> None:
+        """In a notebook, forget what a cell that runs again had made, and all that is behind it.
+
+        Two of one name in one cell, or one that is made of the other, stay: that is a mistake.
+
+        Args:
+            name: Of the component or step that is made.
+            place: Where.
+            parents: What it is made of.
+        """
+        if not self.is_in_notebook:
+            return
+        gone: set[Node] = set()
+        for node in self.nodes:
+            is_named = node.name == name and isinstance(node, ComponentNode | StepNode)
+            is_made_again = is_named and (node.place == place or node.place.file != place.file)
+            if is_made_again or not gone.isdisjoint(node.parents):
+                gone.add(node)
+        if gone.isdisjoint(parents):
+            self.nodes = [node for node in self.nodes if node not in gone]
 
     @property
     def key(self) -> str:

@@ -20,7 +20,16 @@ class AuthorLine:
     line: int
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
+        return f"{_cell(self.file) or Path(self.file).name}:{self.line}"
+
+
+def _cell(file: str) -> str:
+    """What a notebook calls the cell of a file of its own; nothing if it is none."""
+    notebook = sys.modules.get("IPython")
+    shell = notebook and notebook.get_ipython()
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = name_of(file) if name_of else None
+    return f"cell {found[1]}" if found and found[0] == "Cell" else ""
 
 
 def author() -> tuple[AuthorLine, FrameType]:
