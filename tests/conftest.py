@@ -121,9 +121,10 @@ def leave_out_what_is_not_drawn(config, items):
     matrices = {}
     for item in items:
         if mark := item.get_closest_marker("matrix"):
-            test, _, cell = item.nodeid.rstrip("]").partition("[")
+            test, _, case = item.nodeid.rstrip("]").partition("[")
+            cell = f"{mark.kwargs.get('cell', '')} {case}".strip()
             matrix = matrices.setdefault(mark.kwargs.get("name", test), (mark.kwargs["share"], {}))
-            matrix[1].setdefault(mark.kwargs.get("cell", cell), []).append(item)
+            matrix[1].setdefault(cell, []).append(item)
     left_out = {
         item
         for name, (share, cells) in matrices.items()

@@ -52,7 +52,7 @@ class Callers:
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix(share=2 / 3, name="calls under kills, and very many")
+@pytest.mark.matrix(share=1 / 4, name="requests under kills, and very many")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_call_is_answered_right_while_workers_are_killed(tmp_path, workers):
     rng, port = random.Random(FIRST), free_port()

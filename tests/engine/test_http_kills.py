@@ -81,6 +81,7 @@ def life(port, folder):
 
 
 @pytest.mark.thorough
+@pytest.mark.matrix(share=1 / 4, name="requests under kills, and very many", cell="rows")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", several(1))
 def test_what_was_answered_is_there_once_whatever_is_killed(tmp_path, seed):

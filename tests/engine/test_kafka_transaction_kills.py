@@ -26,7 +26,7 @@ def servers():
         yield all_of_them
 
 
-@pytest.mark.matrix(share=0.5)
+@pytest.mark.matrix(share=1 / 5, name="transactions under kills", cell="topic")
 @pytest.mark.parametrize(
     ("number", "spout"), [(0, TransactionalKafkaSpout), (1, OpaqueTransactionalKafkaSpout)]
 )
@@ -42,7 +42,7 @@ def test_stores_are_exact_whatever_is_killed(tmp_path, servers, monkeypatch, num
     assert figures.killed
 
 
-WRITTEN = "topics after a kill in a commit phase"
+CUT_OFF = "transactions that are cut off, wait or are given up"
 
 
 def killed_in_commit_phase(run):
@@ -58,7 +58,7 @@ def killed_in_commit_phase(run):
     hold.unlink()
 
 
-@pytest.mark.matrix(share=1 / 3, name=WRITTEN)
+@pytest.mark.matrix(share=2 / 7, name=CUT_OFF, cell="topic")
 @pytest.mark.parametrize("deletes", [False, True], ids=["whole", "deleted"])
 def test_an_opaque_attempt_takes_back_what_the_one_before_has_written(tmp_path, servers, deletes):
     """Counts were written of messages that are in the topic no more, or in another transaction."""
@@ -88,7 +88,7 @@ def test_an_opaque_attempt_takes_back_what_the_one_before_has_written(tmp_path, 
         run.check()
 
 
-@pytest.mark.matrix(share=1 / 3, name=WRITTEN, cell="repeated")
+@pytest.mark.matrix(share=2 / 7, name=CUT_OFF, cell="repeated")
 def test_another_driver_emits_the_same_messages_again(tmp_path, servers):
     """The store has the transactional rule: other messages in the same transaction would show."""
     store, name = AuditedSqlite(tmp_path, "s"), "repeated"

@@ -20,7 +20,7 @@ CONFIG = {"maxConnections": COUNT + 10, "timeout": "300s"}
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix(share=2 / 3, name="calls under kills, and very many", cell="many")
+@pytest.mark.matrix(share=1 / 4, name="requests under kills, and very many", cell="many")
 @pytest.mark.timeout(600)
 def test_ten_thousand_calls_may_be_open_and_each_gets_its_answer():
     port = free_port()

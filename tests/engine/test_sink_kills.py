@@ -38,7 +38,7 @@ def tables(servers, tmp_path, request):
     return servers(request.param)(tmp_path)
 
 
-@pytest.mark.matrix(share=1 / 4)
+@pytest.mark.matrix(share=2 / 9, name="connectors under kills", cell="to")
 @pytest.mark.parametrize("tables", KINDS, indirect=True)
 def test_each_row_is_there_whatever_is_killed(tmp_path, tables):
     figures = Figures()
@@ -57,7 +57,7 @@ def test_each_row_is_there_after_fifty_faults(kind):
     print(figures)
 
 
-@pytest.mark.matrix(share=0.25)
+@pytest.mark.matrix(share=1 / 7, name="drivers that wake up in a write", cell="of a sink")
 @pytest.mark.parametrize("tables", EXACT, indirect=True)
 def test_a_driver_that_wakes_up_in_a_write_changes_nothing(tmp_path, tables):
     """All processes of a run are stopped when its sinks begin to write, and another run begins."""

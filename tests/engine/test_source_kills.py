@@ -16,7 +16,7 @@ from support.suite import seeds
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
-@pytest.mark.matrix(share=0.5)
+@pytest.mark.matrix(share=2 / 9, name="connectors under kills", cell="from")
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_message_is_written_whatever_is_killed(tmp_path, kind):
     figures = Figures()

@@ -90,7 +90,7 @@ def test_a_python_process_killed_between_jobs_fails_one_batch_at_most(runs, plac
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix(share=1 / 2, name="long runs", cell="cancelled")
+@pytest.mark.matrix(share=1 / 3, name="long runs", cell="cancelled")
 def test_cancelled_again_and_again_each_partition_keeps_to_one_process(runs, places):
     for turn in range(20):
         attempt = runs.in_thread(fault=[turn % STAGES, turn % 2, "sleep"])
@@ -136,7 +136,7 @@ def stays(runs):
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix(share=1 / 2, name="long runs", cell="files")
+@pytest.mark.matrix(share=1 / 3, name="long runs", cell="files")
 def test_files_do_not_accumulate(runs, places):
     def files():
         return sum(len(names) for _, _, names in os.walk(runs.session.work_dir))

@@ -51,7 +51,7 @@ class TenSteps:
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix(share=1 / 3, name=DRIVERS, cell="streams")
+@pytest.mark.matrix(share=1 / 5, name=DRIVERS, cell="streams")
 @pytest.mark.timeout(3600)
 def test_what_comes_out_is_that_of_the_rows_whatever_processes_are_killed(tmp_path):
     with seeds.generator(seeds.FIRST) as rng:

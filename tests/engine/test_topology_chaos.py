@@ -65,7 +65,7 @@ def be_followed(run, rng):
 DRIVERS = "drivers that die or are followed, and workers that are killed"
 
 
-@pytest.mark.matrix(share=1 / 3, name=DRIVERS, cell="folder")
+@pytest.mark.matrix(share=1 / 5, name=DRIVERS, cell="folder")
 def test_the_last_stages_lose_their_worker_and_drivers_die_while_they_commit(tmp_path):
     with ChaoticRun(tmp_path, workers=4, slots=2) as run:
         first = run.start(
@@ -90,7 +90,7 @@ def test_the_last_stages_lose_their_worker_and_drivers_die_while_they_commit(tmp
         run.check_drained()
 
 
-@pytest.mark.matrix(share=1 / 3, name=DRIVERS, cell="s3")
+@pytest.mark.matrix(share=1 / 5, name=DRIVERS, cell="s3")
 def test_on_s3_a_worker_is_killed_and_a_second_driver_takes_over(tmp_path, s3_server, monkeypatch):
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)

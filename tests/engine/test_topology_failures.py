@@ -26,6 +26,10 @@ from support.worlds.unrepeatable import chaotic, check_commit
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
+def drawn(cell):
+    return pytest.mark.matrix(share=3 / 7, name="what kills on Spark", cell=cell)
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
     spark = SharedSpark(3, tmp_path_factory.mktemp("spark"))
@@ -71,10 +75,7 @@ def check_poison(drained, messages, failed):
 RAISED = "bolt 'drink': execute: ValueError: a component failed"
 
 
-POISON = "messages that kill on Spark"
-
-
-@pytest.mark.matrix(share=1 / 3, name=POISON, cell="ends or raises")
+@drawn("ends or raises")
 def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
     poison = {7: "os._exit", 12: "raise", 30: "os._exit"}
     drained = Drained(spark, poisonous(poison, limit=24))
@@ -83,7 +84,7 @@ def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
     assert any("or a component ended it" in reason for reason in reasons)
 
 
-@pytest.mark.matrix(share=1 / 3, name=POISON, cell="hangs")
+@drawn("hangs")
 def test_poison_that_hangs_fails_alone(spark):
     topology = poisonous({4: "sleep"}, 8, in_a_batch=1, tasks=1, batch_timeout_seconds=3)
     drained = Drained(spark, topology)
@@ -92,7 +93,7 @@ def test_poison_that_hangs_fails_alone(spark):
     assert "the batch took more than 3 seconds and was cancelled" in reasons
 
 
-@pytest.mark.matrix(share=1 / 3, name=POISON, cell="pinned")
+@drawn("pinned")
 def test_poison_of_a_pinned_spout_fails_alone(spark):
     drained = Drained(spark, poisonous({7: "os._exit"}, limit=12, spout=PinnedMessages, tasks=1))
     check_poison(drained, 12, {7: "crashed worker"})
@@ -117,6 +118,7 @@ class EndsAfterTheNote(RecordingObserver):
             self.stop.now = True
 
 
+@drawn("no call")
 def test_what_kills_in_no_call_of_an_authors_method_is_told_and_tried_again(spark):
     """Nobody can tell it from a cluster that takes workers away, so it doesn't end the topology."""
     stop = Stop()
@@ -130,6 +132,7 @@ def test_what_kills_in_no_call_of_an_authors_method_is_told_and_tried_again(spar
     assert driver.coordinator.last.number < 20
 
 
+@drawn("timers")
 def test_timers_windows_and_other_calls_that_end_their_process_are_left_out_and_no_tuple_is(spark):
     drained = Drained(spark, deadly("exit"))
     check(lambda name: ChainMap(*drained.committed.state(name).values()))
@@ -139,6 +142,7 @@ def test_timers_windows_and_other_calls_that_end_their_process_are_left_out_and_
     assert re.search("is left out since .* UTC: end_batch ends its process. Everything el", notes)
 
 
+@drawn("other workers")
 def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     checkpoint, stop = spark.new_checkpoint(), Stop()
 
@@ -170,6 +174,7 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     assert second.totals.trees.failed == second.totals.trees.timed_out == 0
 
 
+@drawn("results")
 def test_results_that_fail_come_again_though_workers_are_killed(spark):
     """Each is accepted once, or comes once to the dead letters."""
     checkpoint = spark.new_checkpoint()

@@ -19,6 +19,12 @@ from support.runs.spark_topologies import (
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
+STUCK = "calls that end their process, hang or take long"
+
+
+def drawn(cell):
+    return pytest.mark.matrix(share=1 / 3, name=STUCK, cell=cell)
+
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
@@ -52,7 +58,7 @@ def ran(spark, builder, is_enough, limits=LIMITS):
     return observer, Committed(checkpoint)
 
 
-@pytest.mark.matrix(share=1 / 2)
+@drawn("spout ends")
 @pytest.mark.parametrize("method", ["open", "next_tuple"])
 def test_a_spout_that_ends_its_process_is_named_and_others_go_on_until_it_is_back(
     spark, tmp_path, method
@@ -74,19 +80,21 @@ def test_a_spout_that_ends_its_process_is_named_and_others_go_on_until_it_is_bac
     assert committed.state("tally") == {0: {1: 1, 2: 1, 3: 1}}
 
 
+@drawn("crash")
 def test_with_on_error_crash_the_topology_ends_and_names_the_call(spark, tmp_path):
     builder = beside(tmp_path / "over", "next_tuple", "end", on_error="crash")
     with pytest.raises(TopologyFailed, match=r"spout .bad., task \d+: next_tuple ends its process"):
         ran(spark, builder, lambda _: False)
 
 
+@drawn("model")
 def test_a_model_that_loads_longer_than_a_batch_may_take_is_loaded(spark):
     builder = loading(8, batch_timeout_seconds=4, workers=2)
     observer, _ = ran(spark, builder, lambda observer: observer.emitted("good") > 5)
     assert observer.failures == []
 
 
-@pytest.mark.matrix(share=1 / 2)
+@drawn("bolt")
 @pytest.mark.parametrize(("fault", "what"), [("end", "ends its process"), ("hang", "does not end")])
 def test_a_bolt_that_can_not_be_made_ends_the_topology_and_is_named(spark, fault, what):
     builder = loading(0, fault, batch_timeout_seconds=5)
@@ -94,7 +102,7 @@ def test_a_bolt_that_can_not_be_made_ends_the_topology_and_is_named(spark, fault
         ran(spark, builder, lambda _: False, EngineLimits(making_share=1))
 
 
-@pytest.mark.matrix(share=1 / 2)
+@drawn("spout hangs")
 @pytest.mark.parametrize("method", ["open", "next_tuple"])
 def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path, method):
     builder = beside(tmp_path / "over", method, "hang", batch_timeout_seconds=4)
@@ -111,6 +119,7 @@ def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path
     assert re.search(rf"is left out since .* UTC: {method} does not end", of_bad[-1])
 
 
+@drawn("interrupt")
 def test_one_ctrl_c_ends_a_topology_whose_spout_hangs_and_names_the_call(spark, tmp_path):
     observer = Interrupts()
     builder = beside(tmp_path / "over", "next_tuple", "hang")

@@ -9,11 +9,12 @@ from support.worlds import unrepeatable
 from support.worlds import unrepeatable_windows as windows
 
 ROUNDS = 4
+DRIVERS = "drivers that die or are followed, and workers that are killed"
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
-@pytest.mark.matrix(share=1 / 2, name="short soaks")
+@pytest.mark.matrix(share=1 / 5, name=DRIVERS, cell="soak")
 @pytest.mark.parametrize(
     ("workers", "parts"),
     [

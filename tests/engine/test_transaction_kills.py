@@ -19,6 +19,7 @@ from support.suite import seeds
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
+CUT_OFF = "transactions that are cut off, wait or are given up"
 OUTAGE_SECONDS = 20
 TAKE = 10
 
@@ -53,7 +54,7 @@ def go_through(folder, seed, number, servers, rounds):
     assert figures.killed >= rounds
 
 
-@pytest.mark.matrix(share=0.3)
+@pytest.mark.matrix(share=1 / 5, name="transactions under kills", cell="rows")
 @pytest.mark.parametrize("number", range(3))
 def test_stores_are_exact_whatever_is_killed(tmp_path, servers, number):
     """The numbers of shapes that follow each other have the three stores in turn."""
@@ -68,10 +69,7 @@ def test_stores_are_exact_whatever_is_killed_for_long(tmp_path, servers, seed):
     go_through(tmp_path, seed, 1, servers, rounds=4)
 
 
-KILLER = "transactions that kill their worker each time"
-
-
-@pytest.mark.matrix(share=1 / 2, name=KILLER, cell="ends")
+@pytest.mark.matrix(share=2 / 7, name=CUT_OFF, cell="ends")
 def test_a_tuple_that_kills_its_worker_each_time_ends_the_topology(tmp_path):
     """What is before it is exact, and the error tells which transaction it is in."""
     config = {"take": TAKE, "poison": [1, 2 * TAKE + 3]}
@@ -88,7 +86,7 @@ def test_a_tuple_that_kills_its_worker_each_time_ends_the_topology(tmp_path):
         assert run.check()[0] == run.committed() == 2
 
 
-@pytest.mark.matrix(share=1 / 2, name=KILLER, cell="given up")
+@pytest.mark.matrix(share=2 / 7, name=CUT_OFF, cell="given up")
 def test_a_transaction_that_kills_its_worker_each_time_is_given_up_alone(tmp_path):
     config = {"take": TAKE, "poison": [1, 2 * TAKE + 3]}
     store = AuditedSqlite(tmp_path, "s")
@@ -107,7 +105,7 @@ def test_a_transaction_that_kills_its_worker_each_time_is_given_up_alone(tmp_pat
         assert run.committed() > 5
 
 
-@pytest.mark.matrix(share=0.3)
+@pytest.mark.matrix(share=1 / 7, name="drivers that wake up in a write", cell="of a transaction")
 @pytest.mark.parametrize(
     ("kind", "spout"),
     [("sqlite", parts.Changing), ("postgres", parts.Repeated), ("redis", parts.Changing)],
@@ -144,7 +142,7 @@ def test_a_driver_that_wakes_up_in_a_commit_phase_changes_nothing(tmp_path, stor
         run.check()
 
 
-@pytest.mark.matrix(share=0.5)
+@pytest.mark.matrix(share=2 / 7, name=CUT_OFF, cell="away")
 @pytest.mark.parametrize("kind", ["postgres", "redis"])
 def test_a_store_that_is_away_for_long_is_waited_for_and_told_of(tmp_path, stores, kind):
     store = stores[kind]()

@@ -29,7 +29,7 @@ def steps():
                 yield (line if shown else f"{line} > unseen.out"), output
 
 
-@pytest.mark.matrix(share=1 / 2, name="long runs", cell="tutorial")
+@pytest.mark.matrix(share=1 / 3, name="long runs", cell="tutorial")
 def test_every_step_prints_what_the_page_shows(tmp_path):
     lines, outputs = zip(*steps(), strict=True)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

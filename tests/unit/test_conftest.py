@@ -36,6 +36,14 @@ def test_first(cell): pass
 @pytest.mark.parametrize("cell", "abc")
 def test_second(cell): pass
 
+@pytest.mark.matrix(share=1 / 4, name="family", cell="one")
+@pytest.mark.parametrize("case", "xy")
+def test_one(case): pass
+
+@pytest.mark.matrix(share=1 / 4, name="family", cell="two")
+@pytest.mark.parametrize("case", "xy")
+def test_two(case): pass
+
 def test_of_no_matrix(): pass
 """
 
@@ -108,7 +116,7 @@ def test_a_test_outside_of_the_folders_is_refused(tmp_path):
 
 def test_a_skip_is_no_failure_outside_of_ci(everything):
     assert everything.returncode == 0
-    assert "13 passed, 2 skipped" in everything.stdout
+    assert "17 passed, 2 skipped" in everything.stdout
 
 
 def test_a_skip_is_a_failure_in_ci(tmp_path):
@@ -130,11 +138,12 @@ def test_without_the_option_all_cells_of_a_matrix_are_run(everything):
 
 
 def test_of_a_matrix_the_seed_draws_cells(drawn_in_ci):
-    assert "5 passed, 8 deselected" in drawn_in_ci.stdout
+    assert "6 passed, 11 deselected" in drawn_in_ci.stdout
     assert drawn_in_ci.stdout.count("test_alone[") == 1
     cells = re.findall(r"test_(?:first|second)(\[.\])", drawn_in_ci.stdout)
     assert len(cells) == 2
     assert len(set(cells)) == 1
+    assert len(re.findall(r"test_(?:one|two)\[[xy]\]", drawn_in_ci.stdout)) == 1
 
 
 @pytest.fixture(scope="module")
