@@ -26,7 +26,7 @@ from bytewax.operators import windowing as w
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.testing import run_main
 
-from benchmarks.nexmark.queries import events, nexmark
+from benchmarks.nexmark.queries import events, nexmark, rounds_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS = [0]
@@ -241,7 +241,8 @@ class _Source(DynamicSource[Any]):
 def main(query: str, count: int) -> None:
     """Run it, and print the figures."""
     made = events.ad_chunk if query == "yahoo" else events.chunk
-    lists = events.lists(count, made=made)
+    lists = events.lists(count, made=made) * rounds_of(query)
+    count *= rounds_of(query)
     flow = Dataflow(query)
     found = op.input("events", flow, _Source(lists))
     if query in OF_ALL:

@@ -25,7 +25,8 @@ class Events(Spout):
     """Persons, auctions and bids, as fast as they are taken: so many as `events` says.
 
     They are made beforehand, and emitted by the list, each stream of it at once. A quarter of them
-    ends a batch, so that it can be measured from there. `emits: false`: they are made, and no more.
+    ends a batch, so that it can be measured from there. `rounds`: so many times they are emitted.
+    `emits: false`: they are made, and no more.
     """
 
     outputs = {name: typed(fields) for name, fields in events.STREAMS.items()}  # noqa: RUF012
@@ -39,7 +40,7 @@ class Events(Spout):
         """Make the events."""
         self.collector = collector
         rate, size = conf.get("rate", events.EVENTS_PER_SECOND), conf.get("list", events.LIST)
-        self.lists = events.lists(conf["events"], rate, size, self.made)
+        self.lists = events.lists(conf["events"], rate, size, self.made) * conf.get("rounds", 1)
         self.quarter = -(-len(self.lists) // 4)
         if not conf.get("emits", True):
             self.position = len(self.lists)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +13,39 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.tuples.tuple_rows import TupleRows
 
 EMIT_BYTES_PER_SECOND = 128 << 20
-"""Bytes per second of a batch's target: the spouts on one worker emit about so much a batch."""
+"""Bytes per second of a batch's target: so much of what the spouts on one worker emit may leave it,
+or wait for the end of the batch. That is in memory, more than once."""
 LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
-"""Limits of that, whatever the target is. What a batch has in it is in memory, more than once."""
+"""Limits of that, whatever the target is. What is dealt with at once may have the latter."""
+
+
+class EmitRoom:
+    """How many bytes a spout task may emit in a batch: more of what is dealt with at once."""
+
+    def __init__(
+        self, placed: PlacedTopology, tasks: int, kept: Callable[[], int] | None = None
+    ) -> None:
+        """Begin a batch's turn.
+
+        Args:
+            placed: Says how large batches are.
+            tasks: The number of spout tasks that share the worker's room.
+            kept: Says how many bytes of the batch have left the worker or wait for its end. None:
+                all that is emitted.
+        """
+        self._most_kept, self._most = emit_bytes(placed) // tasks, MOST_EMIT_BYTES // tasks
+        self._emitted = 0
+        self._kept = kept or (lambda: self._emitted)
+        self._before = self._kept()
+
+    @property
+    def left(self) -> int:
+        """Bytes that it may still emit; 0 or less: none."""
+        return min(self._most - self._emitted, self._most_kept - (self._kept() - self._before))
+
+    def emitted(self, size: int) -> None:
+        """So many bytes were emitted."""
+        self._emitted += size
 
 
 @dataclass(frozen=True)
@@ -45,6 +75,6 @@ class Emits:
 
 
 def emit_bytes(placed: PlacedTopology) -> int:
-    """How many bytes all spout tasks of one worker together may emit in a batch."""
+    """How many bytes that all spout tasks of one worker emit may be kept within a batch."""
     target = placed.topology.spec.batch_target_millis / 1000
     return int(min(MOST_EMIT_BYTES, max(LEAST_EMIT_BYTES, EMIT_BYTES_PER_SECOND * target)))

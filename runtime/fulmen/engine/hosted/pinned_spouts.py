@@ -23,7 +23,7 @@ from fulmen.checkpoint import Store, load_many, read_manifest, state_file_name
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Records
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.emitting.spout_emits import EmitRoom
 from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
 from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.callbacks import forks
@@ -189,8 +189,8 @@ class PinnedSpouts:
             permit = task.tell_due(permit, outbox)
             turn = TurnTime(time.monotonic, run_delay_seconds)
             turn.begin(header.emit_seconds)
-            most_bytes = emit_bytes(placed) // len(self._hosted)
-            emits = task.emit(permit, most_bytes, turn, outbox, None)
+            room = EmitRoom(placed, len(self._hosted))
+            emits = task.emit(permit, room, turn, outbox, None)
             summary.emitted = sum(emits)
         outbox.pack_all()
         for refused in outbox.refused:

@@ -228,7 +228,9 @@ class TupleRows(Sequence[Any]):
         """About how many bytes the values take."""
         if self.arrow is not None:
             return int(self.arrow.nbytes)
-        columns = self.kept_columns if self.kept_columns is not None else self.columns
+        if self.kept_columns is None:
+            return rows_bytes(self._as_rows())
+        columns = self.kept_columns
         return sum(rows_bytes(c) if isinstance(c, list) else int(c.nbytes) for c in columns)
 
     # Some of them, and several together

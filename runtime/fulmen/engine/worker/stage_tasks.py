@@ -19,7 +19,7 @@ from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
-from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.emitting.spout_emits import EmitRoom
 from fulmen.engine.protocol.callbacks import forks
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
@@ -268,7 +268,11 @@ class StageTasks(LiveTasks):
         """
         turn = TurnTime(time.monotonic, run_delay_seconds)
         spouts = self._spouts
-        most_bytes = emit_bytes(self.placed) // max(1, len(spouts))
+        sinks = [bolt for bolt in self._bolts if isinstance(bolt, SinkTask)]
+
+        def kept() -> int:
+            return summary.moved_bytes + sum(sink.held_bytes for sink in sinks)
+
         summary.owed |= self._owed_to_left_out(header, deliveries)
         for i, task in enumerate(spouts):
             permit, origin = header.permit(task.task), task.messages.origin
@@ -283,7 +287,8 @@ class StageTasks(LiveTasks):
                 permit = task.tell_due(permit, outbox, poison)
                 share = header.emit_seconds / len(spouts)
                 turn.begin(share, share * i)
-                for emitted in task.emit(permit, most_bytes, turn, outbox, poison):
+                room = EmitRoom(self.placed, len(spouts), kept)
+                for emitted in task.emit(permit, room, turn, outbox, poison):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield

@@ -235,7 +235,9 @@ def test_few_ranges_are_merged_as_well(pairs, expected):
 def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     header = coordinator.begin()
     assert (header.active, header.is_retry, header.drains) == (True, False, False)
-    assert header.emit_seconds == 0.5 * coordinator.target_seconds
+    size, spec = coordinator.it.size, coordinator.it.placed.topology.spec
+    assert header.emit_seconds == 0.8 * coordinator.target_seconds  # it has one stage
+    assert size.seconds_to_emit(spec, stages=2) == 0.5 * coordinator.target_seconds
     coordinator.succeed()
     coordinator.it.active = False
     coordinator.it.size.emit_seconds = 3.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.batches.size.batch_size import BatchSize
+from fulmen.engine.batches.size.batch_size import WHOLE_SHARE, BatchSize
 from fulmen.engine.batches.size.fixed_cost import BATCHES_BETWEEN_TRIALS, FixedCost
 from fulmen.engine.batches.size.permits import (
     ENOUGH_BATCHES,
@@ -56,7 +56,7 @@ def test_half_of_the_time_is_for_tuples_where_batches_are_slow_whatever_they_hol
     made = batches(coordinator, 200, lambda n: fixed + each * n)[100:]
     assert speed(made) > 0.4 / each
     assert max(took for _, took in made) < 2.2 * fixed
-    assert coordinator.begin().emit_seconds == pytest.approx(fixed)
+    assert coordinator.begin().emit_seconds == pytest.approx(WHOLE_SHARE * 2 * fixed)
 
 
 @pytest.mark.parametrize("seed", several(3))
@@ -74,7 +74,7 @@ def test_batches_whose_tuples_take_most_of_their_time_keep_to_their_target(
     made = batches(coordinator, 200, lambda n: fixed + each * n)[20:]
     assert min(took for _, took in made) > TARGET / 2
     assert max(took for _, took in made) < 1.1 * TARGET
-    assert coordinator.begin().emit_seconds == TARGET / 2
+    assert coordinator.begin().emit_seconds == WHOLE_SHARE * TARGET
 
 
 def test_batches_that_become_quicker_as_everything_becomes_warm_keep_to_their_target(coordinator):

@@ -10,8 +10,9 @@ from fulmen.engine.batches.size.permits import FIRST_PERMIT, RecentBatches, next
 from fulmen.engine.batches.summaries import work_seconds
 from fulmen.topology.resource.spec import TopologySpec
 
-EMIT_SHARE = 0.5
-"""A spout stage ends after that part of a batch's target, however much of its permit is left."""
+EMIT_SHARE, WHOLE_SHARE = 0.5, 0.8
+"""A spout stage ends after that part of a batch's target, however much of its permit is left: the
+latter if it is the only stage, as bolts run between its emits."""
 TIMEOUT_SHARE = 0.25
 """However seldom workers have a processor, a batch should take at most that part of a timeout."""
 
@@ -34,10 +35,11 @@ class BatchSize:
         self._recent = RecentBatches()
         self._fixed = FixedCost()
 
-    def seconds_to_emit(self, spec: TopologySpec) -> float:
-        """How long spouts may emit in the next batch."""
+    def seconds_to_emit(self, spec: TopologySpec, stages: int) -> float:
+        """How long spouts may emit in the next batch, which has so many stages."""
         longest = self._recent.at_least_overhead(spec.batch_target_millis / 1000)
-        return self.emit_seconds or EMIT_SHARE * seconds_for(longest, self._fixed.seconds)
+        share = WHOLE_SHARE if stages == 1 else EMIT_SHARE
+        return self.emit_seconds or share * seconds_for(longest, self._fixed.seconds)
 
     def most_likely(self, tasks: int) -> int:
         """How many tuples an attempt of so many spout tasks is likely to have had at most."""
@@ -72,6 +74,7 @@ class BatchSize:
             self._recent.excess(fixed),
             allowed - fixed,
             self._recent.beyond_smaller(fixed),
+            tasks=max(1, sum(spout.parallelism for spout in spec.spouts)),
         )
         if fixed and self._fixed.wants_trial():
             self.permit = max(1, self.permit // TRIAL_SHARE)

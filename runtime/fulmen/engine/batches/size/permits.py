@@ -68,6 +68,7 @@ def next_permit(
     excess: float,
     target: float,
     beyond_smaller: float | None = None,
+    tasks: int = 1,
 ) -> int:
     """Have the permit follow the batch time.
 
@@ -79,6 +80,7 @@ def next_permit(
         target: How long that should be under load.
         beyond_smaller: Seconds that it took beyond the quickest of those that had at most half of
             its tuples. None: there was none.
+        tasks: So many spout tasks a worker has at most.
     """
     most = max((s.emitted for s in summaries), default=0)
     if work > target:
@@ -93,7 +95,9 @@ def next_permit(
     elif most >= permit:
         if work >= target / 2:
             return min(LARGEST_PERMIT, permit + max(1, permit // 16))
-        return min(LARGEST_PERMIT, permit * _growth(work, target, beyond_smaller))
+        # a spout that emits many at once has shown what more than its permit take
+        shown = max(permit, most // tasks)
+        return min(LARGEST_PERMIT, shown * _growth(work, target, beyond_smaller))
     return permit
 
 

@@ -47,6 +47,7 @@ class SinkTask(BoltTask):
         committed: The rows of the latest commit, of an exactly-once sink.
         early: Early results that it has written.
         held: The rows of the batch so far.
+        held_bytes: About how many bytes they take.
     """
 
     instance: Sink
@@ -64,6 +65,7 @@ class SinkTask(BoltTask):
         self.committed = self.add(CommittedRows(self, engine, journals))
         self.early = self.add(EarlyResults(self, journals))
         self.held: list[Chunk] = []
+        self.held_bytes = 0
         self._written: Written = []
 
     @override
@@ -150,6 +152,7 @@ class SinkTask(BoltTask):
         else:
             self.was_called = True
             self.calls += len(chunk)
+            self.held_bytes += chunk.rows.about_bytes
             self.hold(chunk)
 
     def _takes_parts(self) -> bool:
@@ -177,7 +180,7 @@ class SinkTask(BoltTask):
     @override
     def execute(self, chunk: Chunk) -> None:
         """The end of a batch, or rows that are written as they come."""
-        held, self.held = self.held, []
+        held, self.held, self.held_bytes = self.held, [], 0
         for one in held:
             one.began = chunk.began
         try:

@@ -16,7 +16,7 @@ from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_collector import SpoutCollector
-from fulmen.engine.emitting.spout_emits import Emits
+from fulmen.engine.emitting.spout_emits import EmitRoom, Emits
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.deliveries import Deliveries
@@ -236,13 +236,13 @@ class SpoutTask(Task):
     # Its turn to emit
 
     def emit(
-        self, permit: int, most_bytes: int, turn: TurnTime, outbox: Outbox, poison: Poison | None
+        self, permit: int, room: EmitRoom, turn: TurnTime, outbox: Outbox, poison: Poison | None
     ) -> Iterator[int]:
         """Call next_tuple until the permit is used up, the time is over, or nothing was emitted.
 
         Args:
             permit: How many tuples at most (a next_tuple that emits several may go beyond).
-            most_bytes: About how many bytes at most; one tuple may have more.
+            room: About how many bytes at most; one tuple may have more.
             turn: For how long at most.
             outbox: What takes the emits.
             poison: As in `hear`.
@@ -256,20 +256,20 @@ class SpoutTask(Task):
         total, more = 0, True
         self._is_dry = False
         self._empty.begin(turn)
-        while more and total < permit and most_bytes > 0:
-            room = permit - total
+        while more and total < permit and (most_bytes := room.left) > 0:
+            tuples = permit - total
             if limit is not None:
-                room = min(room, limit - self.messages.pending.count)
-            if room <= 0:
+                tuples = min(tuples, limit - self.messages.pending.count)
+            if tuples <= 0:
                 break
             self.collector.open()
             calling = CALLS.begin(self.task, "next_tuple")
             emitted, more, size = self._calls(
-                min(room, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), turn
+                min(tuples, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), turn
             )
             CALLS.end(calling)
             total += emitted
-            most_bytes -= size
+            room.emitted(size)
             self._flush(outbox, poison)
             yield emitted
         self._emitted = total
