@@ -29,6 +29,7 @@ from fulmen.engine.driver.end_of_run import EndOfRun
 from fulmen.engine.driver.failures.recovery import Recovery
 from fulmen.engine.driver.hosts import PinnedHost, TransactionHost, transactions_of
 from fulmen.engine.driver.observer import Moments, Observer, Silent, Tracer
+from fulmen.engine.driver.read_ahead import StateAhead
 from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.engine.driver.taps.taps import Taps
@@ -186,6 +187,7 @@ class RunningTopology:
         self.end: EndOfRun | None = None
         self._looked = 0.0
         self._looked_at: Topology | None = None
+        self._ahead = StateAhead(planner, driver.observer.note)
         self._ended = self.clocks.steady()
         self._transactions.count(self.coordinator)
         self._taps.begin(planner.current, self.topology.spec.tap, self.store)
@@ -285,9 +287,14 @@ class RunningTopology:
             self.coordinator.active = stop.active
         if stop.topology is not None:
             self._approach(stop, stop.topology, was_active)
+        else:
+            self._ahead.forget()
 
     def _approach(self, stop: Stop, wanted: Topology, was_active: bool) -> None:
-        """Become another topology: at once, or when spouts have stopped and no tree is pending."""
+        """Become another topology: at once, or when spouts have stopped and no tree is pending.
+
+        Spouts stop when workers have read what they need of it.
+        """
         if (why := self._why_not(wanted)) is not None:
             self.observer.note(f"what was changed is not taken over: {why}")
             stop.topology, stop.refused = None, why
@@ -300,7 +307,7 @@ class RunningTopology:
                 self.coordinator.active = stop.active
             if stop.topology is wanted:  # else it is yet another one by now
                 stop.topology = None
-        else:
+        elif not was_active or self._ahead.is_over(wanted):
             HANDOVER.goes_on = True
             self.coordinator.active = False
 
@@ -318,6 +325,7 @@ class RunningTopology:
     def _become(self, topology: Topology) -> None:
         placed = self.planner.planned_for(topology)
         self._close_hosted()
+        self._ahead.forget()
         HANDOVER.goes_on = False
         with self.totals.renumbering():
             self.planner.replace(placed)
@@ -357,7 +365,7 @@ class RunningTopology:
         header = coordinator.begin(started)
         if self.placed.event_times:
             header = replace(header, wall=self.clocks.wall())
-        header = self._taps.asking(header)
+        header = self._ahead.asking(self._taps.asking(header))
         self._transactions.count(coordinator)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
@@ -394,6 +402,7 @@ class RunningTopology:
     def _finish(self, ran: AttemptResult, owed: Mapping[int, Deliveries], started: float) -> None:
         """Commit an attempt that came to its end, and count it."""
         ended = self.clocks.steady()
+        self._ahead.heard(ran.summaries)
         forgotten = self.planner.forget_due()
         migration = self.planner.migration
         is_asked = self.committer.savepoints.look(self.log.manifest, ended)

@@ -7,6 +7,7 @@ pinned spouts look.
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +27,9 @@ from fulmen.engine.driver.edits.changes import (
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology, UnusedState
+from fulmen.engine.protocol.read_ahead import AheadOrder, Links
 from fulmen.engine.protocol.sampling import Sampling
+from fulmen.engine.state.entries.disk_journals import is_on_disk
 from fulmen.engine.tasks.transactional.spout_parts import has_partitions
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
 from fulmen.engine.totals.waits import utc
@@ -153,6 +156,41 @@ class Planner:
         if known is not None:
             folder = self.runnable.code_folder
             rescaled(known, topology, manifest, self.store, folder, is_over=False)
+
+    def order_ahead(self, topology: Topology, number: int) -> AheadOrder | None:
+        """What workers may read for other numbers of tasks before they change; None: nothing.
+
+        Args:
+            topology: The one to come, whose numbers are possible.
+            number: Of the round.
+        """
+        known, manifest, _ = self._named(topology)
+        if known is None:
+            return None
+        folder = self.runnable.code_folder
+        change = rescaled(known, topology, manifest, self.store, folder, is_over=False)
+        spec = topology.spec
+        numbers = {
+            one.name: change.tasks[one.name]
+            for one in spec.bolts
+            if one.name in change.tasks and spec.keeps_on_disk(one)
+        }
+        plan = make_plan(topology, pinned=self.runnable.pinned)
+        workers = list(self._present(plan))
+        plan = make_plan(topology, pinned=self.runnable.pinned, workers=workers)
+        tasks: dict[int, dict[str, Links]] = defaultdict(dict)
+        for task in (task for name in numbers for task in plan.tasks(name)):
+            own = change.links.get(key := plan.key_of(task), {})
+            if of_state := {j: refs for j, refs in own.items() if is_on_disk(j)}:
+                tasks[plan.worker_of(task)][key] = of_state
+        if not tasks:
+            return None
+        return AheadOrder(number, manifest.number, known.identity, numbers, dict(tasks))
+
+    def _present(self, plan: Plan) -> Sequence[int]:
+        """The workers of a plan to come that are there already."""
+        present = self.current.placed.workers
+        return [w for w in present if w < plan.workers] or range(plan.workers)
 
     def _plan(self, workers: Sequence[int] | None = None, previous: Plan | None = None) -> Plan:
         return make_plan(
@@ -289,12 +327,11 @@ class Planner:
         Raises:
             CheckpointError: The checkpoint does not fit it.
         """
-        present = self.current.placed.workers
         self.topology, self.wanted = topology, None
         plan = self._plan()
         self.migration = self._migrate(plan)
         # New workers come later, and those that are too many go, when the jobs start.
-        workers = [w for w in present if w < plan.workers] or range(plan.workers)
+        workers = self._present(plan)
         return self._placed(
             self._plan(workers=list(workers)), self.migration.layout.all_origins, workers
         )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.taps import TapRequest
 from fulmen.engine.protocol.letter_orders import LetterOrder
+from fulmen.engine.protocol.read_ahead import AheadRequest
 from fulmen.engine.protocol.transaction_work import TransactionWork
 
 
@@ -107,6 +108,7 @@ class Header:
         without: Bolt task -> calls that the batch does without, by name -> why.
         taps: What people who look at tuples want to see of the batch.
         letters: What people want done with dead letters.
+        ahead: What to read for a topology that is to come; None: nothing, or nothing any more.
     """
 
     number: int
@@ -140,6 +142,7 @@ class Header:
     without: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     taps: tuple[TapRequest, ...] = ()
     letters: tuple[LetterOrder, ...] = ()
+    ahead: AheadRequest | None = None
 
     def with_injected(self, injected: Injected) -> Header:
         """Copy the header with rows for the first stage."""

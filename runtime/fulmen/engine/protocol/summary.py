@@ -21,6 +21,7 @@ from fulmen.engine.protocol.figures.statistics import (
 from fulmen.engine.protocol.figures.taps import Tapped
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.letter_orders import LetterKey
+from fulmen.engine.protocol.read_ahead import AheadReport
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked
@@ -167,6 +168,7 @@ class Summary(Measured):
             taken: those that it sends again, or that are gone.
         results: Results of calls, which go to those that have emitted them.
         tapped: What there is for the taps that are open; None: none is.
+        ahead: How far the worker has read ahead; None: it does not, or another stage says so.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -205,6 +207,7 @@ class Summary(Measured):
     letters: dict[tuple[int, str], tuple[LetterKey, ...]] = field(default_factory=dict)
     results: list[tuple[str, bytes]] = field(default_factory=list)
     tapped: Tapped | None = None
+    ahead: AheadReport | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def end_transaction(self, *, is_committed: bool) -> None:

@@ -7,10 +7,7 @@ from the checkpoint.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -20,18 +17,15 @@ from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from fulmen.engine.state.entries.disk_journals import DiskJournals
+from fulmen.engine.state.entries.disk_journals import DiskJournals, is_on_disk
 from fulmen.engine.state.entries.keyed_state import is_of
-from fulmen.engine.state.journals import OLDER, STATE, TIMERS
+from fulmen.engine.state.journals import OLDER
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.kinds import kind_of
 from fulmen.engine.tasks.spouts.spout_task import SpoutTask
 from fulmen.engine.tasks.task import Task
-from fulmen.own_files import kept_folder
+from fulmen.engine.worker.state_folders import StateFolders
 from fulmen.topology.resource.spec import ACKER
-
-STATE_FOLDER = "FULMEN_STATE_FOLDER"
-"""The environment variable with the folder for keyed state on disk. Default: the temporary one."""
 
 
 def _is_loaded(journal: str) -> bool:
@@ -39,7 +33,7 @@ def _is_loaded(journal: str) -> bool:
 
 
 def _is_no_segment(journal: str) -> bool:
-    return _is_loaded(journal) and not is_of(STATE, journal) and not is_of(TIMERS, journal)
+    return _is_loaded(journal) and not is_on_disk(journal)
 
 
 class LiveTasks:
@@ -127,17 +121,24 @@ class LiveTasks:
         keys = {task: self.placed.plan.key_of(task) for tasks in wanted.values() for task in tasks}
         number = header.number - 1
         manifest = read_manifest(self.store, number)
-        on_disk = {keys[t] for name in wanted for t in wanted[name] if self._is_on_disk(name)}
+        of_disk = {name: self.placed.plan.tasks(name) for name in wanted if self._is_on_disk(name)}
+        on_disk = {keys[t] for name in of_disk for t in wanted[name]}
         in_memory = [key for key in keys.values() if key not in on_disk]
         loaded = dict(load_many(self.store, manifest, in_memory, _is_loaded))
-        for key, own in load_many(self.store, manifest, on_disk, _is_no_segment).items():
-            folder = self._folder_of(key, manifest)
-            loaded[key] = DiskJournals(own, self.store, manifest, key, folder)
+        others = load_many(self.store, manifest, on_disk, _is_no_segment)
+        folders = self._folders(manifest) if of_disk else None
+        for name, of_all in of_disk.items():
+            assert folders is not None
+            for key in (keys[task] for task in wanted[name]):
+                folder = folders.of_task(key, len(of_all))
+                loaded[key] = DiskJournals(others[key], self.store, manifest, key, folder)
         restored = {key for key in keys.values() if loaded.get(key)}
         restored |= {key for key in on_disk if manifest.tasks.get(key)}
         summary.restored += sorted(restored)
         for name, tasks in wanted.items():
             self._make(name, {task: loaded.get(keys[task], {}) for task in tasks}, number)
+            if folders is not None and name in of_disk and header.ahead is None:
+                folders.keep_only(name, len(of_disk[name]))
         summary.restore_seconds += self._clock() - started
 
     def _is_on_disk(self, component: str) -> bool:
@@ -145,13 +146,8 @@ class LiveTasks:
             return False
         return self.placed.topology.spec.keeps_on_disk(self.placed.component(component))
 
-    def _folder_of(self, task_key: str, manifest: Manifest) -> Path:
-        """Where a task's keyed state is on disk: a place of its own for each checkpoint."""
-        parent = os.environ.get(STATE_FOLDER)
-        identity = read_layout(manifest).get("identity", "")
-        owner = f"{self.store.uri} {identity}"
-        folder = kept_folder("state", owner, None if parent is None else Path(parent))
-        return folder / hashlib.sha256(task_key.encode()).hexdigest()[:16]
+    def _folders(self, manifest: Manifest) -> StateFolders:
+        return StateFolders(self.store.uri, read_layout(manifest).get("identity", ""))
 
     def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
         if component == ACKER:

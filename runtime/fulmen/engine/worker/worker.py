@@ -24,6 +24,7 @@ from fulmen.engine.protocol.callbacks.told_calls import TELLS, CallTeller
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.read_ahead import AheadReport
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks.author.errors import (
     LONGEST_TRACEBACK,
@@ -32,9 +33,11 @@ from fulmen.engine.tasks.author.errors import (
     shortened,
 )
 from fulmen.engine.tuples import wire
+from fulmen.engine.worker.read_ahead import ReadAhead
 from fulmen.engine.worker.stage_tasks import StageTasks
 from fulmen.errors import PASSED_ON, AlreadyExists, CheckpointError, Denied, Unreachable, error_text
 from fulmen.secrets import masked
+from fulmen.topology.resource.quantity import amount
 
 
 class Worker:
@@ -66,6 +69,7 @@ class Worker:
         self._teller = teller
         self._placed_topologies: dict[str, PlacedTopology] = {}
         self._tasks: dict[tuple[int, int], StageTasks] = {}
+        self._ahead: dict[int, ReadAhead] = {}
         self._stores: dict[str, Store] = dict(stores or {})
 
     def placed(self, run: str, pickled: bytes) -> PlacedTopology:
@@ -82,7 +86,10 @@ class Worker:
             for error in tasks.close():  # of a run that is over: nobody but the log can be told
                 who = f"{error.component}, task {error.task}"
                 sys.stderr.write(f"{who}: {error.message}\n{error.traceback}")
+        for ahead in self._ahead.values():
+            ahead.close()
         self._tasks.clear()
+        self._ahead.clear()
         self._placed_topologies.clear()
 
     def run_stage(
@@ -106,6 +113,7 @@ class Worker:
             tasks = self._tasks_of(placed, stage, partition)
             if stage == header.first:
                 self._commit_beside(partition, header)
+                summary.ahead = self._read_ahead(placed, partition, tasks.store, header)
             yield from tasks.run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return
@@ -130,6 +138,21 @@ class Worker:
             for (_, of), tasks in self._tasks.items():
                 if of == partition and tasks.is_at_base(header):
                     tasks.commit_beside(attempt)
+
+    def _read_ahead(
+        self, placed: PlacedTopology, partition: int, store: Store, header: Header
+    ) -> AheadReport | None:
+        """Read what a topology to come needs here, or stop that."""
+        ahead = self._ahead.get(partition)
+        if header.ahead is None:
+            if ahead is not None:
+                ahead.give_up()
+                del self._ahead[partition]
+            return None
+        if ahead is None:
+            limit = amount(placed.topology.spec.keyed_state.disk_limit)
+            ahead = self._ahead[partition] = ReadAhead(store, partition, limit)
+        return ahead.follow(header.ahead)
 
     def _tasks_of(self, placed: PlacedTopology, stage: int, partition: int) -> StageTasks:
         tasks = self._tasks.get((stage, partition))

@@ -1,6 +1,5 @@
 """State on disk after other numbers of tasks: each task has what it would have in memory."""
 
-import pickle
 import tempfile
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.state.entries.disk_entries import DiskEntries
 from fulmen.engine.state.entries.disk_state import DiskState
 from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
-from fulmen.engine.state.entries.segment_format import encode_pickled
 from support.stores.disk_states import JournalsSource
 
 RULE = HomeRule("rows", KeyFields.all_of(1))
@@ -25,10 +23,10 @@ ROWS, TIMER = ("rows", 0), ("timer", 0)
 
 
 class Tasks:
-    """Tasks with their segments."""
+    """Tasks with their segments, and the disk that they are on."""
 
-    def __init__(self):
-        self.journals, self.data, self.number = [{}, {}], {}, 0
+    def __init__(self, folder):
+        self.journals, self.data, self.number, self.folder = [{}, {}], {}, 0, folder
 
     def commit(self, task, values, gone):
         """A task writes, and deletes; of entries that are not of many only its own."""
@@ -38,33 +36,38 @@ class Tasks:
         def is_mine(key):
             return key not in PLACES or lo <= PLACES[key] < hi
 
-        mine = {key: pickle.dumps(value) for key, value in values.items() if is_mine(key)}
-        left = [key for key in gone if is_mine(key) and key not in mine]
+        state = KeyedState.restore(self._loaded(self.journals[task]), name="state")
+        for key in filter(is_mine, gone):
+            state.pop(key, None)
+        state.update({key: value for key, value in values.items() if is_mine(key)})
         self.number += 1
-        for i, piece in enumerate(encode_pickled(mine, left)):
-            ref = Ref(self.number, f"f{self.number}.{i}")
-            self.journals[task][f"state.{self.number}.{i}"] = [ref]
-            self.data[ref] = piece.data
+        for journal, (data, _) in state.updates(self.number).items():
+            if data is None:
+                del self.journals[task][journal]
+            else:
+                ref = Ref(self.number, f"{task}.{journal}")
+                self.journals[task][journal], self.data[ref] = [ref], data
 
     def rescale(self, to):
         self.journals = dealt(self.journals, "state", to, RULE)
 
-    def check(self):
-        for refs in self.journals:
-            names = segment_journals(refs, "state")
-            journals = {name: [self.data[refs[name][0]]] for name in names}
+    def _loaded(self, refs):
+        return {name: [self.data[refs[name][0]]] for name in segment_journals(refs, "state")}
+
+    def look(self):
+        """Processes go on with what earlier ones with as many tasks have left."""
+        for task, refs in enumerate(self.journals):
+            journals = self._loaded(refs)
             expected = dict(KeyedState.restore(journals, name="state"))
             source = JournalsSource(journals, {n: f"t{n}" for n in range(self.number + 1)})
-            with tempfile.TemporaryDirectory() as folder:
-                for _ in range(2):  # the second process ends up with what the first has left
-                    store = LocalStore(Path(folder) / "state")
-                    state = DiskState(DiskEntries(store, "state", source))
-                    assert dict(state.items()) == expected
-                    assert len(state) == len(expected)
-                    assert {key: state.get(key) for key in (ROWS, TIMER, *PLAIN)} == {
-                        key: expected.get(key) for key in (ROWS, TIMER, *PLAIN)
-                    }
-                    state.close()
+            store = LocalStore(self.folder / f"{task} of {len(self.journals)}")
+            state = DiskState(DiskEntries(store, "state", source))
+            assert dict(state.items()) == expected
+            assert len(state) == len(expected)
+            assert {key: state.get(key) for key in (ROWS, TIMER, *PLAIN)} == {
+                key: expected.get(key) for key in (ROWS, TIMER, *PLAIN)
+            }
+            state.close()
 
 
 TASK, NUMBERS = st.integers(0, 4), st.lists(st.sampled_from(KEYS), max_size=7)
@@ -77,6 +80,7 @@ GONE = st.lists(st.sampled_from([ROWS, TIMER, *PLAIN]), max_size=3)
 STEPS = st.one_of(
     st.tuples(st.just("commit"), TASK, VALUES, GONE),
     st.tuples(st.just("rescale"), st.integers(1, 4)),
+    st.tuples(st.just("look")),
 )
 
 
@@ -85,8 +89,17 @@ STEPS = st.one_of(
 @example([("commit", 0, {TIMER: 2}, []), ("commit", 1, {TIMER: 5}, []), ("rescale", 1)])
 @example([("commit", 0, {TIMER: 2}, []), ("commit", 1, {}, [TIMER]), ("rescale", 3)])
 @example([("commit", n, {ROWS: [(n, key) for key in KEYS]}, []) for n in (0, 1)] + [("rescale", 1)])
+@example(
+    [
+        ("commit", 0, dict.fromkeys(PLAIN, 1), []),
+        ("commit", 0, {TIMER: 1}, []),
+        ("look",),
+        ("commit", 0, {TIMER: 2}, PLAIN),  # no segment knows the others any more
+        ("look",),
+    ]
+)
 def test_each_task_has_what_it_would_have_in_memory(steps):
-    tasks = Tasks()
-    for name, *arguments in steps:
-        getattr(tasks, name)(*arguments)
-    tasks.check()
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = Tasks(Path(folder))
+        for name, *arguments in [*steps, ("look",), ("look",)]:
+            getattr(tasks, name)(*arguments)

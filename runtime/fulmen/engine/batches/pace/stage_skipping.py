@@ -124,7 +124,7 @@ def _is_of_driver_alone(placed: PlacedTopology, header: Header) -> bool:
     return (
         all(name in pinned for name in placed.sources)
         and all(task is not None and placed.plan.component_of(task) in pinned for task in tasks)
-        and not (header.taps or header.letters or _has_bolts_work(placed, header))
+        and not (header.taps or header.letters or header.ahead or _has_bolts_work(placed, header))
     )
 
 

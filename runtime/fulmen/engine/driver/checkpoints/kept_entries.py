@@ -1,7 +1,8 @@
 """The journals of keyed state, dealt to another number of tasks: by their names, without a look.
 
 A journal's name says which keys in it are the task's: see `homes.Share`. So a segment goes to each
-task that has some of its keys, and a part of it that comes back is the same journal again.
+task that has some of its keys, and a part of it that comes back is the same journal again. A part
+has the same name whatever else is dealt, so that what was read of it before can be gone on with.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from fulmen.checkpoint import Ref
 from fulmen.engine.keyed.homes import ALL, HomeRule, Share, task_range
+from fulmen.engine.state.entries.disk_records import age_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.own_blocks import share_of
 
@@ -24,6 +26,7 @@ class _Segment(NamedTuple):
     """A segment that a task has, or a part of one."""
 
     number: int
+    place: int
     ref: Ref
     share: Share | None = None
 
@@ -35,19 +38,20 @@ def dealt(tasks: Sequence[Refs], name: str, to: int, rule: HomeRule) -> list[Lin
         ValueError: Some were dealt by another rule.
     """
     shares: dict[tuple[int, Ref], list[Share]] = defaultdict(list)
+    places: dict[tuple[int, Ref], int] = {}
     for task, refs in enumerate(tasks):
         for journal, ref in _segments(refs, name):
             share = share_of(journal) or Share(rule, *task_range(task, len(tasks)))
             if share.rule != rule:
                 raise ValueError(str(share.rule))
-            shares[_number(journal), ref].append(share)
-    some = [
-        (number, ref, whole) for (number, ref), parts in shares.items() for whole in _joined(parts)
-    ]
+            number, place = age_of(journal)
+            shares[number, ref].append(share)
+            places.setdefault((number, ref), place)
+    some = [(at, whole) for at, parts in shares.items() for whole in _joined(parts)]
     links: list[Links] = []
     for own in (task_range(task, to) for task in range(to)):
-        cuts = ((number, ref, whole.cut(*own)) for number, ref, whole in some)
-        links.append(_named(name, [_Segment(*one) for one in cuts if one[-1] is not None]))
+        cuts = (_Segment(at[0], places[at], at[1], whole.cut(*own)) for at, whole in some)
+        links.append(_named(name, [one for one in cuts if one.share is not None]))
     return links
 
 
@@ -55,10 +59,10 @@ def adopted(tasks: Sequence[Refs], name: str, to: int) -> list[Links]:
     """The journals of that name for so many tasks: those of tasks that go are given to others."""
     of: list[list[_Segment]] = [[] for _ in range(to)]
     for task, refs in enumerate(tasks):
-        of[task % to] += (
-            _Segment(_number(journal), ref, share_of(journal))
-            for journal, ref in _segments(refs, name)
-        )
+        for journal, ref in _segments(refs, name):
+            number, place = age_of(journal)
+            own = place * len(tasks) + task  # several may have it under one name
+            of[task % to].append(_Segment(number, own, ref, share_of(journal)))
     return [_named(name, some) for some in of]
 
 
@@ -66,10 +70,6 @@ def _segments(refs: Refs, name: str) -> Iterator[tuple[str, Ref]]:
     for journal in segment_journals(refs, name):
         [ref] = refs[journal]
         yield journal, ref
-
-
-def _number(journal: str) -> int:
-    return int(journal.split(".")[1])
 
 
 def _joined(parts: Sequence[Share]) -> Iterator[Share]:
@@ -85,12 +85,11 @@ def _joined(parts: Sequence[Share]) -> Iterator[Share]:
 
 
 def _named(name: str, segments: Sequence[_Segment]) -> Links:
-    """Segments as journals of one task, in the order of their commits."""
+    """Segments as journals of one task."""
     links: Links = {}
-    place = 0
-    for i, (number, ref, share) in enumerate(some := sorted(segments, key=lambda s: s.number)):
-        place = place + 1 if i and some[i - 1].number == number else 0
+    for number, place, ref, share in sorted(segments, key=lambda s: s[:2]):
         is_part = share is not None and (share.lo, share.hi) != (0, ALL)
-        suffix = f".{share}" if is_part else ""
-        links[f"{name}.{number}.{place}{suffix}"] = [ref]
+        journal = f"{name}.{number}.{place}" + (f".{share}" if is_part else "")
+        assert journal not in links, f"two segments would be {journal}"
+        links[journal] = [ref]
     return links

@@ -93,8 +93,6 @@ class DiskEntries:
         self._reached = reached
         letter = name[:1].encode()
         self._keys, self._meta, self._queue, self._of_segments = (letter + c for c in _KINDS)
-        self._known = KnownRecords(store, self._keys)
-        self._pending = self._known.pending
         self.tag = ""
         self._forget()
         many = of_many(source.journals)
@@ -108,7 +106,8 @@ class DiskEntries:
         self.count = self.bytes = self._number = self._last = 0
         self._tag_of_last = ""
         self._segments: dict[int, DiskSegment] = {}
-        self._pending.clear()
+        self._known = KnownRecords(self._store, self._keys)
+        self._pending = self._known.pending
 
     # What the checkpoint has
 
@@ -127,10 +126,14 @@ class DiskEntries:
         if not self._is_of(source, known):
             return False
         self._load(source, added)
-        gone = [one for journal, one in known.items() if journal not in source.journals]
-        if any(one.live for one in gone):
+        left: dict[bytes, _Entry] = {}
+        there = set(source.journals)
+        self._drop([one for journal, one in known.items() if journal not in there], left, {})
+        if any(entry.stale for entry in left.values()):
             return False
-        self._drop(gone, {}, {})
+        for kb, entry in left.items():  # they were deleted, and no segment knows them any more
+            self.count -= bool(entry.data)
+            self._known.put(kb, None, entry.key)
         return True
 
     def _is_of(self, source: SegmentSource, known: Mapping[str, DiskSegment]) -> bool:

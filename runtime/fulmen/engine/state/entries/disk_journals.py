@@ -16,10 +16,10 @@ from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.state.entries.disk_entries import DiskEntries, Reached, unheard
 from fulmen.engine.state.entries.disk_queue import place_of
 from fulmen.engine.state.entries.disk_state import DiskState
-from fulmen.engine.state.entries.keyed_state import KeyedState, segment_journals
+from fulmen.engine.state.entries.keyed_state import KeyedState, is_of, segment_journals
 from fulmen.engine.state.entries.own_blocks import own_block, share_of
 from fulmen.engine.state.entries.segment_blocks import BlockContent, decode_pickled
-from fulmen.engine.state.journals import TIMERS
+from fulmen.engine.state.journals import STATE, TIMERS
 from fulmen.engine.state.pickling import Dumper
 from fulmen.errors import NotFound
 
@@ -27,6 +27,11 @@ TaskState = KeyedState | DiskState
 """Entries of a task, in memory or on disk: what both have is all that others make use of."""
 _AT_ONCE = 2
 """So many segments are read at once. As many more are in memory."""
+
+
+def is_on_disk(journal: str) -> bool:
+    """Whether a journal is a segment of a state that is on disk, where states of its task are."""
+    return is_of(STATE, journal) or is_of(TIMERS, journal)
 
 
 class DiskJournals(dict[str, Sequence[bytes]]):
