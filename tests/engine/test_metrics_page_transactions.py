@@ -66,25 +66,15 @@ def test_the_graph_tells_how_many_transactions_are_active(page):
     assert ", 0 transactions/s" in page.id("throughput-now").text
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param((is_long, scheme), id=f"{'long' if is_long else 'short'}-{scheme}")
-        for is_long in (False, True)
-        for scheme in SCHEMES
-    ],
-)
-def measures(request, tmp_path_factory):
-    """What the page measured of itself, by the width of its window."""
-    is_long, scheme = request.param
+@pytest.mark.matrix(share=1 / 4, name="pages that are measured", cell="transactional")
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("is_long", [False, True], ids=["short", "long"])
+def test_everything_has_its_place_and_can_be_read(tmp_path, is_long, scheme):
+    """By what the page measures of itself, in windows of each width."""
     options = {"size": 5, "is_long": is_long, "is_transactional": True}
     with served("measured", WIDTHS, **options) as url:
-        flags = ("--window-size=1280,900", *SCHEMES[scheme])
-        page, complaints = see(url, tmp_path_factory.mktemp("page"), 9000, flags)
+        page, complaints = see(url, tmp_path, 9000, ("--window-size=1280,900", *SCHEMES[scheme]))
     assert complaints == []
-    return json.loads(page.id("told").text)
-
-
-@pytest.mark.parametrize("what", ["runaways", "cutOff", "overlaps", "faint"])
-def test_everything_has_its_place_and_can_be_read(measures, what):
-    assert {width: found[what] for width, found in measures.items()} == NOTHING
+    measures = json.loads(page.id("told").text)
+    for what in ("runaways", "cutOff", "overlaps", "faint"):
+        assert {width: found[what] for width, found in measures.items()} == NOTHING

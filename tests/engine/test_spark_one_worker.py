@@ -155,22 +155,25 @@ def test_an_interrupt_while_chains_are_made_leaves_a_usable_connection(runs, mon
 
 
 def test_an_interrupt_leaves_the_connections_of_other_threads_alone(runs):
-    java, client = runs.session.sc._jvm.java.lang, runs.session.sc._gateway._gateway_client
-    connections = []
+    java, client = runs.session.sc._jvm.java, runs.session.sc._gateway._gateway_client
+    connections, is_over = [], java.util.concurrent.CountDownLatch(1)
 
     def call():
-        java.Thread.sleep(1)
+        java.lang.Thread.sleep(1)
         connections.append(client.get_thread_connection())
-        java.Thread.sleep(8000)  # it outlives the call that is interrupted
+        getattr(is_over, "await")()  # it outlives the call that is interrupted
         connections.append(client.get_thread_connection())
 
     thread = threading.Thread(target=call)
     thread.start()
     wait_until(lambda: connections)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        java.Thread.sleep(5000)
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            java.lang.Thread.sleep(20_000)
+    finally:
+        is_over.countDown()
+        thread.join()
     before, after = connections
     assert before is after
 
