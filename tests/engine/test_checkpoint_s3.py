@@ -48,6 +48,7 @@ def test_the_five_verbs(store, server):
         store.get("commits/2")
     assert store.get("commits/1") == b"one"
     assert (store.get_range("commits/1", 1, 1), store.get_range("commits/1", 1, 9)) == (b"n", b"ne")
+    assert store.get_range("commits/1", 3, 1) == store.get_range("commits/1", 9, 1) == b""
     assert store.list("") == ["commits/1", "state/a.b=2Fc-d_e+f"]
     assert store.list("commits/") == ["commits/1"]
     assert store.list("nothing/") == []

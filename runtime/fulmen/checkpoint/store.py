@@ -43,7 +43,7 @@ class Backend(Protocol):
         """Read an object, or raise `NotFound`."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Read a part of an object, or raise `NotFound`."""
+        """Read a part of an object, or raise `NotFound`. Behind its end there is nothing."""
 
     def get_many(self, keys: Sequence[str]) -> list[bytes]:
         """Read several objects, in that order."""

@@ -44,6 +44,7 @@ def test_a_part_of_an_object_can_be_read(store):
     assert store.get_range("state/x", 0, 3) == b"012"
     assert store.get_range("state/x", 4, 3) == b"456"
     assert store.get_range("state/x", 7, 100) == b"789"
+    assert store.get_range("state/x", 10, 3) == store.get_range("state/x", 99, 3) == b""
     with pytest.raises(NotFound):
         store.get_range("state/y", 0, 1)
 
