@@ -91,7 +91,10 @@ class Forgets(Holds):
         ("One", "Forgets", "1 tree is pending: bolts have not acked all tuples"),
     ],
 )
-def test_a_run_that_gives_up_says_what_it_has_waited_for(fulmen, tmp_path, spout, bolt, said):
+def test_a_run_that_gives_up_by_itself_says_what_it_has_waited_for(
+    fulmen, tmp_path, monkeypatch, spout, bolt, said
+):
+    monkeypatch.setattr("fulmen.cli.commands.run.GIVE_UP_SECONDS", 0.2)
     (tmp_path / "own.py").write_text(OWN)
     spec = {
         "code": {"folder": "."},
@@ -106,7 +109,7 @@ def test_a_run_that_gives_up_says_what_it_has_waited_for(fulmen, tmp_path, spout
     }
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "t"}, "spec": spec}
     (tmp_path / "t.yaml").write_text(yaml.safe_dump(document))
-    run = fulmen("run", "t.yaml", "--in-process", "--until-drained", "--give-up-after", "0.2")
+    run = fulmen("run", "t.yaml", "--in-process", "--until-drained")
     assert run.exit_code == 1
     assert run.stderr.partition("What is committed stays.\n")[2] == f"- {said}\n"
 

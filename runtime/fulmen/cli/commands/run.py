@@ -48,6 +48,10 @@ class _FiniteRange(click.FloatRange):
         return number
 
 
+GIVE_UP_SECONDS = 600
+"""A job that cron runs must not wait for ever for a row that its sink never takes."""
+
+
 @click.command(short_help="Run a topology on this machine.")
 @topology_arguments
 @workers_option
@@ -83,7 +87,8 @@ class _FiniteRange(click.FloatRange):
     type=_FiniteRange(0),
     metavar="SECONDS",
     help="While it drains, or with --until-drained: end with exit code 1 when for so long nothing "
-    "was acked and nothing new emitted. Default: never.",
+    f"was acked and nothing new emitted. Default: with --until-drained {GIVE_UP_SECONDS}, else"
+    " never.",
 )
 @click.option(
     "--checkpoint",
@@ -178,7 +183,7 @@ def run(
             when_drained=until_drained,
             more_seconds=more or 0.0,
             more_may_come=prepared.is_kept and not end_of_input,
-            give_up_seconds=give_up,
+            give_up_seconds=GIVE_UP_SECONDS if until_drained and give_up is None else give_up,
             drain_seconds=prepared.runnable.topology.spec.message_timeout_seconds,
         )
         local_run = LocalRun(prepared, jobs, stop, log, STARTS[where], shown)
