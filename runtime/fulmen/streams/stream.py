@@ -224,8 +224,8 @@ class DataStream(Generic[T]):
 
     def join(
         self, other: DataStream[Any], on: Keys, *, within: Within | None = None,
-        window: Config | None = None, how: str = "inner", name: str | None = None,
-        parallelism: int = 1, **options: Any,
+        window: Config | None = None, retract: bool = False, how: str = "inner",
+        name: str | None = None, parallelism: int = 1, **options: Any,
     ) -> DataStream[Any]:  # fmt: skip
         """Find rows of two streams that belong together.
 
@@ -235,15 +235,18 @@ class DataStream(Generic[T]):
             within: How much later the right row may be: "10m", or ("-5m", "10m").
             window: Rows of the same window belong together. Without both: all rows, the newest of
                 each key and side, emitted again whenever one of them changes.
-            how: inner, left, right, full, semi or anti; without bounds neither of these two.
+            retract: All rows of a key belong together, for good or for forget_after="7d"; rows
+                have is_retraction, which says that an earlier one is taken back.
+            how: inner, left, right, full, semi or anti; of the newest rows neither of these two.
             name: Default: the names of both, with `join` between.
             parallelism: The number of executors.
             options: Other options, such as allowed_lateness="1h", and where="price < price_right".
         """
         given = {"type": how, **options}
         node = components.join(
-            self.node, other.node, on, name, parallelism, given, within=within, window=window
-        )
+            self.node, other.node, on, name, parallelism, given, within=within, window=window,
+            kind="regular" if retract else "",
+        )  # fmt: skip
         return DataStream(node)
 
     def co_group(

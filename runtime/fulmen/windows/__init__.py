@@ -8,7 +8,14 @@ from fulmen.windows.aggregate import Aggregate
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
-from fulmen.windows.joins import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
+from fulmen.windows.joins import (
+    IntervalJoin,
+    LookupJoin,
+    RegularJoin,
+    TableJoin,
+    TemporalJoin,
+    WindowJoin,
+)
 from fulmen.windows.running import RunningAggregate
 from fulmen.windows.transactions import (
     PersistentAggregate,
@@ -25,6 +32,7 @@ __all__ = [
     "IntervalJoin",
     "LookupJoin",
     "PersistentAggregate",
+    "RegularJoin",
     "RunningAggregate",
     "TableJoin",
     "TemporalJoin",

@@ -16,6 +16,7 @@ from fulmen.api.event_time import (
     BOUNDS,
     MUST_BE,
     NO_TIMES,
+    RETRACTION,
     TOO_LATE,
     TimeReader,
 )
@@ -168,6 +169,31 @@ def hashable_key(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
     key = tuple(tup[name] for name in fields)
     _check_hash(key, "key")
     return key
+
+
+def taken_back(inputs: Mapping[tuple[str, str], Stream]) -> Iterator[str]:
+    """Refuse inputs whose rows may take back earlier ones: they would count as new rows."""
+    for (source, name), stream in inputs.items():
+        if RETRACTION in stream.fields:
+            yield (
+                f"stream {name!r} of {source!r} has the field {RETRACTION!r}, so its rows may take"
+                " back earlier ones, which are taken for new ones here. A RegularJoin knows them;"
+                " or leave them out: where: not is_retraction, and a select without that field"
+            )
+
+
+def is_retraction(mark: Any) -> bool:
+    """Read the field `is_retraction` of a row.
+
+    Raises:
+        FailedException: It says neither.
+    """
+    if mark is True or mark is False:
+        return bool(mark)
+    raise FailedException(
+        f"its field {RETRACTION!r} is {repr_of(mark)[:80]}, but must be true, if it takes back an"
+        " earlier row, or false"
+    )
 
 
 def plain_types(column: Sequence[Any]) -> AbstractSet[type] | None:

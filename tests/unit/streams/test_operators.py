@@ -1,6 +1,6 @@
 """Each operator against a plain Python model over the whole input."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -233,6 +233,23 @@ def test_joins_find_the_rows_that_belong_together(pipeline, kind, how):
     if kind == "table":  # what is alone for a while is emitted alone
         expected |= {pair for pair in found if None in pair}
     assert found == expected
+
+
+def test_a_regular_join_takes_back_what_is_none_any_more(pipeline):
+    """Also of what was taken back on the left side."""
+    tickets = pipeline.source("tickets", ListSpout((), fields=["n", "team", "op"]))
+    members = pipeline.source("members", ListSpout((), fields=["team", "name"]))
+    changes = tickets.with_fields(is_retraction="op = '-D'").select("n", "team", "is_retraction")
+    joined = changes.join(members, on="team", how="left", retract=True)
+    joined.sink("out", CollectBolt)
+    rows = [(n, "red", op) for n, op in ((1, "+I"), (2, "+I"), (1, "-D"))]
+    outcome = pipeline.test(tickets=rows, members=[("red", "ann"), ("red", "bob")])
+    left = Counter()
+    for row in outcome["out"]:
+        left[row["n"], row["name"]] += -1 if row["is_retraction"] else 1
+    assert +left == {(2, "ann"): 1, (2, "bob"): 1}
+    with pytest.raises(ValidationFailed, match="one of within, window and retract=True"):
+        changes.join(members, on="team", within="5s", retract=True)
 
 
 @pytest.mark.parametrize(("how", "expected"), [("semi", {1}), ("anti", {2, 3})])

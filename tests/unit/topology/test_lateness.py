@@ -6,7 +6,14 @@ from fulmen import TopologyBuilder
 from fulmen.connectors.sqlite import SqliteSink
 from fulmen.testing import ListSpout
 from fulmen.topology.validation.check import check
-from fulmen.windows import Aggregate, Deduplicate, IntervalJoin, TableJoin, TemporalJoin
+from fulmen.windows import (
+    Aggregate,
+    Deduplicate,
+    IntervalJoin,
+    RegularJoin,
+    TableJoin,
+    TemporalJoin,
+)
 
 WINDOW = {"key": ["k"], "window": {"type": "tumbling", "size": "1h"}, "aggregates": {"n": "count"}}
 ONCE = {"id": ["k"], "fields": ["k", "at"], "time": "at", "horizon": "1d"}
@@ -69,6 +76,7 @@ def test_a_join_that_leaves_out_what_a_window_behind_it_allows_is_told(cls, more
         (TableJoin, {}, "at", "one row of 'orders' alone. If there are several, as of a foreign"),
         (TableJoin, {"left": {**SIDES["left"], "id": ["at"]}}, "at", None),
         (TableJoin, {}, "k", None),
+        (RegularJoin, {}, "k", "Write deletedField: is_retraction, and what is taken back is"),
     ],
 )
 def test_a_sink_that_replaces_rows_by_a_field_that_does_not_tell_them_apart_warns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fulmen.api.event_time import RETRACTION
 from fulmen.errors import ValidationFailed
 from fulmen.streams.bolts.folds import KeyedFold
 from fulmen.streams.graph.nodes import (
@@ -28,6 +29,7 @@ from fulmen.windows import (
     IntervalJoin,
     LookupJoin,
     PersistentAggregate,
+    RegularJoin,
     RunningAggregate,
     TableJoin,
     TemporalJoin,
@@ -191,13 +193,13 @@ def join(
     left: Node, right: Node, on: Keys, name: str | None, parallelism: int, options: Config, *,
     within: Within | None = None, window: Config | None = None, kind: str = "",
 ) -> ComponentNode:  # fmt: skip
-    """One of the five joins."""
+    """One of the six joins."""
     given = {spelling(word): value for word, value in options.items()}
     pairs = on if isinstance(on, Mapping) else {n: n for n in ([on] if isinstance(on, str) else on)}
     keys = [*pairs], [*pairs.values()]
     needs_time = True
-    if within is not None and window is not None:
-        raise _wrong("join takes within or window, not both", "")
+    if (within is not None) + (window is not None) + (kind == "regular") > 1:
+        raise _wrong("join takes one of within, window and retract=True", "")
     if within is not None:
         cls: type = IntervalJoin
         lower, upper = ("0", within) if isinstance(within, str) else within
@@ -205,12 +207,15 @@ def join(
     elif window is not None:
         cls, given = WindowJoin, given | {"window": window}
     else:
-        cls = {"as-of": TemporalJoin, "lookup": LookupJoin}.get(kind, TableJoin)
-        needs_time = cls is TemporalJoin
+        kinds = {"as-of": TemporalJoin, "lookup": LookupJoin, "regular": RegularJoin}
+        cls = kinds.get(kind, TableJoin)
+        needs_time = cls is TemporalJoin or given.get("forgetAfter") is not None
+
+    unwanted = (RETRACTION,) if cls is RegularJoin else ()
 
     def configure(taps: Sequence[RowSources]) -> Config:
         sides = []
-        left = taps[0][0].received.fields
+        left = [f for f in taps[0][0].received.fields if f not in unwanted]
         fixed = FIXED if cls is WindowJoin else ()
         for number, (of_side, key) in enumerate(zip(taps, keys, strict=True)):
             tap = _single(of_side)
@@ -219,7 +224,7 @@ def join(
                 fields = {
                     f"{f}_right" if f in left or f in fixed else f: f
                     for f in tap.received.fields
-                    if f not in key
+                    if f not in key and f not in unwanted
                 }
             side = {"from": tap.component, "stream": tap.stream, "key": key, "fields": fields}
             if needs_time and not (tap.is_timed and tap.received.time is not None):

@@ -16,6 +16,7 @@ from fulmen.windows import (
     IntervalJoin,
     LookupJoin,
     PersistentAggregate,
+    RegularJoin,
     RunningAggregate,
     TableJoin,
     TemporalJoin,
@@ -46,7 +47,9 @@ REFUSED: Mapping[type, tuple[str, str]] = {
         "Write process(fulmen.windows.TransactionDeduplicate, …), which counts transactions.",
     ),
     KeyedFold: _KEPT,
-    **dict.fromkeys((IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin), _JOIN),
+    **dict.fromkeys(
+        (IntervalJoin, LookupJoin, RegularJoin, TableJoin, TemporalJoin, WindowJoin), _JOIN
+    ),
 }
 """Classes that calls stand for, and why transactions have none of them."""
 

@@ -5,8 +5,9 @@
 
 from fulmen.windows.joins.interval_join import IntervalJoin
 from fulmen.windows.joins.lookup_join import LookupJoin
+from fulmen.windows.joins.regular_join import RegularJoin
 from fulmen.windows.joins.table_join import TableJoin
 from fulmen.windows.joins.temporal_join import TemporalJoin
 from fulmen.windows.joins.window_join import WindowJoin
 
-__all__ = ["IntervalJoin", "LookupJoin", "TableJoin", "TemporalJoin", "WindowJoin"]
+__all__ = ["IntervalJoin", "LookupJoin", "RegularJoin", "TableJoin", "TemporalJoin", "WindowJoin"]

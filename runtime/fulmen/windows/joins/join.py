@@ -13,7 +13,7 @@ from fulmen.api.collector import BasicOutputCollector, ErrorCollector
 from fulmen.api.components import FailedException, KeyPart, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.api.keys import has_nan
 from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.tuples import Tuple
@@ -25,10 +25,12 @@ from fulmen.windows.inputs import (
     are_within_dates,
     check_kept,
     hashable_key,
+    is_retraction,
     late_counter,
     missing_fields,
     needless_ttl,
     plain_types,
+    taken_back,
     time_field,
     time_of,
     times_of,
@@ -55,7 +57,8 @@ class Join(ManyBolt):
     emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
     state_part: KeyPart | None = "rows"
     timer_part: KeyPart | Literal["every"] | None = "rows"
-    needs_times: ClassVar[bool] = True
+    takes_retractions: ClassVar[bool] = False
+    """Whether a row with `is_retraction` takes back an earlier one."""
     kept_for: Mapping[str, str] = MappingProxyType({})
     """The options for which the rows in the state were kept."""
     took_late: tuple[int, int | None] | None = None
@@ -66,6 +69,7 @@ class Join(ManyBolt):
         "_fields",
         "_keys",
         "_of_key",
+        "_retracts",
         "_outer",
         "_late",
         "_clock",
@@ -79,7 +83,7 @@ class Join(ManyBolt):
     @override
     def outputs_for(self, options: JoinOptions) -> Outputs:
         names = (*options.names, *options.more_outputs())
-        late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times else {}
+        late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times(options) else {}
         rows = Stream(names, no_key=options.no_key())
         return {"default": rows, LATE: Stream(LATE_FIELDS), **late}
 
@@ -100,6 +104,10 @@ class Join(ManyBolt):
             return None
         return milliseconds(options.allowed_lateness) + options.delay
 
+    def needs_times(self, options: JoinOptions) -> bool:  # noqa: ARG002 (as below)
+        """Whether each side must have an event time."""
+        return True
+
     @override
     def needs_memory(self, options: JoinOptions) -> str | None:
         return "it goes through all rows when it starts"
@@ -107,13 +115,16 @@ class Join(ManyBolt):
     @override
     def needs_event_time(self, options: JoinOptions) -> str | Warning | None:
         """A side without `time` has the time that its component declares, which is seen to."""
-        is_named = self.needs_times and all(side.time is not None for side in options.sides)
+        is_named = self.needs_times(options) and all(
+            side.time is not None for side in options.sides
+        )
         return "nothing is joined" if is_named else None
 
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterator[str | Warning]:
-        if self.needs_times:
+        yield from () if self.takes_retractions else taken_back(inputs)
+        if self.needs_times(options):
             yield from needless_ttl(self)
         sides = {(side.from_, side.stream): side for side in options.sides}
         for (place, side), name in zip(sides.items(), NAMES, strict=True):
@@ -138,7 +149,7 @@ class Join(ManyBolt):
         if side.time is not None:
             time, _ = time_field(side.time, options.reader(), stream)
             needed.setdefault(time or "", f"{name}.time")
-        elif self.needs_times and stream.time is None:
+        elif self.needs_times(options) and stream.time is None:
             yield (
                 f"{name}.time is missing: name the field with the event time, or declare"
                 f" eventTime of {side.from_!r}"
@@ -156,6 +167,11 @@ class Join(ManyBolt):
         self._fields = [tuple(one.outputs.values()) for one in options.sides]
         self._keys = [options.key_of(one) for one in options.sides]
         self._of_key = [options.of_key(one) for one in options.sides]
+        self._retracts = [
+            self.takes_retractions and RETRACTION in context.input(one.from_, one.stream).fields
+            for one in options.sides
+        ]
+        """Whether rows of a side may take back earlier ones."""
         self._outer, self._kind = options.outer, options.kind
         self._tracks = tracked(self._kind)
         """Whether it is noted which rows of the left, and of the right side have had a match."""
@@ -167,7 +183,7 @@ class Join(ManyBolt):
             )
         self._untold = ""
         self._late = late_counter(context)
-        self._clock = EventClock(self, context, getattr(options, "allowed_lateness", "0"))
+        self._clock = EventClock(self, context, options.takes_late)
         self._note_what_is_kept(options.kept_as())
 
     def _note_what_is_kept(self, now: dict[str, str]) -> None:
@@ -243,9 +259,15 @@ class Join(ManyBolt):
             if not are_within_dates(found):
                 return None
             times = found
+        retracted = set[int]()
+        if self._retracts[side]:
+            marks = tuples.column(RETRACTION)
+            if set(map(type, marks)) != {bool}:
+                return None
+            retracted = {i for i, mark in enumerate(marks) if mark}
         fields = [tuples.column(name) for name in self._fields[side]]
         rows = list(map(list, zip(*fields, strict=True))) if fields else [[] for _ in times]
-        return SideRows(list(zip(*columns, strict=True)), times, rows, alone)
+        return SideRows(list(zip(*columns, strict=True)), times, rows, alone, retracted)
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -256,11 +278,12 @@ class Join(ManyBolt):
         name, reader = self._times[side]
         time: int | None = None
         row = [tup[name] for name in self._fields[side]]
-        has_key = not any(value is None or has_nan(value) for value in key)
+        alone = {0} if any(value is None or has_nan(value) for value in key) else set[int]()
+        retracted = {0} if self._retracts[side] and is_retraction(tup[RETRACTION]) else set[int]()
         joined = JoinedRows()
         try:
             time = 0 if name is None else time_of(tup, name, reader)
-            self.add_all(side, SideRows([key], [time], [row], set() if has_key else {0}), joined)
+            self.add_all(side, SideRows([key], [time], [row], alone, retracted), joined)
         except NoEdgesError:
             joined.late.append(0)
         self._tell(collector)
@@ -279,13 +302,13 @@ class Join(ManyBolt):
         self._late.inc()
         at = None if time is None else datetime_of(time)
         yield [NAMES[side], tup.as_dict(), at], LATE
-        if self.needs_times:
+        if self.needs_times(self._context.options):
             alone = self._unmatched_row(side, key, row)
-            yield [*alone, *self.more_of(time)], LATE_OF[side]
+            yield [*alone, *self.more_of(time, tup)], LATE_OF[side]
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""
-        if side.time is None and not self.needs_times:
+        if side.time is None and not self.needs_times(options):
             return None, options.reader()
         stream = self._context.input(side.from_, side.stream)
         return time_field(side.time, options.reader(), stream)
@@ -323,8 +346,8 @@ class Join(ManyBolt):
         """Whether a time is further below the watermark than is allowed."""
         return time < self._clock.least()
 
-    def more_of(self, time: int | None) -> Row:  # noqa: ARG002 (for those below)
-        """The values to emit besides the fields of both sides."""
+    def more_of(self, time: int | None, tup: Tuple) -> Row:  # noqa: ARG002 (as above)
+        """The values to emit of a late tuple besides the fields of both sides."""
         return []
 
     def chosen(self, side: int, row: Row, others: Sequence[Row]) -> Sequence[int]:

@@ -36,9 +36,12 @@ class LookupJoin(Join):
 
     config_model = LookupJoinOptions
     emits_results = False  # a left tuple that comes again is looked up again
-    needs_times = False
     state_part, timer_part = "first", "every"
     transient = (*Join.transient, "_until", "_most", "_held", "_next")
+
+    @override
+    def needs_times(self, options: JoinOptions) -> bool:
+        return False
 
     @override
     def _mistakes(

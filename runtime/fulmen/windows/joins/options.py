@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import override
 
-from fulmen.api.event_time import milliseconds
+from fulmen.api.event_time import RETRACTION, milliseconds
 from fulmen.connectors.options import Duration, Options
 from fulmen.errors import EventTimeError
 from fulmen.windows.options import (
@@ -100,6 +100,11 @@ class JoinOptions(TimedOptions):
         return getattr(self, "type", "inner")
 
     @property
+    def takes_late(self) -> str:
+        """How far below the watermark a tuple may be."""
+        return "0"
+
+    @property
     def emits_right(self) -> bool:
         """Whether fields of the right side are emitted, and not only there for `where`."""
         return self.kind not in ("semi", "anti")
@@ -179,6 +184,11 @@ class LateOptions(JoinOptions):
     allowed_lateness: Duration = "0"
     """So much older than the watermark a tuple may be. It is joined with what is there, and what
     may match it is kept for so much longer. What has no match is emitted so much later."""
+
+    @property
+    @override
+    def takes_late(self) -> str:
+        return self.allowed_lateness
 
     @property
     def delay(self) -> int:
@@ -318,6 +328,46 @@ class TableJoinOptions(OuterJoinOptions):
         sides = {"left.id": self.left.id, "right.id": self.right.id}
         ids = {name: ", ".join(fields) or "nothing" for name, fields in sides.items()}
         return {**super().kept_as(), **ids, "type": self.type}
+
+
+class RegularJoinOptions(JoinOptions):
+    """The `config` of a `RegularJoin`."""
+
+    type: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
+    """Which side is emitted without a match as well: none, the left one, the right one, or both.
+    `semi` and `anti`: left rows alone, each once, if there is a match, or if there is none."""
+    forget_after: Positive | None = None
+    """Rows whose event times are further apart are no pair, and a row that is so far below the
+    watermark is late. A row is forgotten when the watermark is twice as far past its time. Default:
+    rows are kept until they are taken back."""
+
+    @property
+    @override
+    def takes_late(self) -> str:
+        return self.forget_after or "0"
+
+    @override
+    def more_outputs(self) -> Sequence[str]:
+        return (RETRACTION,)
+
+    @override
+    def kept_as(self) -> dict[str, str]:
+        kept = {"forgetAfter": self.forget_after or "nothing", "type": self.type}
+        return {**super().kept_as(), **kept, "where": self.where or "nothing"}
+
+    def _wrong(self) -> list[str]:
+        found = super()._wrong()
+        for name, side in zip(("left", "right"), self.sides, strict=True):
+            if RETRACTION in side.outputs.values():
+                found.append(
+                    f"{name}.fields: {RETRACTION!r} says whether a row takes back another one, and"
+                    " is emitted anyway. Leave it out"
+                )
+            if side.time is not None and self.forget_after is None:
+                found.append(
+                    f"{name}.time is for forgetAfter alone: without it, rows are kept for good"
+                )
+        return found
 
 
 class TemporalJoinOptions(WithTableOptions, LateOptions):

@@ -26,12 +26,14 @@ class SideRows(NamedTuple):
         times: The event times; 0 where a join has none.
         rows: The values to emit.
         alone: The places of those whose key has None or NaN.
+        retracted: The places of those that take back an earlier row.
     """
 
     keys: Sequence[Key]
     times: Sequence[int]
     rows: Sequence[Row]
     alone: AbstractSet[int] = frozenset()
+    retracted: AbstractSet[int] = frozenset()
 
 
 @dataclass(slots=True)

@@ -9,13 +9,12 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
-from fulmen.windows.disk import is_on_disk, on_disk
 from fulmen.windows.inputs import check_key
 from fulmen.windows.joins.join import Join
+from fulmen.windows.joins.known_rows import Id, KnownRows
 from fulmen.windows.joins.options import JoinOptions, TableJoinOptions
 from fulmen.windows.joins.side_rows import Emits, Key, Row
 
-Id = tuple[Any, ...]
 Newest = tuple[int, Row]
 """The time of a row, and the row."""
 
@@ -35,8 +34,11 @@ class TableJoin(Join):
 
     config_model = TableJoinOptions
     emits_results = False  # a row that comes again is emitted again as it is then
-    needs_times = False
-    transient = (*Join.transient, "_disk", "_id_at", "_ids")
+    transient = (*Join.transient, "_id_at", "_ids")
+
+    @override
+    def needs_times(self, options: JoinOptions) -> bool:
+        return False
 
     @override
     def needs_memory(self, options: JoinOptions) -> str | None:
@@ -50,29 +52,12 @@ class TableJoin(Join):
             [[*side.outputs.values()].index(field) for field in side.id]
             for side in (options.left, options.right)
         ]
-        self._ids: dict[tuple[int, Key], dict[Id, None]] = {}
-        self._disk = on_disk(self.state) if is_on_disk(self.state) else None
-        if any(self._id_at) and self._disk is None:
-            for side, key, one in self.state:
-                if self._id_at[side]:
-                    self._ids_of(side, key)[one] = None
-
-    def _ids_of(self, side: int, key: Key) -> dict[Id, None]:
-        """The ids of a key of a side that has some."""
-        known = self._ids.get((side, key))
-        if known is None:
-            known = self._ids[side, key] = {}
-            if self._disk is not None:
-                there = list(self._disk.keys_of(side, key))
-                self._disk.fetch(there)  # their rows: at once it takes a third of the time
-                known.update((one, None) for _, _, one in there)
-        return known
+        self._ids = KnownRows(self.state, [side for side, at in enumerate(self._id_at) if at])
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         super().end_batch(collector)
-        if self._disk is not None:
-            self._ids = {}
+        self._ids.end_batch()
 
     @override
     def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
@@ -82,7 +67,7 @@ class TableJoin(Join):
         if before is not None and before[0] > time:
             return True
         if self._id_at[side]:
-            self._ids_of(side, key)[one] = None
+            self._ids.of(side, key)[one] = None
         self.state[side, key, one] = (time, row)
         others = list(self._rows(1 - side, key))
         for other in others:
@@ -95,10 +80,10 @@ class TableJoin(Join):
         """The rows of a key: `state_ttl` may have forgotten some of those that were known."""
         ids: Iterable[Id] = [()]
         if self._id_at[side]:
-            ids = list(self._ids_of(side, key))
+            ids = list(self._ids.of(side, key))
         for one in ids:
             newest: Newest | None = self.state.get((side, key, one))
             if newest is not None:
                 yield newest[1]
             elif one:
-                del self._ids[side, key][one]
+                self._ids.forget(side, key, one)

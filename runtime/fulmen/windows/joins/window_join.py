@@ -9,6 +9,7 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
+from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import NoEdgesError
 from fulmen.windows.joins.join import LEFT, RIGHT, Join
 from fulmen.windows.joins.options import WindowJoinOptions
@@ -61,7 +62,7 @@ class WindowJoin(Join):
         return bool(live)
 
     @override
-    def more_of(self, time: int | None) -> Row:
+    def more_of(self, time: int | None, tup: Tuple) -> Row:
         """The edges of its first window; None: no datetime can be one of them."""
         try:
             return [None, None] if time is None else _edges(self._windows.first(time))

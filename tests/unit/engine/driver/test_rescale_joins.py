@@ -11,6 +11,7 @@ from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.windows import (
     IntervalJoin,
     LookupJoin,
+    RegularJoin,
     TableJoin,
     TemporalJoin,
     WindowedBolt,
@@ -40,6 +41,7 @@ JOINS = {
         {"lower": "-8s", "upper": "2s", "type": "left", "allowedLateness": "9s"},
     ),
     "versions": (TemporalJoin, {"type": "left", "allowedLateness": "5s"}),
+    "changes": (RegularJoin, {"type": "full"}),
     "a table": (TableJoin, {"type": "full"}),
     "a lookup that waits": (LookupJoin, {"type": "left", "waitFor": "2026-01-01T00:01:30Z"}),
 }

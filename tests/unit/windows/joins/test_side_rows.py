@@ -8,12 +8,20 @@ from hypothesis import settings
 
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
-from fulmen.windows import IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin
+from fulmen.windows import (
+    IntervalJoin,
+    LookupJoin,
+    RegularJoin,
+    TableJoin,
+    TemporalJoin,
+    WindowJoin,
+)
 from fulmen.windows.joins import interval_join
 from support.suite import seeds
-from support.windows.joins import CONFIG, INTERVAL, RIGHT, SESSIONS, WINDOW
+from support.windows.joins import CONFIG, INTERVAL, LEFT, RIGHT, SESSIONS, WINDOW
 
 WITH_ID = {**CONFIG, "right": {**RIGHT, "fields": {"b": "n", "by": "by"}, "id": ["by"]}}
+UNTIMED = {"left": {**LEFT, "time": None}, "right": {**RIGHT, "time": None}, "key": ["who"]}
 WAITING = {**CONFIG, "waitFor": "1970-01-01T00:00:00.020Z", "holdAtMost": 2}
 CASES = [
     (WindowJoin, WINDOW, "inner left right full"),
@@ -24,6 +32,8 @@ CASES = [
     (LookupJoin, CONFIG, "inner left"),
     (LookupJoin, WAITING, "inner left"),
     (TableJoin, WITH_ID, "inner full"),
+    (RegularJoin, UNTIMED, "inner left full semi"),
+    (RegularJoin, {**CONFIG, "forgetAfter": "10ms"}, "inner full anti"),
 ]
 
 
@@ -36,6 +46,19 @@ class Split(BasicBolt):
             collector.emit([who, n, at], "orders")
         else:
             collector.emit([who, n, at, "y" if n else who], "payments")
+
+
+class SplitChanges(BasicBolt):
+    """Some of the payments are taken back, and of some nobody knows."""
+
+    outputs = {"orders": ["who", "n", "at"], "payments": ["who", "n", "at", "is_retraction"]}  # noqa: RUF012
+
+    def execute(self, tup, collector):
+        side, who, n, at, now = tup.values
+        if side == "a":
+            collector.emit([who, n, at], "orders")
+        else:
+            collector.emit([who, n, at, {0: True, 1: None}.get(now % 7, False)], "payments")
 
 
 class Singly:
@@ -60,7 +83,17 @@ class SinglyLookedUp(Singly, LookupJoin): ...
 class SinglyInTables(Singly, TableJoin): ...
 
 
-ALONE = (SinglyInWindows, SinglyInIntervals, SinglyByTime, SinglyLookedUp, SinglyInTables)
+class SinglyTakenBack(Singly, RegularJoin): ...
+
+
+ALONE = (
+    SinglyInWindows,
+    SinglyInIntervals,
+    SinglyByTime,
+    SinglyLookedUp,
+    SinglyInTables,
+    SinglyTakenBack,
+)
 SINGLY = {cls.__bases__[1]: cls for cls in ALONE}
 
 
@@ -81,12 +114,14 @@ def outcome(cls, config, events):
     builder = TopologyBuilder(max_replays=0)
     spout = builder.set_spout("source", ListSpout(events, fields=["side", "who", "n", "at", "now"]))
     spout.set_event_time("now", unit="ms", lag="1ms")
-    builder.set_bolt("split", Split).shuffle_grouping("source")
+    split = SplitChanges if issubclass(cls, RegularJoin) else Split
+    builder.set_bolt("split", split).shuffle_grouping("source")
     join = builder.set_bolt("join", cls).set_config(config)
     for stream in ("orders", "payments"):
         join.global_grouping("split", stream)
     sink = builder.set_bolt("sink", CollectBolt)
-    late = ["late_left", "late_right"] if cls.needs_times else []
+    is_timed = cls().needs_times(cls.config_model.model_validate(config))
+    late = ["late_left", "late_right"] if is_timed else []
     for stream in ("default", "late", *late):
         sink.shuffle_grouping("join", stream)
     result = run(builder)

@@ -27,9 +27,9 @@ class Remembering(TableJoin):
     known = ()
 
     def end_batch(self, collector):
-        before = len(self._ids)
+        before = len(self._ids._known)
         super().end_batch(collector)
-        Remembering.known += ((before, len(self._ids)),)
+        Remembering.known += ((before, len(self._ids._known)),)
 
 
 def joining(cls, rows, backend, tasks):
