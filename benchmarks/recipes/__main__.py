@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class Job:
         servers: What it needs.
         topic: A topic that must be there.
         consumed: A table that is empty after a run: it is loaded again for each way.
+        sends: The recipe's program that sends the data while the job runs.
     """
 
     page: str
@@ -77,6 +78,7 @@ class Job:
     servers: Sequence[str] = ()
     topic: str = ""
     consumed: str = ""
+    sends: str = ""
 
 
 JOBS = {
@@ -124,6 +126,9 @@ JOBS = {
         load="enqueue.py",
         consumed="airport_queue",
         servers=("postgres", "redis"),
+    ),
+    "hooks": Job(
+        *("webhook-to-sqlite", "hooks", "HTTP → SQLite", "weather.csv", 20_000), sends="send.py"
     ),
     "wordtable": Job(
         *("word-count-to-postgres", "wordtable", "Kafka → counts in PostgreSQL, transactions"),
@@ -275,6 +280,12 @@ def timed(loop: Callable[[], int]) -> Result:
 
 def once(name: str, how: str) -> Result:
     """Do a job in the current folder in one of the ways."""
+    sends = JOBS[name].sends
+    with subprocess.Popen([sys.executable, sends]) if sends else nullcontext():
+        return _once(name, how)
+
+
+def _once(name: str, how: str) -> Result:
     if how == "fulmen":
         result = fulmen(JOBS[name].topology)
         if not result["rows"]:  # of transactions, which have no acks

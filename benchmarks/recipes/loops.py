@@ -387,6 +387,43 @@ def wordtable() -> int:
     return number
 
 
+def hooks() -> int:
+    """HTTP to SQLite: each request is committed before it is answered."""
+    import asyncio
+
+    import orjson
+    from aiohttp import web
+
+    db = sqlite3.connect("loop.db")
+    db.execute("CREATE TABLE hours (origin TEXT, at TEXT, temp REAL, gust REAL)")
+    number, wanted = 0, sum(1 for _ in table("weather.csv"))
+
+    async def serve() -> None:
+        is_done = asyncio.Event()
+
+        async def answer(request: web.Request) -> web.Response:
+            nonlocal number
+            STARTED.extend([] if STARTED else [now()])
+            rows = [orjson.loads(line) for line in (await request.read()).splitlines()]
+            with db:
+                db.executemany("INSERT INTO hours VALUES (:origin, :at, :temp, :gust)", rows)
+            number += len(rows)
+            if number >= wanted:
+                is_done.set()
+            return web.json_response({"messages": len(rows)})
+
+        app = web.Application()
+        app.add_routes([web.post("/hours", answer)])
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 8080).start()
+        await is_done.wait()
+        await runner.cleanup()
+
+    asyncio.run(serve())
+    return number
+
+
 def changelog_lines_of_all_names() -> Iterator[bytes]:
     """The lines of all changelogs by all of their names, as the recipe's program sends them."""
     for path in sorted(Path("doc").glob("*/changelog.Debian.gz")):
@@ -398,6 +435,6 @@ LOOPS: dict[str, Loop] = {
     loop.__name__: loop
     for loop in (
         *(flights, planes, weather, changelogs, packages, airports),
-        *(ages, gusts, hours, intake, work, wordtable),
+        *(ages, gusts, hours, intake, work, hooks, wordtable),
     )
 }

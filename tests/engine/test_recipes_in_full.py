@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import duckdb
 import psycopg
 import pytest
 
+from support.connectors.served_topologies import Client
 from support.docs import recipes
 from support.docs.shown_commands import output_of
 from support.runs.spark_runs import wait_until
@@ -421,3 +422,45 @@ def test_words_are_counted_in_transactions_whatever_is_killed(
         assert run_with_kills("wordtable.yaml", rng) > 0
         named = sorted(DOCS.glob("*/changelog.Debian.gz"))  # a file is read by each of its names
         assert dict(queried("SELECT key, value FROM changelog_words")) == recipes.words(named)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", several(1))
+def test_hours_that_were_sent_are_in_the_table_once(folder, data, seed, monkeypatch):
+    recipes.lay("webhook-to-sqlite", folder, "weather.csv", data=data)
+    port, calls = recipes.free_ports(folder, "hooks.yaml", 8080, 8081)
+    monkeypatch.setenv("PORT", str(port))
+    kills = 0
+    with subprocess.Popen([sys.executable, "send.py"]) as sender, generator(seed) as rng:
+        try:
+            for _ in range(KILLS):
+                with serving("hooks.yaml") as run:
+                    going_on = partial(goes_on, run, entries("state"), "state")
+                    wait_until(going_on, "a commit", 150)
+                    with suppress(subprocess.TimeoutExpired):
+                        sender.wait(rng.uniform(0, 2))
+                    kills += sender.poll() is None
+            with serving("hooks.yaml") as run:
+                assert sender.wait(400) == 0
+                with closing(Client(calls)) as client:
+                    said = client.send({"origin": "JFK"}, "/strongest")[1]
+                run.terminate()
+                assert run.wait(60) == 0
+        finally:
+            sender.kill()
+    assert kills > 0
+    assert recipes.hours_in_table(folder) == recipes.hours(folder)
+    assert {"origin": "JFK", **said} in recipes.strongest(folder)
+
+
+@contextmanager
+def serving(file):
+    """A topology that runs until it is killed, at the end of the block at the latest."""
+    fulmen = Path(sys.executable).with_name("fulmen")
+    command = [fulmen, "run", file, "--in-process", "--checkpoint", "state"]
+    with open("log", "ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as run:
+        try:
+            yield run
+        finally:
+            run.kill()

@@ -16,6 +16,7 @@ from datetime import datetime
 from support.docs.pages import ROOT, blocks, write_files
 from support.docs.pages import commands as of_block
 from support.docs.shown_commands import output_of
+from support.servers.ports import free_port
 
 FOLDER = ROOT / "docs" / "recipes"
 JOB = re.compile(r"(.* \| )?fulmen run |python \w+\.py")
@@ -173,3 +174,37 @@ def strongest(folder):
     return [
         {"origin": origin, "gust": gust, "at": at} for origin, (gust, at) in sorted(found.items())
     ]
+
+
+def free_ports(folder, file, *ports):
+    """Have a recipe's topology listen at free ports instead of its own, and return these."""
+    found = []
+    while len(set(found)) < len(ports):
+        found = [free_port() for _ in ports]
+    text = (folder / file).read_text(encoding="utf-8")
+    for own, free in zip(ports, found, strict=True):
+        text = text.replace(f"port: {own}", f"port: {free}")
+    (folder / file).write_text(text, encoding="utf-8")
+    return found
+
+
+def hours(folder):
+    """Airport, time, temperature and gust of each hour, as the table has them; in order."""
+    kinds = {"temp": float, "wind_gust": float}
+    return sorted(
+        (
+            (
+                row["origin"],
+                datetime.fromisoformat(row["time_hour"]),
+                *(row[name] and kind(row[name]) for name, kind in kinds.items()),
+            )
+            for row in rows(folder / "weather.csv")
+        ),
+        key=str,
+    )
+
+
+def hours_in_table(folder):
+    """The same, from the recipe's table."""
+    found = table_in(folder / "hours.db", "hours")
+    return sorted(((one, datetime.fromisoformat(at), *rest) for one, at, *rest in found), key=str)

@@ -10,7 +10,12 @@ from contextlib import closing
 import pyarrow.parquet as pq
 import pytest
 
+from fulmen.cli.topology_file import TopologyFile
+from support.connectors.served_topologies import Client, served
 from support.docs import recipes
+from support.docs.shown_commands import output_of
+
+AIRPORTS = ("EWR", "JFK", "LGA")
 
 
 @pytest.fixture
@@ -62,6 +67,23 @@ def test_a_query_in_sqlite_becomes_compressed_csv(folder):
             assert header == ["origin", "at", "gust"]
             found += map(tuple, rows)
     assert found == list(recipes.gusts(folder))
+
+
+def test_a_webhook_becomes_a_table_and_a_call_is_answered(folder, monkeypatch):
+    recipes.lay("webhook-to-sqlite", folder, "weather.csv")
+    port, calls = recipes.free_ports(folder, "hooks.yaml", 8080, 8081)
+    monkeypatch.setenv("PORT", str(port))
+    monkeypatch.syspath_prepend(folder)
+    topology = TopologyFile(folder / "hooks.yaml").checked().topology()
+    with served(topology) as life:
+        life.wait_until_it_listens(port)
+        output_of("python send.py")
+        with closing(Client(calls)) as client:
+            said = {origin: client.send({"origin": origin}, "/strongest")[1] for origin in AIRPORTS}
+        life.end(drain=True)
+    assert recipes.hours_in_table(folder) == recipes.hours(folder)
+    strongest = [{"origin": origin, **answer} for origin, answer in said.items()]
+    assert strongest == recipes.strongest(folder)
 
 
 def test_what_recipes_print_is_printed_on_the_terminal_and_not_in_the_log_of_spark():
