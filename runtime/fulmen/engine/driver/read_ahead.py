@@ -57,19 +57,21 @@ class StateAhead:
             self._order = None
 
     def asking(self, header: Header) -> Header:
-        """Add to a header what workers have to know of it."""
-        if self._order is None or self._target is None:
+        """Add to a header what workers have to know of it.
+
+        They keep what they have read for as long as there is something about it in headers.
+        """
+        if self._target is None or not self._round:
             return header
-        present = self._planner.current.placed.workers
-        if not self._order.tasks.keys() <= set(present):
+        present = set(self._planner.current.placed.workers)
+        if self._order is not None and not self._order.tasks.keys() <= present:
             self._begin(self._target)  # a worker is gone: others will have its tasks
-        if self._order is None or not self._order.tasks.keys() <= set(present):
-            self._order = None
-            return header
-        know = {worker for worker, one in self._reports.items() if one.round == self._order.round}
-        is_known = self._order.tasks.keys() <= know
+        if (order := self._order) is not None and not order.tasks.keys() <= present:
+            order = self._order = None
+        know = {w for w, one in self._reports.items() if order and one.round == order.round}
         self._reports.clear()  # of a worker that has to begin anew nothing may stay
-        return replace(header, ahead=AheadRequest(None if is_known else self._order))
+        is_known = order is None or order.tasks.keys() <= know
+        return replace(header, ahead=AheadRequest(None if is_known else order))
 
     def heard(self, summaries: Iterable[Summary]) -> None:
         """Take what workers say of it."""
