@@ -135,6 +135,22 @@ def test_only_what_a_batch_asks_for_is_in_memory(monkeypatch):
     assert 0 < max(most) < 1000
 
 
+def test_a_late_row_of_a_key_that_is_there_goes_through_no_window(monkeypatch):
+    through, of_span = [], DiskWindows._of_span
+
+    def counted(windows, span):
+        through.append(span[0])
+        return of_span(windows, span)
+
+    monkeypatch.setattr(DiskWindows, "_of_span", counted)
+    late = {"window": TUMBLING, "aggregates": {"n": "count()"}, "allowedLateness": "1d"}
+    seconds = [0, 600, *[1] * 120, 1000]
+    rows = [["k", 0, 1, START + timedelta(seconds=at)] for at in seconds]
+    assert sum("late" in row for row in collected(late, rows, ["disk"], [2])) > 20
+    first = min(through)
+    assert through.count(first) == 2  # at its end, and when nothing can come any more
+
+
 def test_windows_with_other_aggregates_are_refused():
     store = new_store()
     day = {"window": {"type": "tumbling", "size": "1d"}}

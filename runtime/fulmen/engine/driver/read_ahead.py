@@ -1,7 +1,8 @@
 """State on disk for other numbers of tasks is read ahead, while the topology of before still runs.
 
 Workers read what the checkpoint has for the tasks to come, as of a commit; then what was committed
-while they did. What is left to read when the number changes is what came during that second round.
+while they did, and so on until a round is short. What is left to read when the number changes is
+what came during the last one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.errors import CheckpointError
 from fulmen.topology.resource.spec import Topology
 
-_ROUNDS = 2
+_LEAST_ROUNDS, _MOST_ROUNDS = 2, 8
+_FEW_BATCHES = 3
+"""A round that takes no more is short."""
 _OUTDATED_ROUNDS = 5
 """So often the checkpoint may have gone on before all of it was read."""
 
@@ -34,7 +37,7 @@ class StateAhead:
         self._target: Topology | None = None
         self._order: AheadOrder | None = None
         self._reports: dict[int, AheadReport] = {}
-        self._round = self._whole = self._outdated = 0
+        self._round = self._whole = self._outdated = self._batches = 0
 
     def is_over(self, target: Topology) -> bool:
         """Whether workers have on disk what they need of a topology, or can't have more of it."""
@@ -50,6 +53,7 @@ class StateAhead:
     def _begin(self, target: Topology) -> None:
         """Begin a round."""
         self._round += 1
+        self._batches = 0
         self._reports.clear()
         try:
             self._order = self._planner.order_ahead(target, self._round)
@@ -78,6 +82,7 @@ class StateAhead:
         self._reports |= {one.partition: one.ahead for one in summaries if one.ahead is not None}
         if (order := self._order) is None or self._target is None:
             return
+        self._batches += 1
         own = [self._reports.get(worker) for worker in order.tasks]
         said = [one for one in own if one is not None and one.round == order.round]
         if failures := [one.failure for one in said if one.failure]:
@@ -88,7 +93,8 @@ class StateAhead:
             self._go_on(self._outdated < _OUTDATED_ROUNDS)
         elif len(said) == len(own) and all(one.is_over for one in said):
             self._whole += 1
-            self._go_on(self._whole < _ROUNDS)
+            is_short = self._whole >= _LEAST_ROUNDS and self._batches <= _FEW_BATCHES
+            self._go_on(not is_short and self._whole < _MOST_ROUNDS)
 
     def _go_on(self, more: bool) -> None:
         if more and self._target is not None:
