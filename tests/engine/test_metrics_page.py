@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from fulmen.api.signals import StepRows
+from fulmen.engine.protocol.figures.statistics import count_step
 from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.engine.totals.waits import Wait, WaitKind
 from fulmen.metrics import MetricsServer
@@ -244,6 +246,8 @@ def waiting(tmp_path_factory):
     planner = running.planner
     kept = {"older": UnusedState(2, "2023-11-15 00:00:00 UTC")}
     planner.replace(replace(planner.current.placed, kept=kept))
+    for step in (StepRows("rows.filter", 30, 20, 0), StepRows("rows.map", 20, 19, 1)):
+        count_step(running.totals.counts, "buffer", step)
     running.totals.waits.long_calls = [Wait(WaitKind.LONG_CALL, "lines", LONG_CALL)]
     with MetricsServer("127.0.0.1", 0, lambda: running.totals) as server:
         page, complaints = see(f"{server.url}#buffer", tmp_path_factory.mktemp("waiting"))
@@ -284,3 +288,10 @@ def test_lag_is_a_tile_and_a_cell(waiting, page):
 def test_metrics_of_the_selected_component_are_listed(waiting):
     rows = dict(waiting.id("metrics").rows())
     assert rows == {'length{kind="rows"}': "20", "sizes": "20, mean 9.5, p50 9, p99 10"}
+
+
+def test_steps_of_the_selected_component_are_listed_in_their_order(waiting):
+    assert waiting.id("steps").rows() == [
+        ["rows.filter", "30", "20", "0"],
+        ["rows.map", "20", "19", "1"],
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fulmen.api.declarer import Stream
+from fulmen.api.signals import StepRows
 
 
 class RowsMade(NamedTuple):
@@ -16,11 +17,13 @@ class RowsMade(NamedTuple):
         rows: Those that come out: lists or tuples with a value for each field.
         at: The place of the row that each was made of, in rising order.
         failed: Place -> why nothing comes out of that row. A `FailedException` is not reported.
+        steps: What each of its steps has done, for metrics.
     """
 
     rows: list[Any]
     at: list[int]
     failed: Mapping[int, str | BaseException]
+    steps: Sequence[StepRows] = ()
 
 
 class InputFunction(ABC):

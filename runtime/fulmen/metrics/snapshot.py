@@ -15,6 +15,7 @@ from fulmen.engine.protocol.figures.statistics import (
     PENDING_MESSAGES,
     PENDING_RESULTS,
     PENDING_TREES,
+    STEP_ROWS,
     UNTIMED,
     UNUSABLE,
     Figure,
@@ -192,6 +193,11 @@ class Snapshot(Counted):
             if what == EXECUTED and not is_one_acker(component)
         ]
         return list(dict.fromkeys(declared + sorted(executed)))
+
+    @cached_property
+    def steps(self) -> Sequence[tuple[str, str]]:
+        """Each step of a pipeline that has run, as (component, step), as they follow each other."""
+        return [(c, step) for c, what, step in self.counts if what == STEP_ROWS]
 
     @cached_property
     def sums(self) -> Counter[tuple[str, str]]:

@@ -87,6 +87,7 @@ def component(number, is_long):
         "unread_errors": 0,
         "busiest_task": {"task": number * 4 + 2, "share": 0.25 if number % 2 else 0.73},
         "outputs": [{"stream": "default", "emitted": 123, "transferred": 456}],
+        "steps": [],
         "inputs": []
         if is_spout
         else [

@@ -22,6 +22,7 @@ from fulmen.engine.totals.counted import StageSeconds
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.families.topology import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
+from fulmen.streams import Streams
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.metrics.scrapes import Scrape, check_consistent, documented
 from support.runs.engine_runs import make_driver
@@ -245,6 +246,38 @@ def test_a_tuple_that_is_kept_counts_with_its_real_time():
     assert scrape.value(f"{name}_bucket", le="2.5", **labels) == 0  # from batch 1 to batch 4
     assert scrape.value(f"{name}_bucket", le="5.0", **labels) == 2
     assert scrape.value("fulmen_execute_latency_seconds_bucket", le="0.5", **labels) == 2
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["ahead of an input", "in a bolt"])
+def test_each_step_of_a_pipeline_counts_its_rows(own):
+    shop = Streams("steps")
+    rows = shop.source("rows", ListSpout(range(10), ["n"], replays=False))
+    rows = rows.repartition(1) if own else rows
+    steps = rows.filter(lambda row: row.n != 3).map(lambda row: 12 // (row.n - 5), fields="n")
+    steps = steps.flat_map(lambda row: range(row.n), fields="n").where("n <> 2")
+    steps.filter(lambda row: row.n or 1 // 0, name="last").sink("out", CollectBolt)
+    driver = make_driver(shop.build()).start()
+    for _ in range(5):
+        driver.step()
+    driver.close()
+    given = [n for m in range(10) if m not in (3, 5) for n in range(12 // (m - 5))]
+    of_last = [n for n in given if n != 2]
+    expected = [
+        [10, 9, 0],
+        [9, 8, 1],
+        [8, len(given), 0],
+        [len(given), len(of_last), 0],
+        [len(of_last), len(of_last) - of_last.count(0), of_last.count(0)],
+    ]
+    now, figures = Snapshot.of(driver.totals), ("rows", "given", "failed")
+    shown = TopologyJson(now, now, []).json()["components"]
+    (steps,) = (one["steps"] for one in shown if one["steps"])
+    assert [[step[of] for of in figures] for step in steps] == expected
+    scrape = Scrape.of(driver.totals)
+    of_step = {s["step"]: [s[of] for of in figures] for s in steps}
+    for step, values in of_step.items():
+        found = [scrape.value(f"fulmen_step_{of}_total", step=step) for of in figures]
+        assert found == values
 
 
 def test_capacity_is_the_share_of_the_busiest_executor():

@@ -7,7 +7,7 @@ authors have, and by the engine, which takes what was told.
 
 from fulmen.api.signals.families import BUCKETS, MOST_SERIES, Family, differs, family_of, too_many
 from fulmen.api.signals.metrics import Counter, Gauge, Histogram, Metric, Sample, Value
-from fulmen.api.signals.task_signals import Lag, Signals
+from fulmen.api.signals.task_signals import Lag, Signals, StepRows
 
 __all__ = [
     "BUCKETS",
@@ -20,6 +20,7 @@ __all__ = [
     "Metric",
     "Sample",
     "Signals",
+    "StepRows",
     "Value",
     "differs",
     "family_of",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from fulmen.api.marks import EngineMark
@@ -26,6 +26,22 @@ class Lag(NamedTuple):
 
     messages: int | None = None
     seconds: float | None = None
+
+
+class StepRows(NamedTuple):
+    """What has become of some rows in one step of a pipeline.
+
+    Attributes:
+        step: Its name.
+        rows: How many it got.
+        given: How many it gave.
+        failed: For how many it raised.
+    """
+
+    step: str
+    rows: int
+    given: int
+    failed: int
 
 
 class Hold:
@@ -62,6 +78,7 @@ class Signals:
         self.kept_mark = EngineMark()
         self.on_returned: Callable[[Sequence[Result]], object] | None = None
         self._results: list[Result] = []
+        self._steps: list[StepRows] = []
         self.wake: Callable[[], object] | None = None
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
@@ -116,6 +133,17 @@ class Signals:
         """Give the task in the driver what a commit has of results."""
         if self.on_returned is not None:
             self.on_returned(results)
+
+    def note_steps(self, steps: Iterable[StepRows]) -> None:
+        """Note what steps have done, for figures."""
+        with self._lock:
+            self._steps += steps
+
+    def take_steps(self) -> list[StepRows]:
+        """Take what steps have done since the last call."""
+        with self._lock:
+            steps, self._steps = self._steps, []
+        return steps
 
     def take_samples(self) -> list[Sample]:
         """Take what was counted and measured since the last call."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from fulmen.api.components import FailedException
 from fulmen.api.input_function import InputFunction, RowsMade
+from fulmen.api.signals import StepRows
 from fulmen.engine.emitting.parcels import Index
 from fulmen.engine.protocol.callbacks.call_names import FUNCTIONS
 from fulmen.engine.protocol.callbacks.calls import CALLS
@@ -43,11 +44,13 @@ class Taken:
         rows: The rows that its bolt is to receive.
         at: The emit that each was made of, in rising order; None: each of its own.
         failed: Emit number -> why there is no row for it. A `FailedException` is not reported.
+        steps: What each step of its function has done.
     """
 
     rows: TupleRows
     at: Index | None = None
     failed: Mapping[int, Why] = field(default_factory=dict)
+    steps: Sequence[StepRows] = ()
 
     def chosen(self, chosen: Mapping[int, Tasks] | None) -> Mapping[int, Tasks] | None:
         """Number what is known of some emits by the rows that they have become."""
@@ -127,7 +130,8 @@ class RowsFunction:
         CALLS.end(calling)
         if kept:
             pairs = zip(made.at, made.rows, strict=True)
-            return RowsMade([[*rows[i][:kept], *row] for i, row in pairs], made.at, made.failed)
+            whole = [[*rows[i][:kept], *row] for i, row in pairs]
+            return RowsMade(whole, made.at, made.failed, made.steps)
         return made
 
 
@@ -145,7 +149,7 @@ class InputSteps:
             taken = self.take(emitted.take(good))
             failed: dict[int, Why] = {int(good[i]): why for i, why in taken.failed.items()}
             places = good if taken.at is None else good[taken.at]
-            return Taken(taken.rows, places, {**wrong, **failed})
+            return Taken(taken.rows, places, {**wrong, **failed}, taken.steps)
         taken = Taken(emitted) if self._runner is None else self._stepped(self._runner, emitted)
         return taken if self.function is None else _computed(self.function, taken)
 
@@ -164,11 +168,11 @@ def _computed(function: RowsFunction, taken: Taken) -> Taken:
     """What a function makes of rows. Of an emit that fails by one of its rows nothing is left."""
     made = function.run(taken.rows.to_look_at())
     if taken.at is None and made.at == [*range(len(taken.rows))]:  # as it is most often
-        return Taken(TupleRows(made.rows))
+        return Taken(TupleRows(made.rows), steps=made.steps)
     at = np.array(made.at, np.int64)
     if taken.at is None:
-        return Taken(TupleRows(made.rows), at, made.failed)
+        return Taken(TupleRows(made.rows), at, made.failed, made.steps)
     places = taken.at[at]
     failed = {int(taken.at[i]): why for i, why in made.failed.items()}
-    taken = Taken(TupleRows(made.rows), places, {**taken.failed, **failed})
+    taken = Taken(TupleRows(made.rows), places, {**taken.failed, **failed}, made.steps)
     return taken.without(failed) if failed else taken

@@ -31,6 +31,7 @@ from fulmen.engine.protocol.figures.statistics import (
     UNTIMED,
     UNUSABLE,
     add_task,
+    count_step,
 )
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
@@ -263,6 +264,8 @@ class Outbox:
             if left := taken.left_out(len(emitted)):
                 key = f"{subscription.source}:{subscription.stream}"
                 self.counts[subscription.target, LEFT_OUT, key] += left
+            for step in taken.steps:
+                count_step(self.counts, subscription.target, step)
             transferred += len(choice.tasks)
             choices.append((subscription, taken, choice))
         for _, taken, choice in choices:

@@ -236,7 +236,7 @@ class HostedCoordinator:
     def tell(self, summary: Summary) -> None:
         """Put into a summary what the author's code has told."""
         if self._signals is not None:
-            summary.take(self._task, self._signals)
+            summary.take(self._task, self._signals, self.name)
 
     def take_errors(self) -> list[ErrorReport]:
         """Take the errors since the last call."""

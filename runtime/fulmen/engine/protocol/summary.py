@@ -17,6 +17,7 @@ from fulmen.engine.protocol.figures.statistics import (
     CountKey,
     LevelKey,
     TaskSums,
+    count_step,
 )
 from fulmen.engine.protocol.figures.taps import Tapped
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes
@@ -217,8 +218,10 @@ class Summary(Measured):
             for key, journals in changed.items():
                 self.updates.setdefault(key, {}).update(journals)
 
-    def take(self, task: int, signals: Signals) -> None:
-        """Take what a task's code has told since it was asked last."""
+    def take(self, task: int, signals: Signals, component: str) -> None:
+        """Take what the code of a component's task has told since it was asked last."""
+        for step in signals.take_steps():
+            count_step(self.counts, component, step)
         if samples := signals.take_samples():
             self.samples.setdefault(task, []).extend(samples)
         if (lag := signals.take_lag()) is not None:

@@ -302,7 +302,7 @@ class Task(ABC):
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""
         self.tell_errors(summary)
-        summary.take(self.task, self.context.signals)
+        summary.take(self.task, self.context.signals, self.component)
         for part in self.parts:
             part.tell(summary)
 

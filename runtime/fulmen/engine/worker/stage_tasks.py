@@ -378,6 +378,7 @@ class StageTasks(LiveTasks):
         for one in forgotten:
             one.tell_errors(summary)
             one.context.signals.take_samples()
+            one.context.signals.take_steps()
         authors = {n: task for n, task in self._tasks.items() if task not in forgotten}
         tasks: dict[int, Task | AckerTask] = {**authors, **self._ackers}
         for task_id, task in tasks.items():

@@ -24,6 +24,9 @@ from fulmen.engine.protocol.figures.statistics import (
     REPLAYED,
     RESULTS_ACKED,
     RESULTS_FAILED,
+    STEP_FAILED,
+    STEP_GIVEN,
+    STEP_ROWS,
     TIMED_OUT,
     FigureKind,
     Of,
@@ -177,7 +180,14 @@ class TopologyJson:
             "unread_errors": self._unread.get(name, 0),
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
+            "steps": [self._step(name, step) for of, step in now.steps if of == name],
         }
+
+    def _step(self, component: str, step: str) -> Json:
+        rows, given, failed = (
+            self.now.counts[component, of, step] for of in (STEP_ROWS, STEP_GIVEN, STEP_FAILED)
+        )
+        return {"step": step, "rows": rows, "given": given, "failed": failed}
 
     def _results(self, bolt: str) -> Json:
         """Counts of the results of a bolt, which it has emitted by itself."""

@@ -59,7 +59,7 @@ def _family(now: Snapshot, figure: Figure) -> Metric:
     keys = [
         ((now.name, *values, *([part] if figure.label else [])), component, part or of)
         for values, component, of in _keys(now, figure.of)
-        for part in figure.parts
+        for part in (figure.parts if figure.of is not Of.STEP else [of])
     ]
     name = f"fulmen_{figure.metric}"
     match figure.kind:
@@ -100,6 +100,8 @@ def _keys(now: Snapshot, of: Of) -> Iterator[Key]:
             yield from (((c, *source_and_stream(of)), c, of) for c, of in now.inputs)
             if of is Of.INPUT_OR_TREES:
                 yield from (((spout, "", ""), spout, "") for spout in now.spouts)
+        case Of.STEP:
+            yield from (((c,), c, step) for c, step in now.steps)
         case Of.ACKER_TASK:
             yield from (((str(task),), "", str(task)) for task in now.ackers)
         case Of.TOPOLOGY:

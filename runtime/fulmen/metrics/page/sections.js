@@ -65,10 +65,11 @@ function showComponents(data) {
 
 function showDetails(component, data) {
   keyed(byId("details"), component ? [component] : [], (c) => c.name, ({ name, kind }) => {
-    const [inputs, outputs, tasks, metrics] = [html("div"), html("div"), html("div"), html("div")];
+    const [inputs, outputs, tasks, metrics, steps] = ["", "", "", "", ""].map(() => html("div"));
     const own = html("div", {}, html("h3", {}, `Metrics of ${name}`), metrics);
     const made = html("div", {}, html("h3", {}, `Inputs of ${name}`), inputs,
-      html("h3", {}, `Outputs of ${name}`), outputs, html("h3", {}), tasks, html("p"), own);
+      html("h3", {}, `Outputs of ${name}`), outputs, html("h3", {}), tasks, html("p"),
+      html("div", {}, html("h3", {}, `Steps of ${name}, and ahead of its inputs`), steps), own);
     made.fill = [
       sortable(inputs, "inputs", `inputs of ${name}`, [
         { title: "stream", value: (i) => i.from }, number("executed"), number("acked"), number("failed"),
@@ -77,6 +78,9 @@ function showDetails(component, data) {
         { title: "stream", value: (o) => o.stream }, number("emitted"), number("transferred")], (o) => o.stream),
       sortable(tasks, "tasks", `tasks of ${name}`, taskColumns(kind), (t) => t.task),
       sortable(metrics, "metrics", `metrics of ${name}`, metricColumns, (m) => m.name),
+      sortable(steps, "steps", `steps of ${name}`, [
+        { title: "step", value: (s) => s.step }, number("rows"), number("given"),
+        { title: "failed", value: (s) => s.failed, cell: (s) => bad(s.failed) }], (s) => s.step),
     ];
     return made;
   }, (node, c) => {
@@ -86,7 +90,8 @@ function showDetails(component, data) {
     setText(node.children[6], resultsText(c));
     const metrics = metricsOf(c);
     node.lastChild.hidden = !metrics.length;
-    [c.inputs, c.outputs, tasks, metrics].forEach((items, i) => node.fill[i](items));
+    node.children[7].hidden = !c.steps.length;
+    [c.inputs, c.outputs, tasks, metrics, c.steps].forEach((items, i) => node.fill[i](items));
   });
 }
 const resultsText = ({ results: r }) => r ? `Results, which it emits by itself: ${count(r.acked)} acked, ` +

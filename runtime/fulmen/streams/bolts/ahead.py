@@ -35,7 +35,8 @@ class StepsAhead(InputFunction):
     @override
     def run(self, rows: Sequence[Any]) -> RowsMade:
         ran = self._loop.run(rows)
-        return RowsMade(ran.rows, ran.at, {i: _why(one) for i, one in ran.failed.items()})
+        failed = {i: _why(one) for i, one in ran.failed.items()}
+        return RowsMade(ran.rows, ran.at, failed, ran.steps)
 
     def steps(self) -> list[StepNode]:
         """The steps, in the author's module.

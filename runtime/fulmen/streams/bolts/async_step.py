@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from fulmen.api import BasicBolt, BasicOutputCollector, Stream, TopologyContext, Tuple
 from fulmen.api.components import FailedException, Outputs
+from fulmen.api.signals import StepRows
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.errors import PASSED_ON, error_text
 from fulmen.streams.bolts.fused import FusedOptions, checked_steps, outputs_of
@@ -21,7 +22,13 @@ class AsyncStep(BasicBolt):
     """Runs one step whose function is async. It is found in the author's module: `FusedOptions`."""
 
     config_model = FusedOptions
-    transient: ClassVar[Sequence[str]] = ("_has_errors", "_step", "_function", "_shapes")
+    transient: ClassVar[Sequence[str]] = (
+        "_has_errors",
+        "_signals",
+        "_step",
+        "_function",
+        "_shapes",
+    )
 
     @override
     def outputs_for(self, options: FusedOptions) -> Outputs:
@@ -38,7 +45,7 @@ class AsyncStep(BasicBolt):
         options: FusedOptions = context.options
         (self._step,) = find_graph(options.pipeline).steps(options.steps, options.digest)
         (self._function,) = self._step.functions.values()
-        self._has_errors = options.errors
+        self._has_errors, self._signals = options.errors, context.signals
         self._shapes: dict[Sequence[str], Shape] = {}
 
     async def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -56,11 +63,13 @@ class AsyncStep(BasicBolt):
         except (*PASSED_ON, FailedException, ServiceUnavailable):
             raise
         except BaseException as error:
+            self._signals.note_steps([StepRows(self._step.name, 1, 0, 1)])
             where = f"step 1 {self._step.operator!r} ({self._step.place})"
             reason = f"{where}: {error_text(error)}"
             if not self._has_errors:
                 raise StepFailed(reason) from error
             collector.emit([self._step.name, list(tup.values), reason], ERRORS_STREAM)
             return
+        self._signals.note_steps([StepRows(self._step.name, 1, len(rows), 0)])
         for row in rows:
             collector.emit(made.unwrap(row))

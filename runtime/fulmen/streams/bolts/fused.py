@@ -71,7 +71,7 @@ class FusedSteps(ManyBolt):
     """Runs steps of a pipeline. The functions are found in the author's module: `FusedOptions`."""
 
     config_model = FusedOptions
-    transient: ClassVar[Sequence[str]] = ("_options", "_steps", "_loops", "_failed")
+    transient: ClassVar[Sequence[str]] = ("_options", "_signals", "_steps", "_loops", "_failed")
 
     @override
     def outputs_for(self, options: FusedOptions) -> Outputs:
@@ -86,6 +86,7 @@ class FusedSteps(ManyBolt):
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self._options: FusedOptions = context.options
+        self._signals = context.signals
         graph = find_graph(self._options.pipeline)
         self._steps = graph.steps(self._options.steps, self._options.digest)
         self._loops: dict[Sequence[str], StepsLoop] = {}
@@ -102,6 +103,7 @@ class FusedSteps(ManyBolt):
         if loop is None:
             loop = self._loops[fields] = StepsLoop(self._steps, Stream(fields))
         ran = loop.run(rows)
+        self._signals.note_steps(ran.steps)
         if ran.rows and self._options.fields is not None:
             made = ran.rows
             if fronts is not None:

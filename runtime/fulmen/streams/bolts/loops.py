@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from fulmen.api import Stream
+from fulmen.api.signals import StepRows
 from fulmen.errors import PASSED_ON, FulmenError, error_text
 from fulmen.expressions.selection import steps_of
 from fulmen.expressions.steps import StepsRunner
@@ -21,7 +22,9 @@ from fulmen.streams.rows.shapes import Shape
 
 Rows = Sequence[Any]
 Fail = Callable[[int, int, BaseException], None]
-Loop = Callable[[Rows, Fail], tuple[list[Any], list[int]]]
+Loop = Callable[[Rows, Fail], tuple[list[Any], list[int], tuple[int, ...]]]
+"""Gives rows, the places of those that they were made of, and of each step how many rows a filter
+has left out, or a flat_map has made."""
 
 
 class StepFailed(FulmenError):
@@ -56,11 +59,13 @@ class LoopResult(NamedTuple):
         rows: Those that come out.
         at: The place of the row that each was made of.
         failed: Place -> what happened.
+        steps: How many rows each step got and gave.
     """
 
     rows: list[Any]
     at: list[int]
     failed: dict[int, FailedRow]
+    steps: Sequence[StepRows] = ()
 
 
 class StepsLoop:
@@ -98,7 +103,9 @@ class StepsLoop:
         """Run them. Each row is a list or a tuple."""
         given, failed = rows, dict[int, FailedRow]()
         at: Sequence[int] | None = None
+        done_by: list[StepRows] = []
         for steps, part in self._parts:
+            n = len(given)
             wrong: dict[int, FailedRow] = {}
             if isinstance(part, StepsRunner):
                 done = part.run(given)
@@ -110,8 +117,11 @@ class StepsLoop:
                 for i, why in done.failed.items():
                     text = f"{self._where(steps[0])}: {why}"
                     wrong[i] = FailedRow(steps[0].name, text, StepFailed(text))
+                done_by.append(StepRows(steps[0].name, n, len(given), len(wrong)))
             else:
-                given, places = part(given, self._noted(steps, wrong))
+                failures = [0] * len(steps)
+                given, places, counted = part(given, self._noted(steps, wrong, failures))
+                done_by += _done(steps, n, counted, failures)
             if at is not None:
                 wrong = {at[i]: one for i, one in wrong.items()}
                 places = at if places is None else [at[i] for i in places]
@@ -122,11 +132,14 @@ class StepsLoop:
         if failed and any(place in failed for place in places_out):  # another row of the same one
             left = [i for i, place in enumerate(places_out) if place not in failed]
             rows_out, places_out = [rows_out[i] for i in left], [places_out[i] for i in left]
-        return LoopResult(rows_out, places_out, failed)
+        return LoopResult(rows_out, places_out, failed, done_by)
 
-    def _noted(self, steps: Sequence[StepNode], into: dict[int, FailedRow]) -> Fail:
+    def _noted(
+        self, steps: Sequence[StepNode], into: dict[int, FailedRow], failures: list[int]
+    ) -> Fail:
         def fail(row: int, number: int, error: BaseException) -> None:
             step = steps[number]
+            failures[number] += 1
             if error.__traceback__ is not None:  # without this loop
                 error.__traceback__ = error.__traceback__.tb_next
             into[row] = FailedRow(step.name, f"{self._where(step)}: {error_text(error)}", error)
@@ -135,6 +148,19 @@ class StepsLoop:
 
     def _where(self, step: StepNode) -> str:
         return f"step {self._numbers[step]} {step.operator!r} ({step.place})"
+
+
+def _done(
+    steps: Sequence[StepNode], rows: int, counted: Sequence[int], failures: Sequence[int]
+) -> Iterator[StepRows]:
+    """How many rows each step of a loop got and gave, given the rows that the first one got."""
+    for step, count, failed in zip(steps, counted, failures, strict=True):
+        if step.operator == "flat_map":
+            given = count
+        else:
+            given = 0 if step.operator == "for_each" else rows - count - failed
+        yield StepRows(step.name, rows, given, failed)
+        rows = given
 
 
 def fields_after(steps: Sequence[StepNode], fields: Sequence[str]) -> tuple[str, ...]:
@@ -169,6 +195,7 @@ def _lines(
     yield "def loop(rows, fail):"
     yield "  out, at = [], []"
     yield "  add, note = out.append, at.append"
+    yield f"  {' = '.join(f'c{number}' for number in range(len(steps)))} = 0"
     yield "  for i, v in enumerate(rows):"
     yield "    n, s = len(out), 0"
     yield "    try:"
@@ -181,7 +208,9 @@ def _lines(
             yield f"{indent}s = {number}"
         called = [f"{bound(function)}(r)" for function in step.functions.values()]
         if step.operator == "filter":
-            yield f"{indent}if not {called[0]}: continue"
+            yield f"{indent}if not {called[0]}:"
+            yield f"{indent}  c{number} += 1"
+            yield f"{indent}  continue"
         elif step.operator in ("peek", "for_each"):
             yield f"{indent}{called[0]}"
         elif step.operator == "map":
@@ -192,6 +221,7 @@ def _lines(
             assert step.shape is not None
             yield f"{indent}for r in {bound(step.shape.accept_all)}({called[0]}):"
             indent += "  "
+            yield f"{indent}c{number} += 1"
             shape, is_same = step.shape, False
         else:
             new = fields_after([step], fields)
@@ -208,7 +238,7 @@ def _lines(
     yield "    except BaseException as error:"
     yield "      del out[n:], at[n:]"
     yield "      fail(i, s, error)"
-    yield "  return out, at"
+    yield f"  return out, at, ({''.join(f'c{number}, ' for number in range(len(steps)))})"
 
 
 def typed(steps: Sequence[StepNode], stream: Stream) -> Stream:

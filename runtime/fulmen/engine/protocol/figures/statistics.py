@@ -12,10 +12,12 @@ the same.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum, Flag, auto
 from typing import Final, Self
 
+from fulmen.api.signals import StepRows
 from fulmen.topology.resource.spec import ACKER
 
 BOUNDS = (
@@ -49,6 +51,8 @@ class Of(Enum):
     """Each stream that a component emits on: a part."""
     INPUT = auto()
     """Each input of a bolt: a part."""
+    STEP = auto()
+    """Each step of a pipeline that a component runs, or that runs ahead of its inputs: a part."""
     INPUT_OR_TREES = auto()
     """Each input of a bolt: a part; of a spout, all its trees."""
     COMPONENT = auto()
@@ -159,6 +163,13 @@ LEFT_OUT: Final = Figure(
     Of.INPUT,
     "Tuples of which the input's where, or its functions, left nothing where they were emitted.",
     shown=Shown.JSON,
+)
+STEP_ROWS: Final = Figure("step_rows", Of.STEP, "Rows that a step of a pipeline got.", label="step")
+STEP_GIVEN: Final = Figure(
+    "step_given", Of.STEP, "Rows that a step of a pipeline gave.", label="step"
+)
+STEP_FAILED: Final = Figure(
+    "step_failed", Of.STEP, "Rows for which a step of a pipeline raised.", label="step"
 )
 EXECUTED: Final = Figure("executed", Of.INPUT, "Calls of execute.", shown=_TABLES)
 ACKED: Final = Figure(
@@ -298,8 +309,8 @@ CHECKPOINT_SECONDS: Final = Figure(
 FIGURES = tuple(found for found in list(vars().values()) if isinstance(found, Figure))
 
 CountKey = tuple[str, str, str]
-"""(component, figure, part): the part is a stream, an input `component:stream`, or a phase. Of the
-topology itself the component is empty."""
+"""(component, figure, part): the part is a stream, an input `component:stream`, a step or a phase.
+Of the topology itself the component is empty."""
 LevelKey = tuple[str, int]
 """(figure, task)."""
 ChunkTimes = dict[tuple[str, str, int], list[float]]
@@ -308,6 +319,13 @@ TaskSums = dict[int, list[float]]
 """What a worker sends: task -> tuples emitted, executed and failed, and seconds of work."""
 TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
 """The places of these in `TaskSums`."""
+
+
+def count_step(counts: Counter[CountKey], component: str, step: StepRows) -> None:
+    """Add what a step of a component has done."""
+    counts[component, STEP_ROWS, step.step] += step.rows
+    counts[component, STEP_GIVEN, step.step] += step.given
+    counts[component, STEP_FAILED, step.step] += step.failed
 
 
 def shown(where: Shown) -> tuple[list[Figure], list[Figure]]:

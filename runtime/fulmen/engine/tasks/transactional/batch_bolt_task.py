@@ -355,7 +355,7 @@ class BatchBoltTask(BoltTask):
     def tell(self, summary: Summary) -> None:
         super().tell(summary)
         for signals in self._signals:
-            summary.take(self.task, signals)
+            summary.take(self.task, signals, self.component)
 
     @override
     def record(self, number: int) -> dict[str, Update]:
