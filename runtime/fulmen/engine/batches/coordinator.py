@@ -297,7 +297,7 @@ class Coordinator:
             and self.spout_pending == 0
             and self.attempt is None
             and not self.wants_batch
-            and not (self.turns.is_at_end and self._resting_results)
+            and not (self.turns.waits_for_results and self._resting_results)
         )
 
     @property

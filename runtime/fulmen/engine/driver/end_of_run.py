@@ -62,6 +62,7 @@ class EndOfRun:
         if not stop.drain:
             return False
         coordinator.active = False
+        coordinator.turns.is_told = stop.interrupted
         if self._recovery.away is not None:  # it would wait for as long as that is so
             raise self._recovery.fatal(self._recovery.away)
         self._recovery.refuse_hopeless(coordinator)

@@ -380,3 +380,29 @@ def test_only_bolts_that_keep_results_have_dead_letters(clock):
     builder.set_bolt("dead", CollectBolt).shuffle_grouping("sums", "__dead_letters")
     with pytest.raises(ValidationFailed, match="__dead_letters"):
         run(builder, clock=clock)
+
+
+class Interrupts(BasicBolt):
+    """Takes nothing; somebody presses Ctrl-C when it has refused something three times."""
+
+    stop = Stop()
+    refused = 0
+
+    def execute(self, tup, collector):
+        Interrupts.refused += 1
+        Interrupts.stop.drain = Interrupts.stop.interrupted = Interrupts.refused >= 3
+        raise FailedException("it has no place for that")
+
+
+def test_ctrl_c_does_not_wait_for_results_that_always_fail_also_at_the_end_of_all():
+    builder = TopologyBuilder("refused")
+    builder.set_spout("numbers", ListSpout([1, 2]))
+    builder.set_bolt("sums", LastTurn()).global_grouping("numbers")
+    builder.set_bolt("refuses", Interrupts()).global_grouping("sums")
+    store = new_store()
+    for _ in range(2):  # another run has it again
+        Interrupts.refused, Interrupts.stop = 0, Stop(when_drained=True, give_up_seconds=60.0)
+        driver = make_driver(builder, store=store).start()
+        driver.run(Interrupts.stop)
+        driver.close()
+        assert Interrupts.refused == 3

@@ -30,18 +30,25 @@ class LastTurn:
         drained: Whether bolts have had their last turn since they last executed anything.
         is_at_end: Whether sources have said that nothing will come, or are taken to.
         more_may_come: Whether that is so of this run alone: then event time does not end with it.
+        is_told: Whether somebody has told it to end: what has failed is left to another run.
     """
 
     def __init__(self, *, more_may_come: bool = False) -> None:
         self.next = Turn.USUAL
         self.drained = self.is_at_end = False
         self.more_may_come = more_may_come
+        self.is_told = False
         self._looks = 0
 
     @property
     def may_go_on(self) -> bool:
         """Whether another run may bring more, so that event time has not ended with this one."""
         return self.is_at_end and self.more_may_come
+
+    @property
+    def waits_for_results(self) -> bool:
+        """Whether results that rest after a failure come again before the end."""
+        return self.is_at_end and not self.is_told
 
     @property
     def looks_ahead(self) -> bool:
