@@ -192,6 +192,7 @@ class Graph:
         scope: The names of that module; None: a function made the pipeline, so no import does.
         spec: Fields of the topology.
         shown: Nodes whose rows were printed, so that they are no loose ends.
+        is_in_notebook: Whether no file makes it: cells of a notebook, or what is typed.
     """
 
     name: str
@@ -200,11 +201,7 @@ class Graph:
     spec: Mapping[str, Any] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     shown: list[Node] = field(default_factory=list)
-
-    @property
-    def is_in_notebook(self) -> bool:
-        """Whether no file makes it: cells of a notebook, or what is typed."""
-        return self.module == "__main__"
+    is_in_notebook: bool = False
 
     def make_again(self, name: str, place: AuthorLine, parents: Sequence[Node] = ()) -> None:
         """In a notebook, forget what a cell that runs again had made, and all that is behind it.

@@ -27,7 +27,9 @@ def new_graph(name: str, spec: Mapping[str, Any]) -> Graph:
     """
     place, frame = author()
     module, scope = building_module(frame)
-    graph = Graph(name, module, scope, spec)
+    names = frame.f_globals
+    is_typed = names.get("__name__") == "__main__" and "__file__" not in names
+    graph = Graph(name, module, scope, spec, is_in_notebook=is_typed)
     known = _graphs.get(graph.key)
     if known is not None and scope is not None and known.scope is scope:
         message = f"{place}: the module {module!r} has two pipelines {name!r}"
