@@ -134,6 +134,7 @@ def test_a_sink_that_can_write_exactly_once_does(sink, fulmen, tmp_path, address
 
 
 @pytest.mark.slow
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize(
     "names",
     [

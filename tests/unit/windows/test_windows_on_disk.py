@@ -89,6 +89,7 @@ def collected(config, rows, backends, numbers=(2, 2, 2, 2), crash=None):
 MEMORY, DISK = ["memory"] * 4, ["disk"] * 4
 
 
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize("config", CONFIGS)
 def test_results_are_those_of_windows_in_memory(config):
     rows = rows_of(1)
@@ -107,7 +108,7 @@ def test_the_backend_may_change_while_windows_are_open():
 NUMBERS = st.lists(st.integers(1, 4), min_size=4, max_size=4)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(CONFIGS), st.integers(0, 60), NUMBERS)
 @example(3, CONFIGS[2], 30, [2, 5, 1, 3])
 @example(4, CONFIGS[4], 12, [1, 4, 2, 2])

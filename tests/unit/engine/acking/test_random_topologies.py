@@ -28,7 +28,7 @@ from support.worlds.reference import Reference, check_copies
 
 SPOUTS = (RandomSpout, RandomSpout, RandomArrowSpout)
 BOLTS = (RandomBolt, RandomBolt, RandomBolt, RandomBasicBolt, RandomArrowBolt)
-EXAMPLES = max(12, settings.default.max_examples // 5)
+EXAMPLES = max(8, settings.default.max_examples // 5)
 KINDS = [kind for kind in get_args(GroupingType) if kind != "direct"]
 
 

@@ -76,6 +76,7 @@ def send_to_driver(driver):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize("way", ["stopped", "running", "file"])
 def test_each_letter_is_sent_once_and_gone_when_it_is_acked_whatever_dies(way):
     seen = Counter()

@@ -142,6 +142,7 @@ def cut(cls, config, *ends):
     return sorted(tuple(map(plain, row)) for row in result.collected("seen")), written
 
 
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize("name", BOLTS)
 def test_what_comes_in_time_is_the_same_however_events_are_cut_into_runs(name):
     whole, _ = cut(*BOLTS[name], None)

@@ -88,6 +88,7 @@ CASES = [
 ]
 
 
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize(("name", "key", "grouped_by"), CASES)
 def test_pairs_are_as_if_the_number_had_never_changed(name, key, grouped_by):
     rows = some_rows(120)

@@ -40,6 +40,7 @@ def collected(cls, config, key, numbers):
     return sorted(map(repr, result.collected("all")))
 
 
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize("key", [["key"], ["key", "more"]], ids=["one field", "two fields"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows_are_as_if_the_number_had_never_changed(window, key):

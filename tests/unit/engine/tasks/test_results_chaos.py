@@ -25,8 +25,10 @@ from support.parts.result_parts import (
 from support.runs.engine_runs import Numbers, Steady, make_driver, new_store, state_of
 from support.suite import seeds
 
-EXAMPLES = max(20, settings.default.max_examples // 4)
+EXAMPLES = max(7, settings.default.max_examples // 4)
 NUMBERS = 30
+OFTEN = ("lives", "dead", "replayed", "late")
+"""What happens. Without it hardly anything was tested."""
 
 
 def any_topology(rng, kind):
@@ -87,7 +89,9 @@ def check_end(driver):
 @pytest.mark.timeout(300)
 def test_every_result_is_acked_or_given_up_whatever_dies():
     seen = Counter()
-    for seed in seeds.several(EXAMPLES):
+    for number, seed in enumerate(seeds.several(10 * EXAMPLES)):
+        if number >= EXAMPLES and all(seen[name] for name in OFTEN):
+            return
         with seeds.generator(seed) as rng:
             WORLD.seed(rng.random())
             kind = GATHERERS[seed % len(GATHERERS)]
@@ -104,4 +108,4 @@ def test_every_result_is_acked_or_given_up_whatever_dies():
                 assert trees.acked == NUMBERS + len(accepted) + len(dead)
                 assert trees.failed + trees.timed_out == trees.replayed + trees.dead_lettered
                 assert trees.dead_lettered == len(dead)
-    assert min(seen["lives"], seen["dead"], seen["late"], seen["replayed"]) > 0
+    pytest.fail(f"hardly anything was tested: {seen}")

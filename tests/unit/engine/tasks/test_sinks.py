@@ -146,7 +146,7 @@ class Killer:
 
 
 @pytest.mark.slow
-@pytest.mark.matrix(share=1 / 4)
+@pytest.mark.matrix(share=1 / 8)
 @pytest.mark.parametrize("seed", range(16))
 def test_exactly_once_is_exactly_once_whatever_is_lost_of_a_source_that_never_repeats(memory, seed):
     rng, killer = random.Random(seed), Killer(seed)
@@ -162,7 +162,7 @@ def test_exactly_once_is_exactly_once_whatever_is_lost_of_a_source_that_never_re
 
 
 @pytest.mark.slow
-@pytest.mark.matrix(share=1 / 4)
+@pytest.mark.matrix(share=1 / 8)
 @pytest.mark.parametrize("seed", range(10))
 def test_at_least_once_loses_nothing_whatever_is_lost(memory, seed):
     rng, killer = random.Random(seed), Killer(seed)

@@ -82,6 +82,7 @@ BOLTS = [
 ]
 
 
+@pytest.mark.matrix(share=1 / 3)
 @pytest.mark.parametrize(("cls", "config"), BOLTS)
 def test_the_results_are_those_of_memory_whatever_dies_and_wherever_it_was_before(cls, config):
     def lived(*backends):

@@ -114,6 +114,7 @@ class Rescaled(World):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.matrix(share=2 / 7, name="transactions in worlds at random", cell="other tasks")
 @pytest.mark.parametrize("kind", SPOUTS)
 def test_each_row_is_counted_once_whatever_the_numbers_of_tasks(kind):
     for seed in seeds.several(WORLDS):

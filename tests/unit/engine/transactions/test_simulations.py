@@ -12,6 +12,7 @@ WORLDS = settings.default.max_examples // 4
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.matrix(share=2 / 7, name="transactions in worlds at random", cell="stores")
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_row_is_stored_exactly_once(kind):
     for seed in seeds.several(WORLDS):

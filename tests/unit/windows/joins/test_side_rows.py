@@ -128,6 +128,7 @@ def outcome(cls, config, events):
     return str((result.collected("sink"), sorted(result.failed("source"), key=str)))
 
 
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize(("cls", "config", "kinds"), CASES)
 def test_many_tuples_at_once_are_as_each_alone(cls, config, kinds):
     """Whatever keys and times they have: what is late, what fails, and in which order it comes."""
