@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from typing import Any, Protocol
 
 
@@ -19,6 +19,10 @@ class StateOnDisk(Protocol):
 
     def keys_of(self, *parts: Any) -> Iterator[Any]:
         """Their keys as of the last commit."""
+        ...
+
+    def key_pages(self) -> Iterator[Collection[Any]]:
+        """All keys, some at a time. Between two of these, entries may change."""
         ...
 
     def forget(self, keys: Iterable[Any]) -> None:

@@ -12,6 +12,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.windows.disk import is_on_disk, on_disk
 from fulmen.windows.joins.join import LEFT, Join
 from fulmen.windows.joins.options import JoinOptions, LookupJoinOptions
 from fulmen.windows.joins.side_rows import Emits, JoinedRows, Key, Row, SideRows
@@ -37,7 +38,11 @@ class LookupJoin(Join):
     config_model = LookupJoinOptions
     emits_results = False  # a left tuple that comes again is looked up again
     state_part, timer_part = "first", "every"
-    transient = (*Join.transient, "_until", "_most", "_held", "_next")
+    transient = (*Join.transient, "_disk", "_until", "_most", "_held", "_next")
+
+    @override
+    def needs_memory(self, options: JoinOptions) -> str | None:
+        return None
 
     @override
     def needs_times(self, options: JoinOptions) -> bool:
@@ -65,6 +70,7 @@ class LookupJoin(Join):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         super().prepare(conf, context)
         options: LookupJoinOptions = context.options
+        self._disk = on_disk(self.state) if is_on_disk(self.state) else None
         self._until, self._most = options.waits_until, options.hold_at_most
         places = self._places()
         self._held, self._next = len(places), places[-1][-1] + 1 if places else 0
@@ -80,7 +86,13 @@ class LookupJoin(Join):
         return options is not None and options.wait_for is not None
 
     def _places(self) -> list[Key]:
-        """The keys in the state of left tuples that are held, as they have come."""
+        """The keys in the state of left tuples that are held, as they have come.
+
+        As long as there are some there is the timer: without it nothing is looked through.
+        """
+        return [] if self._context.timers.get(RELEASE) is None else self._places_there()
+
+    def _places_there(self) -> list[Key]:
         width = len(self._keys[LEFT])
         places = (place for place in self.state if len(place) > width)
         return sorted(places, key=itemgetter(-1))
@@ -96,20 +108,35 @@ class LookupJoin(Join):
 
     def _note(self, arrivals: SideRows) -> None:
         """Take the newest row of each key into the table."""
+        self._fetch(arrivals)
         for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
+            if place in arrivals.alone:
+                continue
             known: tuple[int, Row] | None = self.state.get(key)
-            if (known is None or known[0] <= time) and place not in arrivals.alone:
+            if known is None or known[0] <= time:
                 self.state[key] = (time, row)
 
+    def _fetch(self, arrivals: SideRows) -> None:
+        """Have the rows of the table at hand that arrivals ask for."""
+        if self._disk is not None:
+            alone = arrivals.alone
+            self._disk.fetch(key for i, key in enumerate(arrivals.keys) if i not in alone)
+
     def _look_up_all(self, arrivals: SideRows, joined: JoinedRows) -> None:
+        self._fetch(arrivals)
+        get, alone = self.state.get, arrivals.alone
+        known: list[tuple[int, Row] | None]
+        if alone:  # of NaN not even a state on disk can be asked
+            known = [None if i in alone else get(key) for i, key in enumerate(arrivals.keys)]
+        else:
+            known = [*map(get, arrivals.keys)]
         if self._condition is not None or self._kind in ("semi", "anti"):
-            for place, (key, row) in enumerate(zip(arrivals.keys, arrivals.rows, strict=True)):
+            for place, one in enumerate(known):
                 joined.place = place
-                self._look_up(key, row, joined)
+                self._emit(arrivals.keys[place], arrivals.rows[place], one, joined)
             return
         rows, places = joined.rows, joined.places
-        known: list[tuple[int, Row] | None] = [*map(self.state.get, arrivals.keys)]
-        found = [one for one in known if one is not None]  # a key with None is not in the table
+        found = [one for one in known if one is not None]
         if len(found) == len(known):
             rows += [row + one[1] for row, one in zip(arrivals.rows, found, strict=True)]
             places += range(len(found))
@@ -139,14 +166,14 @@ class LookupJoin(Join):
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        for place in self._places():
-            self._look_up(place[:-1], self.state.pop(place), collector)
+        for place in self._places_there():
+            row = self.state.pop(place)
+            self._emit(place[:-1], row, self.state.get(place[:-1]), collector)
         self._tell(collector)
         self._held = 0
 
-    def _look_up(self, key: Key, row: Row, joined: Emits) -> None:
-        """Emit a left row with what is there."""
-        known: tuple[int, Row] | None = self.state.get(key)
+    def _emit(self, key: Key, row: Row, known: tuple[int, Row] | None, joined: Emits) -> None:
+        """Emit a left row with a row of the table."""
         if known is not None and self.chosen(LEFT, row, [known[1]]):
             self.matched(LEFT, row, known[1], joined)
         else:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fulmen.windows.disk import is_on_disk, on_disk
+
 Of = tuple[Any, ...]
 """Begins the keys of the state that a group has; a number of the batch ends them."""
 
@@ -44,10 +46,13 @@ class RowLog:
         Args:
             begin: First parts of the keys of groups; other keys are not the log's.
         """
-        places = [place for place in self._state if place[0] in begin]
-        for place in sorted(places, key=lambda place: place[-1]):
+        if is_on_disk(self._state):
+            there = [one for first in begin for one in on_disk(self._state).items_of(first)]
+        else:
+            there = [(place, self._state[place]) for place in self._state if place[0] in begin]
+        for place, rows in sorted(there, key=lambda one: one[0][-1]):
             self._next = place[-1] + 1
-            yield place, place[:-1], self._state[place]
+            yield place, place[:-1], rows
 
     def add(self, group: RowGroup, row: Any) -> None:
         """A row has come."""

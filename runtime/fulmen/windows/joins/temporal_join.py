@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from typing_extensions import override
@@ -10,10 +11,11 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
+from fulmen.windows.disk import is_on_disk, on_disk
 from fulmen.windows.joins.join import LEFT, Join
-from fulmen.windows.joins.options import TemporalJoinOptions
+from fulmen.windows.joins.options import JoinOptions, TemporalJoinOptions
 from fulmen.windows.joins.row_log import RowGroup, RowLog
-from fulmen.windows.joins.side_rows import Emits, Key, Row
+from fulmen.windows.joins.side_rows import Emits, JoinedRows, Key, Row, SideRows
 
 Version = tuple[int, Row]
 """(time from which on a row is valid, row)."""
@@ -41,11 +43,14 @@ class TemporalJoin(Join):
     # State: (ROWS, due, n) -> time, key and row of the left tuples of a batch that are forgotten at
     # `due`; (VERSIONS, key) -> the right rows by their times. Timers: (EMIT, at), which tells as
     # well that those of that time were not emitted yet; (FORGET, due); (VERSIONS, key); by the
-    # clock (SILENT, key), when a key has had no right row for so long.
+    # clock (SILENT, key), when a key has had no right row for so long. Memory: the left tuples that
+    # wait, and right rows, unless these are on disk.
 
     config_model = TemporalJoinOptions
     transient = (
         *Join.transient,
+        "_disk",
+        "_unseen",
         "_waiting",
         "_log",
         "_groups",
@@ -55,6 +60,10 @@ class TemporalJoin(Join):
         "_valid",
         "_silence",
     )
+
+    @override
+    def needs_memory(self, options: JoinOptions) -> str | None:
+        return None
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
@@ -72,22 +81,39 @@ class TemporalJoin(Join):
         """The groups of left tuples, by the time at which they are forgotten."""
         self._changed: set[Key] = set()
         """The keys whose right rows have changed in this batch."""
-        self._begin_to_forget()
+        self._disk = on_disk(self.state) if is_on_disk(self.state) else None
+        self._untimed: set[Key] = set()
+        self._unseen: Iterator[Collection[Any]] = iter(())
+        """The right rows on disk that may have come before `forgetAfter` was set."""
+        if self._disk is None:
+            self._begin_to_forget(self.state)
+        elif after is not None:
+            self._unseen = self._disk.key_pages()
         for place, of, rows in self._log.restored(ROWS):
             self._groups.setdefault(of[1], RowGroup(of)).written.append(place)
             for time, key, row in rows:
                 if context.timers.get((EMIT, time + 1)) is not None:
                     self._waiting.setdefault(time + 1, []).append((key, row))
 
-    def _begin_to_forget(self) -> None:
+    def _begin_to_forget(self, places: Iterable[Any]) -> None:
         """Have keys forgotten, too, whose rows came before `forgetAfter` was set."""
         timers = self._context.timers
-        self._untimed: set[Key] = set()
-        for key in [place[1] for place in self.state if place[0] == VERSIONS]:
+        wanted = [place for place in places if place[0] == VERSIONS]
+        if self._disk is not None:
+            self._disk.fetch(wanted)
+        for key in [place[1] for place in wanted if place in self.state]:
             if self._silence is not None and timers.get((SILENT, key)) is None:
                 self._untimed.add(key)
             if self._valid is not None and timers.get((VERSIONS, key)) is None:
                 timers.set((VERSIONS, key), self._over(self.state[VERSIONS, key]))
+
+    @override
+    def add_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> None:
+        if self._disk is not None and side != LEFT:
+            alone = arrivals.alone
+            keys = (key for i, key in enumerate(arrivals.keys) if i not in alone)
+            self._disk.fetch((VERSIONS, key) for key in keys)
+        super().add_all(side, arrivals, joined)
 
     @override
     def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
@@ -123,6 +149,7 @@ class TemporalJoin(Join):
 
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
+        self._begin_to_forget(next(self._unseen, ()))
         for key in self._changed | self._untimed:
             self._keep(key, self.state[VERSIONS, key], self._clock.least())
             if self._silence is not None:
@@ -166,7 +193,10 @@ class TemporalJoin(Join):
                 self._keep(of, [], at)
                 self._forgotten.inc()
         elif what == EMIT:
-            for of_key, row in self._waiting.pop(of, ()):
+            waiting = self._waiting.pop(of, [])
+            if self._disk is not None:
+                self._disk.fetch((VERSIONS, of_key) for of_key, _ in waiting)
+            for of_key, row in waiting:
                 self._emit(of_key, of - 1, row, collector)
             self._tell(collector)
         elif what == FORGET:

@@ -1,0 +1,96 @@
+"""Joins on disk give what those in memory give: over restarts, crashes, other numbers of tasks."""
+
+import itertools
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fulmen import TopologyBuilder
+from fulmen.engine.worker.in_process import Crash
+from fulmen.testing import CollectBolt, ListSpout, run
+from fulmen.windows import LookupJoin, TemporalJoin
+from support.runs.engine_runs import new_store
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SIDES = {
+    "key": ["k"],
+    "left": {"from": "a", "fields": {"k": "k", "n": "n"}},
+    "right": {"from": "b", "fields": {"m": "n"}},
+}
+JOINS = {
+    "lookup": (LookupJoin, {"type": "left"}),
+    "lookup-where": (LookupJoin, {"type": "anti", "where": "m > n"}),
+    "lookup-held": (LookupJoin, {"type": "left", "waitFor": "2026-01-01T00:05:00Z"}),
+    "temporal": (TemporalJoin, {"type": "left"}),
+    "temporal-forgotten": (TemporalJoin, {"type": "left", "forgetAfter": "3m"}),
+    "temporal-where": (TemporalJoin, {"type": "semi", "where": "m > n"}),
+}
+MEMORY, DISK = ["memory"] * 4, ["disk"] * 4
+
+
+def joining(name, rows, backend, tasks):
+    cls, config = JOINS[name]
+    builder = TopologyBuilder("joins", max_spout_pending=30)
+    for side in "ab":
+        source = builder.set_spout(side, ListSpout(rows[side], fields=["k", "n", "at"]))
+        source.set_event_time("at", lag="5m")
+    bolt = builder.set_bolt("join", cls, tasks).set_config({**SIDES, **config})
+    bolt.set_keyed_state(backend)
+    for side in "ab":
+        bolt.fields_grouping(side, ["k"])
+    builder.set_bolt("all", CollectBolt).global_grouping("join")
+    return builder.build().with_each(lambda one: {"num_tasks": one.tasks})
+
+
+def some_rows(seed, count=60):
+    """For each run, the rows of both sides up to it: one side at a time, so that it is exact."""
+    rng = random.Random(seed)
+    rows = {"a": [], "b": []}
+    for i, side in enumerate("baba"):
+        more = [
+            [
+                rng.choice([None, float("nan"), *(f"k{n}" for n in range(8))]),
+                rng.randrange(99),
+                START + timedelta(seconds=100 * (i // 2) + n - rng.randrange(60)),
+            ]
+            for n in range(count)
+        ]
+        rows = {**rows, side: rows[side] + more}
+        yield rows
+
+
+def joined(name, seed, backends, numbers=(2, 2, 2, 2), crash=None):
+    store, calls = new_store(), itertools.count()
+
+    def fault(*_):
+        if next(calls) == crash:
+            raise Crash
+
+    for i, rows in enumerate(some_rows(seed)):
+        topology = joining(name, rows, backends[i], numbers[i])
+        result = run(topology, checkpoint=store, fault=fault, end_of_input=i == len(backends) - 1)
+    return sorted(map(repr, result.collected("all")))
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_what_is_joined_is_what_is_joined_in_memory(name):
+    expected = joined(name, 1, MEMORY)
+    assert len(expected) > 20
+    assert joined(name, 1, DISK) == expected
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    st.sampled_from([*JOINS]),
+    st.integers(0, 99),
+    st.integers(0, 60),
+    st.lists(st.integers(1, 4), min_size=4, max_size=4),
+    st.lists(st.sampled_from(["disk", "memory"]), min_size=4, max_size=4),
+)
+@example("lookup-held", 2, 25, [2, 4, 1, 3], DISK)
+@example("temporal", 3, 25, [2, 4, 1, 3], DISK)
+def test_neither_crashes_nor_other_numbers_change_results(name, seed, crash, numbers, backends):
+    assert joined(name, seed, backends, numbers, crash) == joined(name, seed, MEMORY)
