@@ -404,6 +404,11 @@ class AnyBolt(StatefulBolt):
     """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
     batch clock's time, which stands still while the topology does not run. Default: for good."""
 
+    streams_in_any_order: ClassVar[bool] = False
+    """Whether the bolt does the same in whatever order tuples of different streams come. Those of
+    one stream come in their order anyway. True: of a component that emits on several of its inputs
+    in turn, it gets many tuples of each at once, which is faster."""
+
     def cleanup(self) -> Awaitable[None] | None:
         """Called before the instance is dropped, if there is time. An exception is reported."""
 

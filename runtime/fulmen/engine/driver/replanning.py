@@ -72,6 +72,7 @@ def place(
         code_folder=runnable.code_folder,
         workers=tuple(workers),
         limits=limits,
+        in_any_order=runnable.in_any_order,
     )
 
 

@@ -103,6 +103,7 @@ class PlacedTopology:
         sampling: Which trees are traced; None: none.
         kept: Components that are not in the topology, whose state the checkpoint keeps, and how
             many tasks they had.
+        in_any_order: Names of the bolts that take their streams in any order.
         known_as: Component -> the name by which stores and brokers know it, as it was renamed.
     """
 
@@ -119,6 +120,7 @@ class PlacedTopology:
     sampling: Sampling | None = None
     kept: Mapping[str, UnusedState] = field(default_factory=dict)
     known_as: Mapping[str, str] = field(default_factory=dict)
+    in_any_order: frozenset[str] = frozenset()
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

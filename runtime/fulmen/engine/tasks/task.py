@@ -172,7 +172,9 @@ class Task(ABC):
     @cached_property
     def ordered(self) -> frozenset[str]:
         """The streams of this component whose order counts: some bolt receives several of them."""
-        seen = [s for s in self.placed.subscriptions if s.source == self.component]
+        placed = self.placed
+        subscriptions = [s for s in placed.subscriptions if s.source == self.component]
+        seen = [s for s in subscriptions if s.target not in placed.in_any_order]
         times = Counter(s.target for s in seen)
         return frozenset(s.stream for s in seen if times[s.target] > 1)
 

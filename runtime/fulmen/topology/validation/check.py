@@ -40,6 +40,7 @@ class Checked:
         pinned: Names of the spouts that the driver hosts.
         printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class is a committer.
+        in_any_order: Names of the bolts that take their streams in any order.
     """
 
     problems: tuple[Problem, ...]
@@ -48,6 +49,7 @@ class Checked:
     pinned: tuple[str, ...]
     printing: tuple[str, ...] = ()
     committers: frozenset[str] = frozenset()
+    in_any_order: frozenset[str] = frozenset()
 
     @property
     def errors(self) -> list[Problem]:
@@ -83,7 +85,9 @@ class Checked:
         """
         topology = with_checkpoint_tasks(self.topology(), checkpoint_tasks or {})
         topology = with_committers(topology, self.committers)
-        return Runnable(topology, self.streams, self.pinned, code_folder, self.printing)
+        return Runnable(
+            topology, self.streams, self.pinned, code_folder, self.printing, self.in_any_order
+        )
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ class Runnable:
         pinned: Names of the spouts that the driver hosts.
         code_folder: The folder of the author's modules; None: installed packages.
         printing: Names of the bolts that write rows to standard output.
+        in_any_order: Names of the bolts that take their streams in any order.
     """
 
     topology: Topology
@@ -103,6 +108,7 @@ class Runnable:
     pinned: Sequence[str]
     code_folder: Path | None
     printing: Sequence[str] = ()
+    in_any_order: frozenset[str] = frozenset()
 
 
 def check(
@@ -174,6 +180,7 @@ def check(
         tuple(classes.pinned),
         tuple(classes.printing),
         frozenset(classes.committers),
+        frozenset(classes.in_any_order),
     )
 
 

@@ -83,6 +83,7 @@ class Classes:
         checks: Component -> the instance that checks its inputs, and its options as far as known.
         pinned: Names of the spouts that the driver hosts.
         printing: Names of the bolts that write rows to standard output.
+        in_any_order: Names of the bolts that take their streams in any order.
         committers: Names of the bolts whose class has the marker `Committer`, and of the sinks of a
             transactional topology.
         sinks: Names of the bolts that are sinks, and whether these take any stream.
@@ -102,6 +103,7 @@ class Classes:
     checks: dict[str, tuple[Any, CheckedOptions]] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     printing: list[str] = field(default_factory=list)
+    in_any_order: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
     sinks: dict[str, bool] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
@@ -140,10 +142,7 @@ class Classes:
             yield from _callbacks(f"{part.path}.class", part.label, instance)
         for message, cure in mistaken_transient(instance):
             yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
-        if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
-            self.pinned.append(part.name)
-        if part.name and getattr(instance, "prints", False):
-            self.printing.append(part.name)
+        self._note_kind(part, instance)
         yield from self._committer(part, cls)
         checked = self._options(part, cls)
         yield from checked.problems
@@ -216,6 +215,15 @@ class Classes:
                 "Say so with guarantee: at-least-once, or take a sink that can keep exactly-once."
             )
             yield Problem(path, message, cure)
+
+    def _note_kind(self, part: ComponentPart, instance: Any) -> None:
+        """Note what a driver has to know of a component's class."""
+        if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
+            self.pinned.append(part.name)
+        if part.name and getattr(instance, "prints", False):
+            self.printing.append(part.name)
+        if part.name and getattr(instance, "streams_in_any_order", False):
+            self.in_any_order.append(part.name)
 
     def _instance(self, part: ComponentPart) -> Any:
         """An instance of the part's class; the class if none can be made; None if it is no use."""

@@ -118,6 +118,7 @@ class IntervalJoin(Join):
     # have had no match by then are emitted.
 
     config_model = IntervalJoinOptions
+    streams_in_any_order = True
     transient = (
         *Join.transient,
         "_within",

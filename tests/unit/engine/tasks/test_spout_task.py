@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fulmen import BasicBolt, FailedException, TopologyBuilder
+from fulmen import BasicBolt, FailedException, ManyBolt, TopologyBuilder
 from fulmen.engine.emitting.spout_emits import MOST_EMIT_BYTES, emit_bytes
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from support.parts.hooks import (
@@ -328,6 +328,44 @@ def test_columns_may_come_in_any_order_and_streams_keep_theirs():
     result = run(builder)
     assert result.collected("sink") == [("a", 1), (1,), ("a", 2), (2,), ("a", 3), (3,)]
     assert result.trees["acked"] == 6
+
+
+class Lists(ManyBolt):
+    """Notes the lists that it receives."""
+
+    outputs = ("stream", "rows")
+
+    def execute_many(self, tuples, collector):
+        collector.emit_many([[tuples.stream, [*tuples]]], parents=[0])
+
+
+class ListsInAnyOrder(Lists):
+    streams_in_any_order = True
+
+
+@pytest.mark.parametrize(
+    ("kind", "lists"),
+    [
+        (Lists, [["default", [[1]]], ["pair", [[1, 1]]], ["default", [[2]]], ["pair", [[2, 2]]]]),
+        (ListsInAnyOrder, [["default", [[1], [2]]], ["pair", [[1, 1], [2, 2]]]]),
+    ],
+)
+def test_streams_that_take_turns_are_cut_into_lists_only_where_their_order_counts(kind, lists):
+    def next_tuple(spout):
+        spout.__dict__.setdefault("at", 0)
+        if spout.at < 2:
+            n = spout.at = spout.at + 1
+            spout.collector.emit([n], msg_id=n)
+            spout.collector.emit([n, n], "pair", msg_id=10 + n)
+
+    builder = TopologyBuilder()
+    builder.set_spout("source", HookSpout).set_config(hooks(next_tuple=next_tuple))
+    bolt = builder.set_bolt("lists", kind)
+    bolt.global_grouping("source").global_grouping("source", "pair")
+    builder.set_bolt("sink", CollectBolt).global_grouping("lists")
+    result = run(builder)
+    assert [*map(list, result.collected("sink"))] == lists
+    assert result.trees["acked"] == 4
 
 
 def test_a_spout_has_its_time_however_long_it_takes_to_tell_it_of_trees(monkeypatch):
