@@ -32,7 +32,10 @@ GOES_ON_SECONDS = 240
 WINDOW_MILLIS = 5000
 EDGES = "window_start timestamptz, window_end timestamptz"
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.matrix(share=1 / 2, name="clients and connectors under kills", cell="connectors"),
+]
 
 
 class Messages:

@@ -22,7 +22,10 @@ SECRET = "table"
 GOES_ON_SECONDS = 240
 ANSWER_SECONDS = 170
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.matrix(share=1 / 2, name="clients and connectors under kills", cell="served"),
+]
 
 
 class Client:
