@@ -404,11 +404,19 @@ class KeyedStream(Generic[T]):
         return WindowedStream(self, {"window": window, **options})
 
     def aggregate(
-        self, *, name: str | None = None, parallelism: int = 1, **aggregates: str
-    ) -> DataStream[Any]:
-        """Aggregates of all rows of a key so far: a row for each that comes."""
-        said = components.running(self.stream.node, self.key, aggregates, name, parallelism)
-        return DataStream(said, self.grouping)
+        self, *, name: str | None = None, parallelism: int = 1, retract: bool = False,
+        **aggregates: str,
+    ) -> DataStream[Any]:  # fmt: skip
+        """Aggregates of all rows of a key so far: a row for each that comes.
+
+        Args:
+            name: The name that totals are kept under.
+            parallelism: The number of executors.
+            retract: The row before is taken back first: rows have `is_retraction`.
+            aggregates: The name of each result: n=agg.count(), euros=agg.sum("euros").
+        """
+        given = self.stream.node, self.key, aggregates, name, parallelism
+        return DataStream(components.running(*given, retract=retract), self.grouping)
 
     def count(self, *, name: str | None = None, parallelism: int = 1) -> DataStream[Any]:
         """How many rows of each key there were, in the field `count`: Storm's countByKey."""

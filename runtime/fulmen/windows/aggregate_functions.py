@@ -129,7 +129,7 @@ class Sum(_OfNumbers, _OrNone):
     splits = False  # of floats, the last digits may differ
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
-        number = _number(value)
+        number = number_of(value)
         return number if kept is None else _plus(kept, number)
 
 
@@ -142,7 +142,7 @@ class Mean(_OfNumbers):
         return 0, 0
 
     def add(self, kept: tuple[int, Any], value: Any, time: int) -> tuple[int, Any]:  # noqa: ARG002, D102
-        return kept[0] + 1, _plus(kept[1], _number(value))
+        return kept[0] + 1, _plus(kept[1], number_of(value))
 
     def merge(self, kept: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:  # noqa: D102
         return kept[0] + other[0], _plus(kept[1], other[1])
@@ -158,7 +158,7 @@ floats."""
 _EXACT_TYPES = {int, float, Decimal}
 
 
-def _number(value: Any) -> Any:
+def number_of(value: Any) -> Any:
     """A number that is added up without an overflow, which those of NumPy have."""
     if value.__class__ in _EXACT_TYPES:
         return value

@@ -29,6 +29,7 @@ from fulmen.windows.inputs import (
     key_of,
     late_counter,
     missing_fields,
+    taken_back,
     time_of,
     times_of,
 )
@@ -76,6 +77,14 @@ class Deduplicate(ChunkBolt, ManyBolt):
         for field in options.fields:
             needed.setdefault(field, "fields")
         return list(missing_fields(needed, stream))
+
+    @override
+    def check_inputs(
+        self,
+        options: DeduplicateOptions,
+        inputs: Mapping[tuple[str, str], Stream],
+    ) -> Iterable[str | Warning]:
+        return list(taken_back(inputs))
 
     @override
     def grouping_key(self, options: DeduplicateOptions, source: tuple[str, str]) -> Sequence[str]:

@@ -235,6 +235,15 @@ def test_joins_find_the_rows_that_belong_together(pipeline, kind, how):
     assert found == expected
 
 
+def test_totals_of_totals_count_each_key_once(pipeline):
+    rows = pipeline.source("rows", ListSpout((), fields=["who"]))
+    totals = rows.key_by("who").aggregate(n="count", retract=True)
+    totals.key_by("n").aggregate(name="keys", keys="count").sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[("a",), PAUSE, ("a",), PAUSE, ("b",)])
+    found = {row["n"]: row["keys"] for row in outcome["out"]}
+    assert found == {1: 1, 2: 1}
+
+
 def test_a_regular_join_takes_back_what_is_none_any_more(pipeline):
     """Also of what was taken back on the left side."""
     tickets = pipeline.source("tickets", ListSpout((), fields=["n", "team", "op"]))

@@ -107,10 +107,12 @@ def windowed(
 
 def running(
     parent: Node, key: Sequence[str], aggregates: Mapping[str, str], name: str | None,
-    parallelism: int, *, operator: str = "aggregate",
+    parallelism: int, *, operator: str = "aggregate", retract: bool = False,
 ) -> ComponentNode:  # fmt: skip
     """Aggregates of all rows so far."""
-    config = {"key": list(key), "aggregates": dict(aggregates)}
+    config: Config = {"key": list(key), "aggregates": dict(aggregates)}
+    if retract:
+        config = {**config, "retract": True}
     says = {"code": RunningAggregate, "configure": lambda _: config}
     return _keyed(parent, key, parallelism, _named(parent, key, operator, name) | says)
 

@@ -14,7 +14,7 @@ from fulmen.api.combiner import COMBINED, Combiner
 from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.adding.aggregates import Aggregates, ColumnRows
@@ -37,14 +37,17 @@ from fulmen.windows.inputs import (
     NoEdgesError,
     aggregated_fields,
     are_alike,
+    is_retraction,
     key_of,
     needless_ttl,
     open_windows_gauge,
+    taken_back,
     time_field,
     time_of,
     times_of,
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
+from fulmen.windows.retractable import retractable, retracted_inputs
 from fulmen.windows.wanted_aggregates import result_types, wanted
 
 if TYPE_CHECKING:
@@ -110,6 +113,17 @@ class Aggregate(ChunkBolt):
         return list(self._mistakes(options, stream))
 
     @override
+    def check_inputs(
+        self, options: AggregateOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterable[str | Warning]:
+        if isinstance(options.window, CountWindow):
+            return list(taken_back(inputs))
+        takes_back = any(RETRACTION in stream.fields for stream in inputs.values())
+        if takes_back and options.partial is True:
+            return ["partial: true is not for rows that may be taken back. Leave it out"]
+        return list(retracted_inputs(options.aggregates, self.own, inputs))
+
+    @override
     def grouping_key(self, options: AggregateOptions, source: tuple[str, str]) -> Sequence[str]:
         return options.key
 
@@ -140,7 +154,7 @@ class Aggregate(ChunkBolt):
     def combiner_for(
         cls, options: AggregateOptions, stream: Stream, grouped_by: Sequence[str]
     ) -> Combiner | None:
-        if not cls._looks_at_none():
+        if not cls._looks_at_none() or RETRACTION in stream.fields:
             return None
         return partial_windows(options, stream, grouped_by, cls.own)
 
@@ -156,6 +170,9 @@ class Aggregate(ChunkBolt):
         self._sources: dict[tuple[str, str], StreamFields] = {}
         texts = options.aggregates.values()
         self._wanted = [(text, wanted(text, self.own)) for text in texts]
+        self._takes_back = any(RETRACTION in stream.fields for stream in context.inputs.values())
+        if self._takes_back:
+            self._wanted = retractable(self._wanted)
         self._aggregates = Aggregates(with_fields(self._wanted))
         self._note_what_is_kept()
         self._windows = self._windower(options.window)
@@ -179,6 +196,8 @@ class Aggregate(ChunkBolt):
         now = self._options.kept_as()
         if times := ", ".join(sorted(field for field in fields if field is not None)):
             now += f" at {times}"
+        if self._takes_back:
+            now += ", with rows that are taken back"
         if self.state and self.kept_for != now:
             raise FulmenError(
                 f"the checkpoint has open windows: {self.kept_for}. Now they would be: {now}."
@@ -216,6 +235,7 @@ class Aggregate(ChunkBolt):
         "_wanted",
         "_context",
         "_aggregates",
+        "_takes_back",
         "_windows",
         "_takes_columns",
         "_takes_chunks",
@@ -324,6 +344,8 @@ class Aggregate(ChunkBolt):
             return
         key = key_of(tup, source.key_at)
         row: Sequence[Any] = tup.values
+        if self._takes_back:
+            is_retraction(tup[RETRACTION])  # None would count for nothing
         if source.filtered is not None:
             row = [*row, *source.filtered.of(row)]
         values = self._aggregates.values(row, source.values_at)

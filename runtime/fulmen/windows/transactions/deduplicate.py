@@ -12,7 +12,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
-from fulmen.windows.inputs import key_of, missing_fields
+from fulmen.windows.inputs import key_of, missing_fields, taken_back
 from fulmen.windows.transactions.options import ATTEMPT, TransactionDeduplicateOptions
 
 
@@ -38,6 +38,14 @@ class TransactionDeduplicate(BatchBolt):
         for field in options.fields:
             needed.setdefault(field, "fields")
         return list(missing_fields(needed, stream))
+
+    @override
+    def check_inputs(
+        self,
+        options: TransactionDeduplicateOptions,
+        inputs: Mapping[tuple[str, str], Stream],
+    ) -> Iterable[str | Warning]:
+        return list(taken_back(inputs))
 
     @override
     def grouping_key(

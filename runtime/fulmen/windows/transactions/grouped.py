@@ -17,7 +17,7 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.aggregate.adding.chunk_rows import Places
 from fulmen.windows.aggregate_functions import Aggregation
-from fulmen.windows.inputs import aggregated_fields, key_of
+from fulmen.windows.inputs import aggregated_fields, key_of, taken_back
 from fulmen.windows.transactions.options import GroupedOptions
 from fulmen.windows.wanted_aggregates import wanted
 
@@ -40,6 +40,14 @@ class GroupedBolt(BatchBolt):
         if (time := getattr(options, "time", None)) is not None:
             needed[time] = "time"
         return list(aggregated_fields(options.aggregates, self.own, needed, stream))
+
+    @override
+    def check_inputs(
+        self,
+        options: GroupedOptions,
+        inputs: Mapping[tuple[str, str], Stream],
+    ) -> Iterable[str | Warning]:
+        return list(taken_back(inputs))
 
     @override
     def grouping_key(self, options: GroupedOptions, source: tuple[str, str]) -> Sequence[str]:
