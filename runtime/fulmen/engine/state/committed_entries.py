@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from fulmen.checkpoint import Manifest, Store, load_many
 from fulmen.engine.keyed.entries_of_many import NOTHING
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.own_blocks import of_many, own_blocks, share_of
 from fulmen.engine.state.entries.segment_blocks import decode
+from fulmen.engine.state.key_finder import tasks_of
 
 
 class Entry(NamedTuple):

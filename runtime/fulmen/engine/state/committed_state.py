@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from typing import Any, TypeVar
 
-from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
+from fulmen.checkpoint import Store, load_many, read_newest, tasks_in
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.state.entries.keyed_state import KeyedState, is_of, segment_journals
-from fulmen.engine.state.entries.own_blocks import of_many, own_blocks, settle, take_many
-from fulmen.engine.state.entries.segment_blocks import (
-    HEAD_BYTES,
-    BlockContent,
-    blocks_for,
-    blocks_in,
-    content,
-    decode,
-    head_bytes,
-)
+from fulmen.engine.state.entries.keyed_state import KeyedState, is_of
 from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.journals import FIELDS, STATE, TIMERS
-from fulmen.errors import NotFound, text_of
-from fulmen.plan import task_of_key
+from fulmen.engine.state.key_finder import KeyFinder, tasks_of
+from fulmen.errors import NotFound
 
 T = TypeVar("T")
 
@@ -77,7 +66,7 @@ def read_key(store: Store, component: str, text: str) -> CommittedState:
 
     def newest() -> CommittedState:
         manifest = read_newest(store)
-        tasks = find_key(store, manifest, component, text)
+        tasks = KeyFinder(store).find(manifest, component, text)
         return CommittedState(manifest.topology, manifest.number, tasks)
 
     return again(newest)
@@ -123,61 +112,3 @@ def again(read: Callable[[], T]) -> T:
         with suppress(NotFound):  # a running topology has gone on, and deleted what we look for
             return read()
     return read()
-
-
-def find_key(
-    store: Store, manifest: Manifest, component: str, text: str
-) -> dict[int, dict[Any, Any]]:
-    """Do what `read_key` does for one commit. NotFound: it is too old to be read."""
-    return {
-        task: _find(store, manifest, key, text)
-        for key, task in sorted(tasks_of(manifest, component).items(), key=itemgetter(1))
-    }
-
-
-def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, Any]:
-    """Find the entries of one task under a key that is shown as `text`."""
-    journals = manifest.tasks[key]
-    files = {
-        journal: refs[-1].file
-        for journal, refs in journals.items()
-        if journal.startswith(f"{STATE}.") and refs[-1].file is not None
-    }
-    rest = load_many(store, manifest, [key], lambda s: is_of(STATE, s) and s not in files)[key]
-    items: dict[Any, Any] = dict(KeyedState.restore({STATE: rest.get(STATE, ())}))
-    names = segment_journals(journals, STATE)
-    many = of_many(names)
-    for journal in names:
-        file = files.get(journal)
-        where = f"checkpoint {store.uri}, {file or journal!r}"
-        contents = (
-            decode(where, rest[journal][0]) if file is None else _blocks(store, where, file, text)
-        )
-        for (groups, deleted), _ in own_blocks(journal, contents):
-            if many is not None:
-                take_many(many, journal, groups, deleted)
-            for _, entries in groups:
-                items.update(entries)
-            for gone in deleted:
-                items.pop(gone, None)
-    if many is not None:
-        settle(many, items, {})
-    return {entry_key: value for entry_key, value in items.items() if text_of(entry_key) == text}
-
-
-def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[BlockContent]:
-    """The blocks of a segment that may have a key which is shown as `text`."""
-    head = read_state_part(store, file, 0, HEAD_BYTES)
-    if head_bytes(head) > len(head):
-        head = read_state_part(store, file, 0, head_bytes(head))
-    blocks = blocks_in(where, head)
-    for number in blocks_for(text, len(blocks)):
-        block = blocks[number]
-        if block.length:
-            yield content(where, block, read_state_part(store, file, block.start, block.length))
-
-
-def tasks_of(manifest: Manifest, component: str) -> dict[str, int]:
-    """The keys of a component's tasks, and their numbers within it."""
-    keys = {key: task_of_key(key) for key in manifest.tasks}
-    return {key: number for key, (name, number) in keys.items() if name == component}

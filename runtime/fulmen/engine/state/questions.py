@@ -1,7 +1,7 @@
 """Answers questions about keyed state, many a second, as of the newest commit of a checkpoint.
 
 Used beside a topology that runs, in a process of its own: its batches share nothing with it but the
-store. Answers of one commit are remembered until there is the next one.
+store. What was read of segments is remembered, which are the same in later commits.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from heapq import nsmallest
 
 from fulmen.checkpoint import Manifest, Store, newest_number, read_newest
 from fulmen.engine.state.committed_entries import Entry, entries_in
-from fulmen.engine.state.committed_state import find_key, tasks_of
 from fulmen.engine.state.journals import STATE
+from fulmen.engine.state.key_finder import KeyFinder, tasks_of
 from fulmen.errors import NotFound, text_of
 
 FRESH_SECONDS = 0.2
 """So long a commit is taken for the newest one without looking."""
-MOST_REMEMBERED = 10_000
+REMEMBERED_BYTES = 8 << 20
+"""Of segments. What is made of them takes some times as much memory."""
 _TRIES = 5
 
 
@@ -46,7 +47,7 @@ class StateQuestions:
         self._lock = threading.Lock()
         self._manifest = Manifest()
         self._looked = -FRESH_SECONDS
-        self._remembered: dict[tuple[str, str], Sequence[Entry]] = {}
+        self._finder = KeyFinder(store, REMEMBERED_BYTES)
 
     def ask(self, component: str, keys: Sequence[str]) -> AnsweredKeys | None:
         """The values of keys; None: there is no such component.
@@ -99,15 +100,8 @@ class StateQuestions:
         return AnsweredKeys(manifest.number, entries, missing)
 
     def _key(self, manifest: Manifest, component: str, key: str) -> Sequence[Entry]:
-        known = self._remembered.get((component, key))
-        if known is not None and manifest is self._manifest:
-            return known
-        tasks = find_key(self._store, manifest, component, key)
-        entries = [Entry(task, k, v) for task, items in tasks.items() for k, v in items.items()]
-        with self._lock:
-            if manifest is self._manifest and len(self._remembered) < MOST_REMEMBERED:
-                self._remembered[component, key] = entries
-        return entries
+        tasks = self._finder.find(manifest, component, key)
+        return [Entry(task, k, v) for task, items in tasks.items() for k, v in items.items()]
 
     def _answered(self, answer: Callable[[Manifest], AnsweredKeys | None]) -> AnsweredKeys | None:
         for _ in range(_TRIES - 1):
@@ -122,6 +116,6 @@ class StateQuestions:
             now = self._now()
             if now - self._looked >= FRESH_SECONDS:
                 if newest_number(self._store) != self._manifest.number or not self._manifest.number:
-                    self._manifest, self._remembered = read_newest(self._store), {}
+                    self._manifest = read_newest(self._store)
                 self._looked = now
             return self._manifest

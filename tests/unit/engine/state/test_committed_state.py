@@ -21,6 +21,7 @@ from fulmen.engine.state.entries.measures import (
     sizes_of,
     stable_hash,
 )
+from fulmen.engine.state.key_finder import KeyFinder
 from fulmen.errors import CheckpointError
 from support.runs.engine_runs import new_store
 
@@ -97,6 +98,7 @@ KEYS = st.one_of(PLAIN, st.tuples(PLAIN, PLAIN), st.tuples(PLAIN))
 def test_a_key_is_found_by_its_text_wherever_it_is(batches):
     life = Life(new_store(inline_bytes=150))
     texts = {"nothing"}
+    finders = [KeyFinder(life.store, size) for size in (0, 200, 1 << 20)]
     for batch in batches:
         for key, value in batch:
             texts.add(str(key))
@@ -105,6 +107,10 @@ def test_a_key_is_found_by_its_text_wherever_it_is(batches):
             else:
                 life.state[key] = value
         life.commit()
+        for text in sorted(texts)[-6:]:
+            wanted = {key: value for key, value in life.state.items() if str(key) == text}
+            for finder in finders:  # each has read something of earlier commits
+                assert finder.find(life.log.manifest, "count", text).get(0, {}) == wanted
     kept = read_state(life.store, "count").tasks.get(0, {})
     assert kept == life.state
     for text in sorted(texts)[:12]:
@@ -162,6 +168,16 @@ def test_finding_one_key_reads_a_small_part_of_the_state(tmp_path, kind):
     assert metered.read < all_of_it / 20
     assert read_key(store, "count", "large").tasks[0] == {"large": "x" * 3_000_000}
     assert read_key(store, "count", "key-40000").tasks == {0: {}}
+    finder, costs = KeyFinder(store, 1 << 20), []
+    for _ in range(3):
+        metered.read = 0
+        found = finder.find(life.log.manifest, "count", "key-777")
+        assert found[0]["key-777"] == whole["key-777"]
+        costs.append(metered.read)
+        life.state["key-1"] += 1
+        life.commit()
+    assert costs[0] > 16_000
+    assert max(costs[1:]) < 8_000, "only what is in commits themselves"
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -26,8 +26,8 @@ from fulmen.engine.driver.edits.entries import GONE, StateWriter, fields_now
 from fulmen.engine.driver.edits.owners import Owners
 from fulmen.engine.driver.edits.repair import remove_unreadable
 from fulmen.engine.state.committed_entries import Entry, entries_in
-from fulmen.engine.state.committed_state import find_key
 from fulmen.engine.state.journals import STATE, TIMERS
+from fulmen.engine.state.key_finder import KeyFinder
 from fulmen.errors import FulmenError
 from fulmen.topology.problems import did_you_mean
 from fulmen.visible import visible
@@ -149,7 +149,7 @@ def matching(edit: Edit, component: str, text: str, task: int | None) -> list[En
 
 
 def _written(edit: Edit, component: str, text: str, task: int | None) -> list[Entry]:
-    found = find_key(edit.store, edit.manifest, component, text)
+    found = KeyFinder(edit.store).find(edit.manifest, component, text)
     return [
         Entry(n, key, value)
         for n, items in found.items()

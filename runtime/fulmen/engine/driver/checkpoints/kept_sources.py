@@ -14,10 +14,10 @@ from typing import Any
 from fulmen.checkpoint import Manifest, Store, Update, Updates, load_many
 from fulmen.engine.batches.ledger import Ledger
 from fulmen.engine.driver.checkpoints.layout import KeptComponent
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import rewritten
 from fulmen.engine.state.journals import PARTITIONS
+from fulmen.engine.state.key_finder import tasks_of
 from fulmen.engine.state.values.renamed_classes import loads
 
 

@@ -11,8 +11,8 @@ from fulmen.checkpoint import Manifest, Store, load_many
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.keyed.evidence import Evidence
 from fulmen.engine.keyed.homes import HomeRule, KeyFields, Part
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.journals import ENGINE, STATE
+from fulmen.engine.state.key_finder import tasks_of
 from fulmen.engine.tasks.parts.home_evidence import HOMES
 
 Declared = tuple[Part | None, Part | None]

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from fulmen.checkpoint import Manifest, Store, load_many
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import is_of
 from fulmen.engine.state.entries.segment_blocks import decode
 from fulmen.engine.state.journals import LETTERS, OLDER
+from fulmen.engine.state.key_finder import tasks_of
 from fulmen.errors import CheckpointError
 
 CHANGES: Final = "changes"

@@ -28,8 +28,8 @@ from fulmen.engine.driver.checkpoints.kept_sources import without_open
 from fulmen.engine.driver.checkpoints.layout import Layout, layout_of
 from fulmen.engine.driver.edits.changes import Author, StateChange
 from fulmen.engine.driver.edits.edit import Edit
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.journals import ENGINE, MARK
+from fulmen.engine.state.key_finder import tasks_of
 from fulmen.engine.state.messages.unwritten_rows import new_id, packed_point
 from fulmen.errors import CheckpointError
 

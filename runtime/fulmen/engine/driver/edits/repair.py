@@ -20,7 +20,6 @@ from fulmen.engine.batches.ledger import Ledger, ledger_of
 from fulmen.engine.driver.edits.changes import Author, StateChange
 from fulmen.engine.driver.edits.edit import Edit
 from fulmen.engine.protocol.transaction_work import Parts
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.entries.keyed_state import segment_journals
 from fulmen.engine.state.entries.segment_format import Keeps, rewritten
 from fulmen.engine.state.journals import (
@@ -33,6 +32,7 @@ from fulmen.engine.state.journals import (
     STATE,
     TIMERS,
 )
+from fulmen.engine.state.key_finder import tasks_of
 from fulmen.engine.state.messages.failed_messages import FailedMessages
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps

@@ -18,8 +18,8 @@ from fulmen.engine.driver.checkpoints.layout import layout_of
 from fulmen.engine.driver.checkpoints.renames import renaming_of
 from fulmen.engine.driver.checkpoints.rescale import rescaled
 from fulmen.engine.driver.edits.repair import Removed, unreadable_in
-from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.journals import ENGINE
+from fulmen.engine.state.key_finder import tasks_of
 from fulmen.engine.state.values.renamed_classes import use_renamed
 from fulmen.engine.state.values.value_classes import ValueClasses
 from fulmen.errors import CheckpointMismatch
