@@ -1,0 +1,1 @@
+"""One pipeline, written in five ways: how long it is, and how fast."""
