@@ -2,9 +2,11 @@
 
 import http.client
 import sqlite3
+import ssl
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -13,6 +15,7 @@ from fulmen.connectors.http import HttpSpout
 from fulmen.connectors.sqlite import SqliteSink
 from fulmen.services.handover import HANDOVER
 from support.connectors.served_topologies import Client, Served
+from support.docs.pages import ROOT
 from support.servers.ports import free_port
 from support.stores.checkpoint import memory_store
 
@@ -142,6 +145,60 @@ def test_requests_that_no_driver_takes_over_are_told_to_come_again(lives, tmp_pa
     HANDOVER.end()
     with pytest.raises(ConnectionRefusedError):
         Client(port).send({"id": 1})
+
+
+TLS = ROOT / "tests/data/tls"
+SERVER = {"certificate": f"{TLS}/localhost.pem", "key": f"{TLS}/localhost.key"}
+
+
+def posted(port, certificate=None):
+    """The status of a request over HTTPS."""
+    trusted = ssl.create_default_context(cafile=TLS / "localhost.pem")
+    trusted.check_hostname = False
+    if certificate is not None:
+        trusted.load_cert_chain(TLS / certificate)
+    with closing(http.client.HTTPSConnection(OLD, port, context=trusted)) as client:
+        client.request("POST", "/", b'{"id": 1}')
+        with client.getresponse() as response:
+            return response.status
+
+
+def test_clients_of_https_are_handed_over_to_who_has_the_same_certificate(lives, tmp_path):
+    port, store = free_port(), memory_store()
+    old = lives(topology(OLD, port, tmp_path, tls=SERVER), store)
+    old.wait_until_it_listens(port)
+    HANDOVER.to_next_process = True
+    old.end(drain=True)
+    new = lives(topology(NEW, port, tmp_path, tls=SERVER), store)
+    HANDOVER.successor = NEW
+    assert posted(port) == 200
+    new.end(drain=True)
+    assert rows(tmp_path) == {1: 1}
+
+
+def test_a_next_driver_with_another_certificate_is_not_asked(lives, tmp_path):
+    port = free_port()
+    old = lives(topology(OLD, port, tmp_path, tls=SERVER, timeout="300ms"), memory_store())
+    old.wait_until_it_listens(port)
+    HANDOVER.to_next_process = True
+    old.end(drain=True)
+    other = {"certificate": f"{TLS}/stranger.pem", "key": f"{TLS}/stranger.pem"}
+    lives(topology(NEW, port, tmp_path, tls=other), memory_store())
+    HANDOVER.successor = NEW
+    assert posted(port) == 503
+
+
+def test_certificates_of_clients_are_shown_to_this_process_alone(lives, tmp_path):
+    port = free_port()
+    tls = {**SERVER, "clientAuthority": f"{TLS}/clients.pem"}
+    life = lives(topology(OLD, port, tmp_path, tls=tls), memory_store())
+    life.wait_until_it_listens(port)
+    life.stop.topology = topology(OLD, port, tmp_path, 2, tls=tls).build()
+    wait_for(lambda: life.stop.topology is None)
+    assert posted(port, "client.pem") == 200
+    HANDOVER.to_next_process = True
+    life.end(drain=True)
+    assert not HANDOVER.has_servers
 
 
 def test_without_a_next_driver_clients_are_refused(lives, tmp_path):

@@ -171,15 +171,20 @@ class Listener:
     def hand_over(self, handover: Handover) -> bool:
         """Take no more requests, and pass those that still come on to the next driver.
 
-        HTTPS is not handed over: nobody but the client can show its certificate.
+        Where clients show certificates, only this process can be the next one: nobody but the
+        client can show its own.
 
         Returns:
             Whether they are passed on.
         """
-        if self._tls is not None or not self._is_open:
+        tls = self._options.tls
+        if not self._is_open or (
+            handover.to_next_process and tls is not None and tls.client_authority is not None
+        ):
             return False
         with self._lock:
-            self._next = PassingOn(handover, self._server.port, self._seconds)
+            certificate = None if tls is None else tls.certificate
+            self._next = PassingOn(handover, self._server.port, self._seconds, certificate)
             self._is_open = False
         if handover.to_next_process:
             self._server.leave()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from dataclasses import dataclass
 
@@ -43,14 +44,18 @@ HOP_BY_HOP = frozenset(
 class PassingOn:
     """The requests that have come since the spout was told to stop."""
 
-    def __init__(self, handover: Handover, port: int, seconds: float) -> None:
+    def __init__(
+        self, handover: Handover, port: int, seconds: float, certificate: str | None = None
+    ) -> None:
         """Prepare.
 
         Args:
             handover: Knows the next driver.
             port: Where that listens.
             seconds: How long a request waits for its answer.
+            certificate: The file with that of both drivers. None: they serve HTTP.
         """
+        self._certificate = certificate
         self._handover, self._port, self._seconds = handover, port, seconds
         self._session: ClientSession | None = None
         self._here: Answer | None = None
@@ -67,7 +72,8 @@ class PassingOn:
                 return await self._here(request, content)
             if self._handover.successor:
                 try:
-                    return await self._ask(request, content, deadline - time.monotonic())
+                    seconds = deadline - time.monotonic()
+                    return await self._ask(request, content, seconds, self._trusted())
                 except ClientConnectorError:
                     pass  # it was not sent
                 except TimeoutError:
@@ -80,14 +86,31 @@ class PassingOn:
             await asyncio.sleep(LOOK_SECONDS)
         return _refusal(503, "the topology is being replaced, and the next driver is not ready yet")
 
+    def _trusted(self) -> ssl.SSLContext | None:
+        """Trusts who shows the certificate of this driver, or one of its authorities.
+
+        The file is read each time: it may have been renewed for the next driver.
+        """
+        if self._certificate is None:
+            return None
+        made = ssl.create_default_context(cafile=self._certificate)
+        made.check_hostname = False  # pods are asked by addresses, which no certificate is of
+        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        return made
+
     async def _ask(
-        self, request: web.BaseRequest, content: bytes, seconds: float
+        self,
+        request: web.BaseRequest,
+        content: bytes,
+        seconds: float,
+        trusted: ssl.SSLContext | None,
     ) -> web.StreamResponse:
         if self._session is None:  # a connection for each: none breaks because it was idle
             self._session = ClientSession(connector=TCPConnector(limit=0, force_close=True))
         host = self._handover.successor
         host = f"[{host}]" if ":" in host else host
-        url = URL(f"http://{host}:{self._port}{request.path_qs}", encoded=True)
+        scheme = "http" if trusted is None else "https"
+        url = URL(f"{scheme}://{host}:{self._port}{request.path_qs}", encoded=True)
         headers = [(k, v) for k, v in request.headers.items() if k.lower() not in HOP_BY_HOP]
         timeout = ClientTimeout(total=seconds)
         async with self._session.request(
@@ -97,6 +120,7 @@ class PassingOn:
             data=content,
             timeout=timeout,
             allow_redirects=False,
+            ssl=trusted or True,
         ) as answer:
             kept = {k: v for k, v in answer.headers.items() if k.lower() not in HOP_BY_HOP}
             if answer.content_length is not None:
