@@ -36,6 +36,25 @@ def test_the_partition_stays_in_one_process(runs):
     assert len({process_of(runs) for _ in range(200)}) == 1
 
 
+def jobs_so_far(runs):
+    return runs.session.sc._jsc.sc().dagScheduler().nextJobId()
+
+
+def test_batches_share_a_job(runs):
+    runs.once()
+    before = jobs_so_far(runs)
+    for _ in range(20):
+        runs.once()
+    assert jobs_so_far(runs) == before
+
+
+def test_a_process_that_ends_between_two_batches_fails_none(runs):
+    process = process_of(runs)
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end of all of its threads")
+    assert process_of(runs) != process
+
+
 def test_rows_of_any_size_reach_the_driver(runs):
     for size in (10, 10_000, 5_000_000, 10):
         (row,) = runs.jobs.run(f'{{"size": {size}}}')
@@ -131,11 +150,32 @@ def test_an_interrupt_before_the_job_has_a_name_leaves_no_job_behind(runs, tmp_p
             wait_until((tmp_path / "file.reached").exists)
             raise KeyboardInterrupt
 
+    runs.use(2, [0])
+    runs.once()
     ring = runs.jobs._ring(0, 0)
+    take = ring.take
     with monkeypatch.context() as patch:
-        patch.setattr(ring, "_chains", [Interrupted(ring._chains[0])])
+        patch.setattr(ring, "take", lambda: Interrupted(take()))
         with pytest.raises(KeyboardInterrupt):
             runs.once(wait=[0, 0, str(tmp_path / "file")])
+    assert runs.jobs.recover() == (0,)
+    runs.once()
+    runs.use(1, [0])
+
+
+def test_an_interrupt_before_the_job_of_many_batches_has_a_name_leaves_no_job_behind(
+    runs, monkeypatch
+):
+    def start(*args):
+        started(*args)
+        raise KeyboardInterrupt
+
+    runs.jobs.recover()  # the next batch starts such a job
+    started = runs.jobs._start
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.jobs, "_start", start)
+        with pytest.raises(KeyboardInterrupt):
+            runs.once()
     assert runs.jobs.recover() == (0,)
     runs.once()
 
@@ -146,6 +186,7 @@ def test_an_interrupt_while_chains_are_made_leaves_a_usable_connection(runs, mon
         interrupt.start()
         runs.session.sc._jvm.java.lang.Thread.sleep(20_000)  # its answer comes too late
 
+    runs.jobs.recover()  # the next batch starts a job, and so needs a chain
     with monkeypatch.context() as patch:
         patch.setattr(runs.jobs, "_ring", made)
         with pytest.raises(KeyboardInterrupt):

@@ -1,5 +1,6 @@
 """Two workers on this machine: a Python process each, in slots of one JVM."""
 
+import json
 import os
 import re
 import signal
@@ -41,6 +42,24 @@ def assert_ours(error):
 def test_each_partition_stays_in_its_process(runs, places):
     assert is_partitioned(places, 2)
     assert all(runs.once() == places for _ in range(200))
+
+
+def test_a_stage_alone_runs_where_whole_batches_do(runs, places):
+    for _ in range(2):
+        rows = [json.loads(row) for row in runs.jobs.run("{}", 60, first=1, end=2)]
+        alone = {(s, p): (pid, jvm) for row in rows for s, p, pid, jvm in row["seen"]}
+        assert alone == {(1, p): places[1, p] for p in range(2)}
+        assert runs.once() == places
+
+
+def test_a_process_that_ends_in_a_stage_alone_leaves_the_other_one(runs, places):
+    fault = json.dumps({"fault": [1, 1, "kill"]})
+    with pytest.raises(JobFailed, match=r"^the Python process of worker 1 ended"):
+        runs.jobs.run(fault, 60, first=1, end=2)
+    runs.jobs.recover()
+    after = runs.once()
+    assert after[1, 0] == places[1, 0]
+    assert after[1, 1] != places[1, 1]
 
 
 def test_what_components_print_is_in_the_log_file(runs, places, capfd):

@@ -1,21 +1,21 @@
 """Batches as jobs of Spark's, one at a time: run, cancelled, and tried again after a loss.
 
 What makes a batch cheap: nothing is built for it (see rdds/chains.py; its header travels
-as a local property), rows are plain bytes, and driver and JVM exchange a handful of messages.
+as a local property), rows are plain bytes, and driver and JVM exchange a handful of messages. On
+this machine a single stage needs no job of its own: see rdds/long_task.py.
 """
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.util import _load_from_socket
 
 from fulmen.engine.protocol.callbacks.calls import FOLDER, Call, left_in
 from fulmen.engine.spark.failures import (
@@ -26,9 +26,11 @@ from fulmen.engine.spark.failures import (
     is_over,
     traceback_in,
 )
+from fulmen.engine.spark.job_rows import JobRows
 from fulmen.engine.spark.rdds.chains import Functions, Ring
+from fulmen.engine.spark.rdds.long_task import LONG, LongTasks, TasksEnded
 from fulmen.engine.spark.rdds.placement import Anchors, Lanes
-from fulmen.engine.spark.rdds.stage_runner import HEADER, Raw, StageFunction, separated
+from fulmen.engine.spark.rdds.stage_runner import HEADER, StageFunction, separated
 from fulmen.engine.spark.session import JVM_ERRORS, RunningSpark, text_of
 from fulmen.engine.spark.workers import POLL_SECONDS
 from fulmen.engine.tuples import wire
@@ -63,7 +65,7 @@ class JobRunner:
         self._session = session
         self._function = stage_function
         self._jsc = session.sc._jsc
-        self._results = _Results(session)
+        self._results = JobRows(session)
         self._epoch = 0
         self._watch_seconds = 0.0
         self._lock = threading.Lock()  # of the next two, which `cancel` uses as well
@@ -71,6 +73,8 @@ class JobRunner:
         self._is_cancelled = False
         self._stages = stages
         self._rings: dict[range, Ring] = {}
+        self._long: tuple[LongTasks, Any] | None = None  # tasks that last, and their job
+        self._long_jobs = 0
         self.left_calls: list[Call] = []
         self._workers = tuple(workers)
         self._build()
@@ -96,13 +100,18 @@ class JobRunner:
         """
         with self._lock:
             self._is_cancelled = False
+        is_single = (end or self._stages) == first + 1
         try:
-            rows = self._run(partial(self._ring, first, end), header, timeout_seconds)
+            if is_single and self._session.is_local:
+                by_partition = self._ask(first, header, timeout_seconds)
+            else:
+                self._end_long_tasks()
+                rows = self._run(partial(self._ring, first, end), header, timeout_seconds)
+                by_partition = dict(zip(self._lanes.order, rows, strict=True))
         except JobTimedOut as e:
             self._watch_seconds = e.seconds  # if the next attempt hangs too, the log will say where
             raise
         self._watch_seconds = 0.0
-        by_partition = dict(zip(self._lanes.order, rows, strict=True))
         return [row for p in sorted(by_partition) for row in separated(by_partition[p])]
 
     def expect(self, end: int) -> None:
@@ -172,6 +181,7 @@ class JobRunner:
 
     def close(self) -> None:
         """Delete what the chains have written. Does not end the session."""
+        self._end_long_tasks()
         with suppress(*JVM_ERRORS):
             self._clean()
 
@@ -179,6 +189,7 @@ class JobRunner:
         return [self._session.workers.location(worker) for worker in self._workers]
 
     def _build(self) -> None:
+        self._end_long_tasks()
         self._clean()
         session = self._session
         self._placed = self._locations()
@@ -207,6 +218,7 @@ class JobRunner:
         with self._lock:
             self._is_cancelled = False
         self._epoch += 1
+        self._end_long_tasks()
         try:
             while True:
                 # jobs that nobody waits for: a signal may come between one's start and its name
@@ -247,21 +259,38 @@ class JobRunner:
     def _run(
         self, ring_of: Callable[[], Ring], header: str, timeout_seconds: float | None
     ) -> list[bytes]:
-        try:
-            ring = ring_of()  # made when it is first needed
-            text = f"{self._epoch} {self._watch_seconds} {header}"
-            self._jsc.setLocalProperty(HEADER, text)
-            future = ring.take().rdd.collectAsync()
-            with self._lock:
-                self._future = future
-                is_cancelled = self._is_cancelled
-            if is_cancelled:
-                self._end_job()
-            ring.clean()  # while the job runs
-            self._make_ahead(ring)
+        with self._failures_told(timeout_seconds):
+            future = self._start(ring_of, header)
             return self._results.fetch(future, len(self._placed), timeout_seconds)
+
+    def _start(self, ring_of: Callable[[], Ring], header: str) -> Any:
+        """Start a job, and use the time in which it runs."""
+        ring = ring_of()  # made when it is first needed
+        text = f"{self._epoch} {self._watch_seconds} {header}"
+        self._jsc.setLocalProperty(HEADER, text)
+        future = ring.take().rdd.collectAsync()
+        self._goes_on(future)
+        ring.clean()  # while the job runs
+        self._make_ahead(ring)
+        return future
+
+    def _goes_on(self, future: Any) -> None:
+        """Let `cancel` know the job that is waited for."""
+        with self._lock:
+            self._future = future
+            is_cancelled = self._is_cancelled
+        if is_cancelled:
+            self._end_job()
+
+    @contextmanager
+    def _failures_told(self, timeout_seconds: float | None) -> Iterator[None]:
+        """Raise our errors for those of the JVM, from what waits for a job."""
+        try:
+            yield
         except (*JVM_ERRORS, PySparkException) as e:
             raise self._failure(e, timeout_seconds) from None
+        except FulmenError:
+            raise
         except BaseException:  # a signal handler's: the JVM's answer is still to come
             self._session.abandon_connection()
             self._end_job()  # if it was started already and this was not told: `recover` ends it
@@ -269,6 +298,59 @@ class JobRunner:
         finally:
             with self._lock:
                 self._future = None
+
+    # Tasks that last
+
+    def _ask(self, stage: int, header: str, timeout_seconds: float | None) -> Mapping[int, bytes]:
+        """Have tasks that last run a stage. They are started if they are not there."""
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        if self._long is not None and not self._long[0].are_there:
+            self._end_long_tasks()  # a process has ended since the last batch, which harms no other
+        with self._failures_told(timeout_seconds):
+            tasks, job = self._long or self._start_long_tasks()
+            self._goes_on(job)
+            try:
+                if not tasks.have_begun:
+                    tasks.await_all(len(self._placed), deadline, job.isDone)
+                answers = tasks.ask(stage, self._watch_seconds, header, deadline, job.isDone)
+            except BaseException as e:
+                self._long = None
+                tasks.close()
+                if isinstance(e, TimeoutError):
+                    self._end_job()
+                    raise JobTimedOut(timeout_seconds or 0.0) from None
+                if not isinstance(e, TasksEnded):
+                    raise
+                self._wait_for(job)  # raises why
+                raise JobFailed("the tasks of the workers have ended") from None
+        if self._is_cancelled:  # too late for these answers, but their job has ended
+            self._end_long_tasks()
+        return answers
+
+    def _start_long_tasks(self) -> tuple[LongTasks, Any]:
+        self._long_jobs += 1
+        path = self._session.work_dir / f"tasks-{self._long_jobs}"
+        tasks = LongTasks(path)
+        try:
+            self._long = tasks, self._start(partial(self._ring, 0, 1), f"{LONG}{path}")
+        except BaseException:
+            tasks.close()
+            raise
+        return self._long
+
+    def _end_long_tasks(self) -> None:
+        """Let them end, so that other jobs find the workers idle."""
+        if self._long is None:
+            return
+        tasks, job = self._long
+        self._long = None
+        tasks.close()
+        with suppress(*JVM_ERRORS):  # if it failed, there was nothing to do in it
+            self._wait_for(job)
+
+    def _wait_for(self, job: Any) -> None:
+        """Wait until a job that is about to end has ended. Raises what it does."""
+        job.get(int(LEAST_SECONDS * 1000), self._results.milliseconds)
 
     def _make_ahead(self, used: Ring) -> None:
         """While a job runs, make the chains that the next ones are likely to need."""
@@ -322,41 +404,3 @@ def answer(  # what any stage is called with
     elif folder := os.environ.get(FOLDER):
         for call in left_in(Path(folder)):
             yield 0, wire.pack(wire.CALL, tuple(call))
-
-
-class _Results:
-    """Fetches the rows of jobs, one of each partition.
-
-    Small ones as py4j sends them. It writes a long answer in pieces over TCP, and each row above
-    some 6 KB waits 40 ms for a delayed acknowledgement: then they are read from a Unix socket of
-    Spark's, which costs 1 to 2 ms. Which way is chosen by the jobs before.
-    """
-
-    LARGE_BYTES = 3000
-    STAY_LARGE_JOBS = 20
-
-    def __init__(self, session: RunningSpark) -> None:
-        jvm: Any = session.sc._jvm
-        self._milliseconds = jvm.java.util.concurrent.TimeUnit.MILLISECONDS
-        self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
-        self._serve = jvm.PythonRDD.serveIterator
-        self._large_jobs_left = self.STAY_LARGE_JOBS
-
-    def fetch(self, future: Any, partitions: int, timeout_seconds: float | None) -> list[bytes]:
-        """Wait for a job and return its rows."""
-        if timeout_seconds is None:
-            results = future.get()
-        else:
-            results = future.get(max(1, int(timeout_seconds * 1000)), self._milliseconds)
-        if self._large_jobs_left > 0:
-            self._large_jobs_left -= 1
-            served = self._serve(self._as_scala(results.iterator()), "rows")
-            with _load_from_socket(served, Raw()) as stream:
-                rows = list(stream)
-            if len(rows) < partitions:
-                raise ConnectionResetError(f"{len(rows)} of {partitions} rows could be read")
-        else:
-            rows = [bytes(results.get(index)) for index in range(partitions)]
-        if any(len(row) > self.LARGE_BYTES for row in rows):
-            self._large_jobs_left = self.STAY_LARGE_JOBS
-        return rows

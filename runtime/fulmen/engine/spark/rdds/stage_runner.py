@@ -7,11 +7,13 @@ so that Spark keeps the process: nothing is raised, and the input is read to its
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from pyspark.serializers import FramedSerializer, pack_long
 from pyspark.taskcontext import TaskContext
 
+from fulmen.engine.spark.rdds.long_task import LONG, serve
 from fulmen.engine.worker import process
 from fulmen.errors import error_text
 from fulmen.secrets import masked
@@ -66,26 +68,50 @@ def run_stage(
     if not _is_adopted:
         process.adopt()
         _is_adopted = True
-    _garbage.begin()
-    try:
-        context = TaskContext.get()
-        assert context is not None  # this is called by Spark only
-        partition = order[context.partitionId()]
-        epoch, watch, header = (context.getLocalProperty(HEADER) or "").split(" ", 2)
-        void = _guard.objection(int(epoch), partition, context.attemptNumber())
-        process.watch(float(watch))
+    context = TaskContext.get()
+    assert context is not None  # this is called by Spark only
+    partition = order[context.partitionId()]
+    epoch, watch, header = (context.getLocalProperty(HEADER) or "").split(" ", 2)
+    void = _guard.objection(int(epoch), partition, context.attemptNumber())
+    if header.startswith(LONG):
+        serve(header.removeprefix(LONG), partition, partial(_asked, function, partition, void))
+    else:
         call = partial(function, stage, partition, header)
-        if is_last:
-            yield joined(row for _, row in _outputs(call, void, rows, None))
-        else:
-            for destination, row in _outputs(call, void, rows, range(len(order))):
-                yield pack_long(destination)
-                yield row
-        for _ in rows:
-            pass
+        with _batch(float(watch)):
+            if is_last:
+                yield joined(row for _, row in _outputs(call, void, rows, None))
+            else:
+                for destination, row in _outputs(call, void, rows, range(len(order))):
+                    yield pack_long(destination)
+                    yield row
+    for _ in rows:
+        pass
+
+
+@contextmanager
+def _batch(watch_seconds: float) -> Iterator[None]:
+    """While a stage of a batch runs, and once more for what it leaves behind."""
+    _garbage.begin()
+    process.watch(watch_seconds)
+    try:
+        yield
     finally:
         process.unwatch()
         _garbage.end()
+
+
+def _asked(
+    function: StageFunction,
+    partition: int,
+    void: str | None,
+    stage: int,
+    watch_seconds: float,
+    header: str,
+) -> Iterator[bytes]:
+    """Run a stage in a task that lasts: all of its rows go to the driver, as one."""
+    with _batch(watch_seconds):
+        call = partial(function, stage, partition, header)
+        yield joined(row for _, row in _outputs(call, void, iter(()), None))
 
 
 def _outputs(
