@@ -7,6 +7,7 @@ from typing import Any
 from fulmen.engine.state.committed_state import CommittedState
 from fulmen.engine.totals.event_time import said
 from fulmen.windows.shown import ShownWindow, shown_windows
+from fulmen.windows.windowed.task_windows import TUPLES
 
 MANY = 10
 """A collection of more values is not shown whole where each window has a line."""
@@ -63,10 +64,9 @@ def is_of_window(place: Any, value: Any, key: str) -> bool:
     """
     if any(key == _key_text(window.key) for window in shown_windows(place, value)):
         return True
-    if not isinstance(place, tuple) or len(place) != 2 or not isinstance(place[0], tuple):
+    if not (isinstance(place, tuple) and len(place) == 3 and isinstance(place[1], tuple)):
         return False
-    of, number = place
-    return (number is None or isinstance(number, int)) and key == _key_text(of)
+    return bool(place[0] == TUPLES) and key == _key_text(place[1])
 
 
 def _window_row(window: ShownWindow, task: int) -> ShownRow:

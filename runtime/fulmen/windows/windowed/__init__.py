@@ -1,7 +1,7 @@
 """Storm's windowed bolts: a method is called with the tuples of each window.
 
-`queues` decides which tuples are in which window, and is pure. Uses `windows.inputs` and
-`windows.options`.
+`queues` decides which tuples are in which window, and is pure. Uses `windows.inputs`,
+`windows.options` and `windows.disk`.
 """
 
 from fulmen.windows.windowed.bolt import WindowedBolt

@@ -160,7 +160,11 @@ class WindowedBolt(Bolt):
 
     @override
     def needs_memory(self, options: WindowedOptions) -> str | None:
-        return "its windows are read when it starts"
+        try:
+            has_key = bool(self._options(options).key)
+        except ValueError:  # check_inputs tells
+            return None
+        return None if has_key else "without `key`, a window is of all tuples of its task"
 
     @override
     def needs_event_time(self, options: WindowedOptions) -> str | None:

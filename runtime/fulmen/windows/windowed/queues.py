@@ -52,7 +52,7 @@ class QueuedTuple(NamedTuple):
 
     Attributes:
         time: Its event time in milliseconds, or when it came by the batch clock.
-        number: The number in the task's order of arrival.
+        number: The number in the order of arrival.
         item: The tuple.
     """
 
@@ -103,11 +103,13 @@ class TupleQueue:
         rule: The rule of its windows.
         entries: By time; with equal times, in order of arrival.
         marks: Changed by each window.
+        next: The number of the next tuple.
     """
 
     rule: WindowRule
     entries: list[QueuedTuple] = field(default_factory=list)
     marks: Marks = field(default_factory=Marks)
+    next: int = 0
 
     def add(self, entry: QueuedTuple) -> bool:
         """A tuple has come, which is not late. Returns whether it is the last one by time."""

@@ -15,6 +15,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.tuples import HELD, Held, Tuple
 from fulmen.errors import PASSED_ON
 from fulmen.windows.clock import EventClock
+from fulmen.windows.disk import StateOnDisk, is_on_disk, on_disk
 from fulmen.windows.inputs import (
     NoEdgesError,
     key_of,
@@ -26,6 +27,8 @@ from fulmen.windows.windowed.options import LengthAndSlide, WindowedOptions
 from fulmen.windows.windowed.queues import NEVER, Firing, Marks, QueuedTuple, TupleQueue
 
 Key = tuple[Any, ...]
+TUPLES = "tuples"
+"""Begins the keys of the state."""
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +57,8 @@ class TupleWindow:
 class TaskWindows:
     """The windows of one task."""
 
-    # State: (number, key) -> a tuple; (None, key) -> marks. Timers: a key, for its next window.
+    # State: (TUPLES, key, number) -> a tuple; (TUPLES, key, None) -> marks. Timers: a key, for its
+    # next window. Memory: all queues; if the state is on disk, those that a batch has to do with.
 
     def __init__(
         self,
@@ -75,23 +79,45 @@ class TaskWindows:
         self._origins: dict[Any, Held] = {}
         self._due: dict[Key, float] = {}  # of which the timer is set
         self._read: tuple[object, float] = object(), -NEVER
-        self._next = 0
+
+    @cached_property
+    def _disk(self) -> StateOnDisk | None:
+        """The state, if it is on disk."""
+        return on_disk(self._bolt.state) if is_on_disk(self._bolt.state) else None
 
     @cached_property
     def _queues(self) -> dict[Key, TupleQueue]:
-        """The queues in the state, by key."""
+        """The queues that are at hand, by key."""
         queues: dict[Key, TupleQueue] = {}
-        for (number, key), value in self._bolt.state.items():
-            queue = queues.setdefault(key, TupleQueue(self._rule))
+        if self._disk is None:
+            of_key: dict[Key, list[tuple[Any, Any]]] = {}
+            for (_, key, number), value in self._bolt.state.items():
+                of_key.setdefault(key, []).append((number, value))
+            for key, items in of_key.items():
+                queues[key] = self._queue_of(items)
+        return queues
+
+    def _queue(self, key: Key) -> TupleQueue | None:
+        """The queue of a key; None: there is none."""
+        queue = self._queues.get(key)
+        if queue is None and self._disk is not None:
+            items = [(at[-1], value) for at, value in self._disk.items_of(TUPLES, key)]
+            if items:
+                queue = self._queues[key] = self._queue_of(items)
+        return queue
+
+    def _queue_of(self, items: Iterable[tuple[int | None, Any]]) -> TupleQueue:
+        """The queue that is in the state, by number."""
+        queue = TupleQueue(self._rule)
+        for number, value in items:
             if number is None:
                 queue.marks = Marks(*value)
                 continue
             time, *item = value
             queue.entries.append(QueuedTuple(time, number, self._tuple(*item)))
-            self._next = max(self._next, number + 1)
-        for queue in queues.values():
-            queue.entries.sort()  # numbers differ
-        return queues
+            queue.next = max(queue.next, number + 1)
+        queue.entries.sort()  # numbers differ
+        return queue
 
     def _tuple(self, origin: Any, values: Sequence[Any]) -> Tuple:
         """A tuple of no tree, which is acked already."""
@@ -103,7 +129,7 @@ class TaskWindows:
         """A tuple has come."""
         if tup.is_tick():
             return
-        queues, field = self._queues, self._options.timestamp_field
+        field = self._options.timestamp_field
         key = key_of(tup, self._options.key) if self._options.key else ()
         time = (self._timers.clock or 0.0) * 1000
         if field is not None:
@@ -111,14 +137,14 @@ class TaskWindows:
             if time < self._clock.least() or time == -NEVER:
                 self._too_late(tup)
                 return
-        queue = queues.get(key)
+        queue = self._queue(key)
         if queue is None:
-            queue = queues[key] = TupleQueue(self._rule)
+            queue = self._queues[key] = TupleQueue(self._rule)
         origin = (tup.component, tup.stream, tup.fields, tup.task)
-        entry = QueuedTuple(time, self._next, self._tuple(origin, tup.values))
-        self._next += 1
+        entry = QueuedTuple(time, queue.next, self._tuple(origin, tup.values))
+        queue.next += 1
         is_last = queue.add(entry)
-        self._bolt.state[entry.number, key] = (time, origin, tup.values)
+        self._bolt.state[TUPLES, key, entry.number] = (time, origin, tup.values)
         self._collector.ack(tup)
         if field is not None:
             if not (is_last and key in self._due):  # else it comes after the next window
@@ -158,12 +184,17 @@ class TaskWindows:
             self._timers.set(key, int(due) + 1 + self._clock.lateness)
 
     def end_batch(self) -> None:
-        """Say how many keys have windows."""
-        self._open_windows.set(len(self._queues))
+        """Say how many keys have windows. On disk nobody has counted them."""
+        if self._disk is None:
+            self._open_windows.set(len(self._queues))
+        else:
+            self._queues.clear()
+            self._due.clear()
+            self._origins.clear()
 
     def on_timer(self, key: Any, at: float) -> None:
         """Call the windows of a key that are due: by event time, or by the clock."""
-        queue = self._queues.get(key)
+        queue = self._queue(key)
         self._due.pop(key, None)
         if queue is None:
             return
@@ -188,15 +219,9 @@ class TaskWindows:
             BaseException: The first exception of the author's calls.
         """
         raised: list[BaseException] = []
-        state, calls = self._bolt.state, self._timers.window_calls
+        calls = self._timers.window_calls
         for firing in firings:
-            for entry in firing.expired:
-                del state[entry.number, key]
-            if queue.entries:
-                state[None, key] = astuple(queue.marks)
-            else:
-                self._queues.pop(key, None)
-                state.pop((None, key), None)
+            self._write_down(key, queue, firing)
             if firing.tuples and calls.begin(key, firing.end):
                 try:
                     self._bolt.execute(self._window(key, firing))
@@ -210,6 +235,21 @@ class TaskWindows:
                 self._collector.report_error(one)
         if raised and not isinstance(raised[0], FailedException):
             raise raised[0]
+
+    def _write_down(self, key: Key, queue: TupleQueue, firing: Firing) -> None:
+        """Write what a window has left of a queue."""
+        state = self._bolt.state
+        gone = [(TUPLES, key, entry.number) for entry in firing.expired]
+        if self._disk is not None:
+            self._disk.forget(gone)
+        else:
+            for place in gone:
+                del state[place]
+        if queue.entries:
+            state[TUPLES, key, None] = astuple(queue.marks)
+        else:
+            self._queues.pop(key, None)
+            state.pop((TUPLES, key, None), None)
 
     def _window(self, key: Key, firing: Firing) -> TupleWindow:
         tuples, new, expired = (

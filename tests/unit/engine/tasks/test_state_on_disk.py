@@ -209,7 +209,8 @@ def test_what_goes_through_all_of_its_state_is_refused():
     ]
     assert problem.path == "spec.bolts[0].keyedState"
     assert problem.message == (
-        "bolt 'keeps': its state can't be on disk: its windows are read when it starts"
+        "bolt 'keeps': its state can't be on disk: without `key`, a window is of all tuples of its"
+        " task"
     )
     assert problem.cure == "Write keyedState: {backend: memory} for it."
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
+from fulmen.cli.display.kept_values import is_of_window
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import WindowedBolt, WindowedOptions
@@ -138,7 +139,8 @@ def test_what_has_left_its_last_window_is_forgotten_before_a_gap_and_after_a_res
             harness.advance(at)
             harness.restart()
         assert [row.values[1] for row in harness.emitted] == [[0], [0], [1]]
-        assert set(harness.state) == {(1, ()), (2, ()), (None, ())}
+        assert set(harness.state) == {("tuples", (), number) for number in (1, 2, None)}
+        assert all(is_of_window(place, value, "") for place, value in harness.state.items())
 
 
 def test_each_key_has_windows_of_its_own_by_configuration():
