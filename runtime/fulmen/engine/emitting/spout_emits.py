@@ -16,7 +16,10 @@ EMIT_BYTES_PER_SECOND = 128 << 20
 """Bytes per second of a batch's target: so much of what the spouts on one worker emit may leave it,
 or wait for the end of the batch. That is in memory, more than once."""
 LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
-"""Limits of that, whatever the target is. What is dealt with at once may have the latter."""
+"""Limits of that, whatever the target is."""
+MOST_AT_ONCE = 1 << 30
+"""Bytes that the spouts on one worker emit in a batch at most, with what is dealt with at once: of
+that, only a slice is in memory at a time, and message ids."""
 
 
 class EmitRoom:
@@ -33,7 +36,7 @@ class EmitRoom:
             kept: Says how many bytes of the batch have left the worker or wait for its end. None:
                 all that is emitted.
         """
-        self._most_kept, self._most = emit_bytes(placed) // tasks, MOST_EMIT_BYTES // tasks
+        self._most_kept, self._most = emit_bytes(placed) // tasks, MOST_AT_ONCE // tasks
         self._emitted = 0
         self._kept = kept or (lambda: self._emitted)
         self._before = self._kept()
