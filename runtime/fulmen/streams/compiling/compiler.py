@@ -18,6 +18,7 @@ from fulmen.streams.compiling import ahead, ends, transactions
 from fulmen.streams.compiling.declared import check_key, declared, wrong
 from fulmen.streams.compiling.explained import explained
 from fulmen.streams.compiling.field_reads import mistaken_reads
+from fulmen.streams.compiling.passed_on import with_passed_types
 from fulmen.streams.graph.nodes import (
     LOCAL,
     ComponentNode,
@@ -109,6 +110,13 @@ class StreamsCompiler:
         for node in self._graph.nodes:
             if node in of_use and (isinstance(node, ComponentNode) or ends.is_end(node)):
                 self._look(node)
+        topology = self._built()
+        if self._only is None:
+            ends.warn(self._graph, of_use | ends.with_parents(self._graph, self._graph.shown))
+        return Compiled(topology, self._lines)
+
+    def _built(self) -> Topology:
+        """The topology of what was looked at. Raises what `compiled` does."""
         try:
             topology = self._builder.build()
         except ValidationFailed as failed:
@@ -121,9 +129,7 @@ class StreamsCompiler:
             ]
         if self._problems:
             raise ValidationFailed(self._problems)
-        if self._only is None:
-            ends.warn(self._graph, of_use | ends.with_parents(self._graph, self._graph.shown))
-        return Compiled(topology, self._lines)
+        return topology
 
     def stream_of(self, node: Node) -> Stream:
         """What is known of the rows of a node.
@@ -134,6 +140,8 @@ class StreamsCompiler:
         rows = self._look(node)
         if self._problems:
             raise ValidationFailed(self._problems)
+        if rows and rows[0].received is ANY:  # options have mistakes
+            self._built()
         return rows[0].received if rows else ANY
 
     # ---- where rows can be had --------------------------------------------------------------
@@ -334,6 +342,7 @@ class StreamsCompiler:
             self._problems += mistaken_reads(node, taps[0][0].received.fields)
         config = node.configure(taps)
         own, streams = self._declared(node, config)
+        streams = with_passed_types(node, config, taps, streams)
         if node.is_on_time and DEFAULT_STREAM in streams:
             streams = {**streams, DEFAULT_STREAM: _timed(streams[DEFAULT_STREAM], taps[0])}
         self._streams[node] = streams
