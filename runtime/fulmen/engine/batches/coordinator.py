@@ -114,7 +114,7 @@ class Coordinator:
             default_permit=0 if last.holds else self.size.permit,
             active=self.active,
             deliveries=None if large else last.deliveries,
-            emit_seconds=self.size.seconds_to_emit(placed.topology.spec, len(placed.plan.stages)),
+            emit_seconds=self.size.seconds_to_emit(placed.topology.spec, placed.plan),
             is_retry=self._is_retry,
             bases=self.skipping.bases,
             transactions=work,

@@ -12,6 +12,7 @@ from fulmen.engine.batches.ends.last_turn import Turn
 from fulmen.engine.batches.failures.blame import VoidAttempt
 from fulmen.engine.batches.failures.crashes import Crashes
 from fulmen.engine.batches.pace.idle import WARM_BATCHES
+from fulmen.engine.batches.size.batch_size import BatchSize
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
@@ -235,9 +236,7 @@ def test_few_ranges_are_merged_as_well(pairs, expected):
 def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     header = coordinator.begin()
     assert (header.active, header.is_retry, header.drains) == (True, False, False)
-    size, spec = coordinator.it.size, coordinator.it.placed.topology.spec
     assert header.emit_seconds == 0.8 * coordinator.target_seconds  # it has one stage
-    assert size.seconds_to_emit(spec, stages=2) == 0.5 * coordinator.target_seconds
     coordinator.succeed()
     coordinator.it.active = False
     coordinator.it.size.emit_seconds = 3.0
@@ -245,6 +244,12 @@ def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
     header = coordinator.begin()
     assert (header.active, header.is_retry) == (False, False)
     assert (header.emit_seconds, header.default_permit) == (3.0, 5)
+
+
+@pytest.mark.parametrize(("workers", "pinned"), [(2, ()), (1, ("source",))])
+def test_spouts_emit_for_half_of_a_batch_where_bolts_run_after_them(workers, pinned):
+    it = placed(workers=workers, pinned=pinned)
+    assert BatchSize().seconds_to_emit(it.topology.spec, it.plan) == 0.5 * 0.25
 
 
 @pytest.mark.parametrize(("room", "travel"), [(0, True), (-1, False)])

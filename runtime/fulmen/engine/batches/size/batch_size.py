@@ -8,11 +8,12 @@ from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.size.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, RecentBatches, next_permit
 from fulmen.engine.batches.summaries import work_seconds
+from fulmen.plan import Plan
 from fulmen.topology.resource.spec import TopologySpec
 
 EMIT_SHARE, WHOLE_SHARE = 0.5, 0.8
 """A spout stage ends after that part of a batch's target, however much of its permit is left: the
-latter if it is the only stage, as bolts run between its emits."""
+latter if it is the only stage, as bolts run between its emits. Pinned spouts are in none."""
 TIMEOUT_SHARE = 0.25
 """However seldom workers have a processor, a batch should take at most that part of a timeout."""
 
@@ -35,10 +36,11 @@ class BatchSize:
         self._recent = RecentBatches()
         self._fixed = FixedCost()
 
-    def seconds_to_emit(self, spec: TopologySpec, stages: int) -> float:
-        """How long spouts may emit in the next batch, which has so many stages."""
+    def seconds_to_emit(self, spec: TopologySpec, plan: Plan) -> float:
+        """How long spouts may emit in the next batch."""
         longest = self._recent.at_least_overhead(spec.batch_target_millis / 1000)
-        share = WHOLE_SHARE if stages == 1 else EMIT_SHARE
+        is_whole = len(plan.stages) == 1 and not plan.pinned
+        share = WHOLE_SHARE if is_whole else EMIT_SHARE
         return self.emit_seconds or share * seconds_for(longest, self._fixed.seconds)
 
     def most_likely(self, tasks: int) -> int:
