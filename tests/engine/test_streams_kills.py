@@ -85,4 +85,6 @@ def test_what_comes_out_is_that_of_the_rows_whatever_processes_are_killed(tmp_pa
         assert model.windows_of(found) == windows
         assert len(found) == len(windows)
         assert tables.is_written()
+        left = {tuple(row.values()) for row in tables.table("alike")}
+        assert left == model.alike(tables.rows), "what was taken back is deleted"
         assert killed == {DRIVER: 1, PYTHON: 2, JVM: 1}

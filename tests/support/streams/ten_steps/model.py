@@ -1,6 +1,6 @@
 """Rows for the pipeline of ten steps, and what it gives of them, in plain Python."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -35,6 +35,17 @@ def expected(rows):
         (item, start): (len(cents), sum(cents), sum(cents) / len(cents))
         for (item, start), cents in windows.items()
     }, dict(sums)
+
+
+def alike(rows):
+    """How many sales of a user and a low price there were, and how many of them are as many."""
+    each = Counter(
+        (row["user"].lower(), row["price"] * 100)
+        for row in rows
+        if row["price"] % 7 and row["price"] < 10
+    )
+    numbers = Counter(each.values())
+    return {(*of, n, numbers[n]) for of, n in each.items()}
 
 
 def windows_of(rows):

@@ -1,4 +1,4 @@
-"""A pipeline of ten steps and two tables, for a test that kills it."""
+"""A pipeline of more than ten steps and three tables, for a test that kills it."""
 
 from typing import NamedTuple
 
@@ -50,6 +50,10 @@ latest = sold.where("item = 'all'").key_by("user")
 sums = latest.update_state(
     lambda kept, row: kept + row.cents, 0, fields="cents", name="sums", parallelism=2
 )
+few = sold.where("item = 'all' and cents < 1000").key_by("user", "cents")
+each = few.aggregate(name="each", parallelism=2, n=agg.count(), retract=True)
+alike = each.key_by("n").aggregate(name="alike", parallelism=2, alike=agg.count(), retract=True)
+both = each.join(alike, on="n", retract=True, name="both", parallelism=2)
 exact = {"path": "tables.db", "mode": "upsert", "guarantee": "exactly-once"}
 totals.sink("windows-table", SqliteSink, **exact, table="windows", key=["item", "start"], create={
     "item": "TEXT", "start": "TEXT", "n": "INTEGER", "cents": "INTEGER", "mean": "REAL",
@@ -57,3 +61,6 @@ totals.sink("windows-table", SqliteSink, **exact, table="windows", key=["item", 
 sums.sink("sums-table", SqliteSink, **exact, table="sums", key=["user"], create={
     "user": "TEXT", "cents": "INTEGER",
 })  # fmt: skip
+both.sink("alike-table", SqliteSink, **exact, table="alike", deleted_field="is_retraction", key=[
+    "user", "cents", "n",
+], create={"user": "TEXT", "cents": "INTEGER", "n": "INTEGER", "alike": "INTEGER"})  # fmt: skip
