@@ -21,8 +21,8 @@ class Split(BasicBolt):
         collector.emit(values, {"a": "orders", "b": "payments"}[side])
 
 
-def topology(cls, items, config, lag="0", tasks=2):
-    builder = TopologyBuilder()
+def topology(cls, items, config, lag="0", tasks=2, **settings):
+    builder = TopologyBuilder(**settings)
     spout = builder.set_spout("source", ListSpout(items, fields=["side", "who", "n", "at"]))
     spout.set_event_time("at", unit="ms", lag=lag)
     builder.set_bolt("split", Split).global_grouping("source")

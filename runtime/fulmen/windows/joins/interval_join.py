@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -12,7 +12,10 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.windows.joins.ends import RowEnds, mistaken_until
 from fulmen.windows.joins.join import LEFT, Join
 from fulmen.windows.joins.options import (
     IntervalJoinOptions,
@@ -20,7 +23,7 @@ from fulmen.windows.joins.options import (
     signed_milliseconds,
 )
 from fulmen.windows.joins.row_log import RowGroup, RowLog
-from fulmen.windows.joins.side_rows import JoinedRows, Key, Row, SideRows
+from fulmen.windows.joins.side_rows import JoinedRows, Key, SideRows
 
 ROWS, MATCHED = "rows", "matched"
 """Begin the keys of the state."""
@@ -34,9 +37,10 @@ PARTS = 16
 
 Waiting = list[Any]
 """A row that may still be matched, as the state has it."""
-NUMBER, KEY, TIME, ROW, HAS_ENDED, DUE = range(6)
+NUMBER, KEY, TIME, ROW, HAS_ENDED, DUE, LAST = range(7)
 """Places in it: a number of its own, its key, its event time, the values to emit, whether it has
-had a match or was emitted without one, and the watermark at which it is forgotten."""
+had a match or was emitted without one, the watermark at which it is forgotten, and, of left rows of
+a join with `until`, the last time of the other side that matches it."""
 FEW = 16
 """So many rows of a key that have come are put in order one by one."""
 _time, _due = itemgetter(TIME), itemgetter(DUE)
@@ -109,7 +113,7 @@ class IntervalJoin(Join):
 
     A row is forgotten when no match of it can come any more, also none that is late, but for no
     more than `allowedLateness`. With `type` left, right or full, one that has had none is emitted
-    then.
+    then. With `until`, a left row says itself until when that is.
     """
 
     # State: (ROWS, side, due, n) -> what a batch has brought of a side that is forgotten at the
@@ -122,6 +126,7 @@ class IntervalJoin(Join):
     transient = (
         *Join.transient,
         "_within",
+        "_ends",
         "_grids",
         "_log",
         "_by_key",
@@ -142,12 +147,21 @@ class IntervalJoin(Join):
         )
 
     @override
+    def _mistakes(
+        self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterator[str | Warning]:
+        yield from super()._mistakes(options, inputs)
+        if isinstance(options, IntervalJoinOptions) and options.until is not None:
+            yield from mistaken_until(options, inputs)
+
+    @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
         options: IntervalJoinOptions = context.options
         lower, upper = signed_milliseconds(options.lower), signed_milliseconds(options.upper)
         self._within = (lower, upper), (-upper, -lower)
         self._grids = [max(LEAST_GRID, last // PARTS) for _, last in self._within]
+        self._ends = None if options.until is None else RowEnds(options, context.inputs)
         self._log = RowLog(self.state)
         self._by_key: dict[Key, tuple[OfKey, OfKey]] = {}
         self._buckets: dict[tuple[int, int], RowBucket] = {}
@@ -163,8 +177,8 @@ class IntervalJoin(Join):
         for place, (what, side, due), value in self._log.restored(ROWS, MATCHED):
             bucket = self._buckets.setdefault((side, due), RowBucket((ROWS, side, due)))
             bucket.written.append(place)
-            for number, key, time, row, has_ended, *_ in value if what == ROWS else ():
-                one = [number, key, time, row, has_ended or (number, key) in ended, due]
+            for number, key, time, row, has_ended, _, *last in value if what == ROWS else ():
+                one = [number, key, time, row, has_ended or (number, key) in ended, due, *last]
                 bucket.rows.append(one)
                 self._of(key)[side].rows.append(one)
                 self._emit_alone_later(side, one)
@@ -182,33 +196,67 @@ class IntervalJoin(Join):
         """Have a row emitted that will have had no match, if that is wanted."""
         if not self._outer[side] or one[HAS_ENDED]:
             return
-        at = self._over(side, one[TIME])
+        at = self._over(self._last_of(side, one))
         some = self._alone.setdefault((side, at), [])
         if not some:
             self._context.timers.set((ALONE, side, at), at)
         some.append(one)
 
-    def _over(self, side: int, time: int) -> int:
-        """The watermark from which on no match can come any more."""
-        return time + self._within[side][1] + 1 + self._clock.lateness
+    def _over(self, last: int) -> int:
+        """The watermark from which on no match can come any more, after the last time of one."""
+        return last + 1 + self._clock.lateness
+
+    def _last_of(self, side: int, one: Waiting) -> int:
+        """The last time that matches a row: those with another end of their own have it."""
+        last: int = one[LAST] if len(one) > LAST else one[TIME] + self._within[side][1]
+        return last
 
     @override
     def add_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> None:
-        has_match = self._match_all(side, arrivals, joined)
-        self._keep_all(side, arrivals, has_match)
+        upper = self._within[side][1]
+        if self._ends is None or side != LEFT:
+            lasts = [time + upper for time in arrivals.times]
+        else:
+            lasts, failed = self._own_lasts(arrivals, upper)
+            joined.failed += failed.items()
+            alone = {*arrivals.alone, *failed}
+            arrivals = SideRows(*arrivals[:3], alone, arrivals.retracted, failed.keys())
+        has_match = self._match_all(side, arrivals, lasts, joined)
+        self._keep_all(side, arrivals, lasts, has_match)
+
+    def _own_lasts(
+        self, arrivals: SideRows, upper: int
+    ) -> tuple[list[int], dict[int, FailedException]]:
+        """The last time that matches each left arrival; and the places of those that fail, why."""
+        assert self._ends is not None
+        lasts, failed = list[int](), dict[int, FailedException]()
+        for time, end in zip(arrivals.times, self._ends.of(arrivals.rows), strict=True):
+            if isinstance(end, FailedException):
+                failed[len(lasts)] = end
+            lasts.append(min(end, time + upper) if isinstance(end, int) else time + upper)
+        return lasts, failed
 
     # A row costs about as much as what is done for it in these two loops: so what is the same for
     # all is looked up before them, and lists are made in place of objects.
 
-    def _match_all(self, side: int, arrivals: SideRows, joined: JoinedRows) -> dict[int, bool]:
+    def _match_all(
+        self, side: int, arrivals: SideRows, lasts: Sequence[int], joined: JoinedRows
+    ) -> dict[int, bool]:
         """Emit the matches of arrivals.
+
+        Args:
+            side: Theirs.
+            arrivals: What has come.
+            lasts: The last time that matches each of them.
+            joined: What comes of it.
 
         Returns:
             The places of those that are to be kept, and whether they have had a match.
         """
-        (lower, upper), tracks = self._within[side], self._tracks[1 - side]
+        lower, tracks = self._within[side][0], self._tracks[1 - side]
         least, by_key, is_left = self._clock.least(), self._by_key, side == LEFT
         is_plain = self._condition is None and self._kind not in ("semi", "anti")
+        is_plain = is_plain and (is_left or self._ends is None)
         rows, places, kept = joined.rows, joined.places, dict[int, bool]()
         for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
             if place in arrivals.alone:
@@ -219,30 +267,37 @@ class IntervalJoin(Join):
                 continue
             both, others = by_key.get(key), _NONE
             if both is not None and (theirs := both[1 - side]).rows:
-                others = theirs.between(time + lower, time + upper)
+                others = theirs.between(time + lower, lasts[place])
                 if not is_plain:
-                    others = self._emit_chosen(side, place, row, others, joined)
+                    others = self._emit_chosen(side, place, arrivals, others, joined)
                 else:
                     for other in others:
                         rows.append(row + other[ROW] if is_left else other[ROW] + row)
                         places.append(place)
                 if tracks:
                     self._end_all(1 - side, others)
-            if time + upper >= least:
+            if lasts[place] >= least:
                 kept[place] = bool(others)
             elif not others:  # no match of it can come
                 self._emit_at_once(side, place, arrivals, joined)
         return kept
 
     def _emit_chosen(
-        self, side: int, place: int, row: Row, others: Sequence[Waiting], joined: JoinedRows
+        self,
+        side: int,
+        place: int,
+        arrivals: SideRows,
+        others: Sequence[Waiting],
+        joined: JoinedRows,
     ) -> Sequence[Waiting]:
         """Emit what the type of the join says of the pairs of an arrival, if it takes them.
 
         Returns:
             The others that it takes.
         """
-        joined.place = place
+        joined.place, row = place, arrivals.rows[place]
+        if self._ends is not None and side != LEFT:
+            others = [other for other in others if arrivals.times[place] <= other[LAST]]
         chosen = [others[i] for i in self.chosen(side, row, [other[ROW] for other in others])]
         if self._kind != "semi":
             for other in chosen:
@@ -256,24 +311,32 @@ class IntervalJoin(Join):
         return chosen
 
     def _emit_at_once(self, side: int, place: int, arrivals: SideRows, joined: JoinedRows) -> None:
-        """Emit an arrival without a match, if that is wanted."""
+        """Emit an arrival without a match, if that is wanted, and if it has not failed."""
+        if place in arrivals.failed:
+            return
         joined.place = place
         self.unmatched(side, arrivals.keys[place], arrivals.rows[place], joined)
 
-    def _keep_all(self, side: int, arrivals: SideRows, kept: dict[int, bool]) -> None:
+    def _keep_all(
+        self, side: int, arrivals: SideRows, lasts: Sequence[int], kept: dict[int, bool]
+    ) -> None:
         """Keep arrivals, by their places, which may be matched later."""
         keys, times, rows = arrivals[:3]
-        since = until = due = 0  # times after the first, and up to the last, are of the bucket
+        since = until = due = 0  # what ends after the first, and up to the last, is of the bucket
         in_bucket: list[Waiting] = []
         by_key, number, outer = self._by_key, self._next, self._outer[side]
+        has_ends = self._ends is not None and side == LEFT
         for place, has_match in kept.items():
-            key, time = keys[place], times[place]
-            if not since < time <= until:
-                bucket = self._bucket(side, time)
+            key, last = keys[place], lasts[place]
+            if has_ends or not since < last <= until:
+                grid = _own_grid(last - times[place]) if has_ends else self._grids[side]
+                bucket = self._bucket(side, last, grid)
                 due, in_bucket = bucket.of[2], bucket.rows
-                until = due - self._over(side, 0)
-                since = until - self._grids[side]
-            one = [number, key, time, rows[place], has_match, due]
+                until = due - self._over(0)
+                since = until - grid
+            one = [number, key, times[place], rows[place], has_match, due]
+            if has_ends:
+                one.append(last)
             number += 1
             in_bucket.append(one)
             (by_key.get(key) or self._of(key))[side].rows.append(one)
@@ -281,10 +344,10 @@ class IntervalJoin(Join):
                 self._emit_alone_later(side, one)
         self._next = number
 
-    def _bucket(self, side: int, time: int) -> RowBucket:
-        """The bucket of the rows of a side with this time."""
-        over = self._over(side, time)
-        due = over + -over % self._grids[side]
+    def _bucket(self, side: int, last: int, grid: int) -> RowBucket:
+        """The bucket of the rows of a side that this time is the last to match."""
+        over = self._over(last)
+        due = over + -over % grid
         bucket = self._buckets.get((side, due))
         if bucket is None:
             bucket = self._buckets[side, due] = RowBucket((ROWS, side, due))
@@ -320,7 +383,7 @@ class IntervalJoin(Join):
         bucket = self._buckets.get((side, time))
         if bucket is None:  # another task has rows of it
             return
-        over = self._over(side, max(map(_time, bucket.rows)))
+        over = self._over(max(self._last_of(side, one) for one in bucket.rows))
         if over > at:  # `allowedLateness` was shorter when the timer was set
             self._context.timers.set(key, over)
         else:
@@ -342,3 +405,9 @@ class IntervalJoin(Join):
             both[side].forget(due, count)
             if not both[LEFT].rows and not both[1 - LEFT].rows:
                 del self._by_key[key]
+
+
+def _own_grid(length: int) -> int:
+    """In which steps rows are forgotten that may each be matched for another time: few of them."""
+    steps = length // PARTS // LEAST_GRID
+    return LEAST_GRID << max(0, steps.bit_length() - 1)

@@ -249,6 +249,9 @@ class IntervalJoinOptions(TimedJoinOptions):
     """How much later than the left time the right time is at least. Negative: earlier."""
     upper: SignedDuration
     """How much later than the left time the right time is at most."""
+    until: Annotated[str, Field(min_length=1)] | None = None
+    """The latest right time that matches a left row, if `upper` allows it: an expression of the
+    outputs of the left side, such as `expires`. The row is forgotten then. Null: `upper` alone."""
 
     @override
     def kept_as(self) -> dict[str, str]:
@@ -258,6 +261,7 @@ class IntervalJoinOptions(TimedJoinOptions):
         }
         is_told = self.type != "inner"  # which rows have had a match is kept
         where = {"where": self.where or "nothing"} if is_told else {}
+        bounds["until"] = self.until or "nothing"
         return {**super().kept_as(), **bounds, "type": self.type, **where}
 
     @property

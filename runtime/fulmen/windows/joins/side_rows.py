@@ -27,6 +27,7 @@ class SideRows(NamedTuple):
         rows: The values to emit.
         alone: The places of those whose key has None or NaN.
         retracted: The places of those that take back an earlier row.
+        failed: The places of those that have failed already, which are `alone` as well.
     """
 
     keys: Sequence[Key]
@@ -34,6 +35,7 @@ class SideRows(NamedTuple):
     rows: Sequence[Row]
     alone: AbstractSet[int] = frozenset()
     retracted: AbstractSet[int] = frozenset()
+    failed: AbstractSet[int] = frozenset()
 
 
 @dataclass(slots=True)
