@@ -129,6 +129,7 @@ class BoundedHandler(BaseHTTPRequestHandler):
 
     server: BoundedServer
     timeout = REQUEST_SECONDS
+    disable_nagle_algorithm = True  # else a content waits 40 ms for the client's word on the head
     protocol_version = "HTTP/1.1"
     server_version = "fulmen"
     sys_version = ""

@@ -50,6 +50,19 @@ def test_a_connection_is_used_again():
             assert client.getresponse().read() == b"hello"
 
 
+class Nagled(BoundedHandler):
+    def do_GET(self):
+        is_sent_at_once = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+        self.send_response(200 if is_sent_at_once else 500)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_a_content_does_not_wait_until_the_client_has_acknowledged_the_head():
+    with BoundedServer(("127.0.0.1", 0), Nagled).running(0.01) as port:
+        assert asked(port) == (200, b"")
+
+
 def test_who_asks_at_once_is_answered_while_others_keep_all_connections_busy():
     begun = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
     with running() as port, ExitStack() as stack:
