@@ -40,7 +40,7 @@ from fulmen.checkpoint import Store, read_newest
 from fulmen.topology.reading.documents import to_document
 from support.lives.processes import DRIVER, JVM, PAUSE, PYTHON, descendants, send, victims
 from support.runs.spark_topologies import NOTHING_PENDING, Committed
-from support.soaks import kafka_soak, sink_soak, source_soak, transaction_soak
+from support.soaks import call_soak, kafka_soak, sink_soak, source_soak, transaction_soak
 from support.soaks.growth import (
     FILES_TO_TELL,
     SETTLED_COMMITS,
@@ -277,6 +277,7 @@ def main():
     parser.add_argument("--sources", choices=source_soak.KINDS, help="and with such a source")
     parser.add_argument("--state", action="store_true", help="tasks, savepoints and going back")
     parser.add_argument("--files", action="store_true", help="logs to which everything happens")
+    parser.add_argument("--calls", action="store_true", help="what answers requests and calls")
     parser.add_argument("--shape", type=int, default=1, help="of those, the first one's number")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     args = parser.parse_args()
@@ -294,6 +295,9 @@ def main():
         return
     if args.sources:
         print(f"seed {args.seed}: {source_soak.soak(args.sources, args.seed, args.kills or 50)}")
+        return
+    if args.calls:
+        call_soak.main(args.seed, args.kills or 50)
         return
     if args.files:
         run_files(args.seed, args.seconds or 0, args.kills or 50)
