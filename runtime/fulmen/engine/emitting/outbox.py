@@ -364,6 +364,11 @@ class Outbox:
         self.failures.add(self._placed.plan.component_of(task), task, reason)
         self.messages.fail(roots, reason)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """About how many bytes of parcels wait for more tuples."""
+        return self._parcels.waiting_bytes
+
     def pack_all(self) -> None:
         """Make rows of all parcels that wait for more tuples."""
         for number, combined in self.combined.items():

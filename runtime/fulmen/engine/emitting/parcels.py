@@ -108,6 +108,11 @@ class Parcels:
             if self._held[key] >= self._row_tuples or self._held_bytes[key] >= HELD_BYTES:
                 self._pack(key)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """About how many bytes wait for more tuples."""
+        return self._held_bytes.total()
+
     def pack_all(self) -> None:
         """Make rows of all that wait for more tuples."""
         for key in list(self._waiting):

@@ -271,7 +271,8 @@ class StageTasks(LiveTasks):
         sinks = [bolt for bolt in self._bolts if isinstance(bolt, SinkTask)]
 
         def kept() -> int:
-            return summary.moved_bytes + sum(sink.held_bytes for sink in sinks)
+            leaving = summary.moved_bytes + outbox.waiting_bytes
+            return leaving + sum(sink.held_bytes for sink in sinks)
 
         summary.owed |= self._owed_to_left_out(header, deliveries)
         for i, task in enumerate(spouts):
