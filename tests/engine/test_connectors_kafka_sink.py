@@ -358,6 +358,7 @@ def written_under_harm(seed, kafka, topic, life, faults, *, exactly):
     return wanted
 
 
+@pytest.mark.matrix(share=1 / 2, name="connectors whose broker is killed", cell="exactly once")
 @pytest.mark.parametrize("seed", several(1))
 @pytest.mark.timeout(180)
 def test_each_row_is_written_exactly_once(kafka, topic, sink, read, seed):
@@ -375,6 +376,7 @@ def test_each_row_is_written_exactly_once_under_many_faults(kafka, topic, sink, 
     assert sorted(read()) == sorted(wanted)
 
 
+@pytest.mark.matrix(share=1 / 2, name="connectors whose broker is killed", cell="at least once")
 @pytest.mark.parametrize("seed", several(1))
 @pytest.mark.timeout(180)
 def test_with_at_least_once_no_row_is_lost(kafka, topic, sink, read, seed):

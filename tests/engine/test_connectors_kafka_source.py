@@ -307,6 +307,7 @@ def test_failed_messages_are_read_again_also_after_a_kill(kafka, topic, spout):
     assert life.turn() == 0
 
 
+@pytest.mark.matrix(share=1 / 2, name="connectors whose broker is killed", cell="spout")
 @pytest.mark.parametrize("seed", several(1))
 def test_each_message_is_emitted_once_and_once_more_for_each_failure(kafka, topic, spout, seed):
     """Processes and the broker are killed, connections cut, partitions added; commits decide."""

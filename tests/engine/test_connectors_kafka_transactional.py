@@ -416,8 +416,8 @@ def test_a_topic_that_is_not_there_is_said_in_one_line(life):
         life("opaque", topic="absent")
 
 
+@pytest.mark.matrix(share=1 / 2, name="connectors whose broker is killed", cell="transactions")
 @pytest.mark.timeout(300)
-@pytest.mark.matrix(share=1 / 2)
 @both
 @pytest.mark.parametrize("seed", several(1))
 def test_each_message_is_in_one_transaction_whatever_is_killed(kafka, topic, life, kind, seed):

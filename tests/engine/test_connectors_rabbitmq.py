@@ -681,6 +681,7 @@ def faulty_writes(server, proxy, queue, rng, batches, kills):
     return written, faults
 
 
+@pytest.mark.matrix(share=1 / 2, name="connectors whose broker is killed", cell="RabbitMQ")
 @pytest.mark.parametrize("seed", several(1))
 def test_what_is_written_at_least_once_is_there_whatever_fails(rabbit_server, queue, proxy, seed):
     with generator(seed) as rng:
