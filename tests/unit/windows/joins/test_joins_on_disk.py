@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
+from fulmen.engine.state.committed_state import read_state
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.windows import LookupJoin, TemporalJoin
@@ -94,3 +95,15 @@ def test_what_is_joined_is_what_is_joined_in_memory(name):
 @example("temporal", 3, 25, [2, 4, 1, 3], DISK)
 def test_neither_crashes_nor_other_numbers_change_results(name, seed, crash, numbers, backends):
     assert joined(name, seed, backends, numbers, crash) == joined(name, seed, MEMORY)
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_rows_that_came_before_forget_after_was_set_are_forgotten_too(backend):
+    rows = {"a": [], "b": [[f"k{n}", n, START + timedelta(seconds=n)] for n in range(30)]}
+    store = new_store()
+    run(joining("temporal", rows, backend, 1), checkpoint=store, end_of_input=False)
+    assert any(key[0] == "versions" for key in read_state(store, "join").tasks[0])
+    later = [["k0", 1, START + timedelta(hours=1)]]
+    rows = {side: rows[side] + later for side in "ab"}
+    run(joining("temporal-forgotten", rows, backend, 1), checkpoint=store)
+    assert not any(key[0] == "versions" for key in read_state(store, "join").tasks[0])
