@@ -16,7 +16,7 @@ from fulmen.connectors.files.contents import Encoder, FileContent, content_of, m
 from fulmen.connectors.files.marks import FOLDER, FileMarks
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.files.places.buckets import Bucket, is_uri
-from fulmen.connectors.files.places.local import LocalFolder
+from fulmen.connectors.files.places.folder import LocalFolder
 from fulmen.connectors.formats import Malformed, Rowlike, encode_each
 
 

@@ -20,7 +20,8 @@ from fulmen.checkpoint import Store
 from fulmen.checkpoint.savepoints.exports import opened
 from fulmen.connectors.files import RollingFileSink
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
-from fulmen.connectors.files.places.local import BadPlace, LocalFolder
+from fulmen.connectors.files.places.folder import LocalFolder
+from fulmen.connectors.files.places.local import BadPlace
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.edits.restoring import copied
 from fulmen.testing import ManualClock

@@ -1,4 +1,4 @@
-"""Files of this machine, or of a volume: found by pattern, known by inode, written whole.
+"""Files of this machine, or of a volume: found by pattern, known by inode.
 
 A file stays the same when it is renamed within its folder: it is known by folder and inode, and by
 its first bytes and the last ones that were read, since a file system gives the inode of a removed
@@ -13,12 +13,11 @@ import glob
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.owners import family
 from fulmen.connectors.files.places.packed import unpacked
 from fulmen.connectors.files.places.patterns import files_of, folder_named
@@ -32,8 +31,6 @@ from fulmen.connectors.files.positions import (
 )
 from fulmen.errors import FulmenError
 
-_LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
-_TEMPORARY = ".tmp"
 _FAULTS_OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _RECENT_SECONDS = 2.0
 """So coarse may be the times of a file system: within them a status may be changed unseen."""
@@ -300,107 +297,3 @@ class LocalFiles:
             whose=whose,
             stamp=status.st_ctime_ns if status.st_ctime < self._recent else 0,
         )
-
-
-class LocalFolder:
-    """A folder that files are written to. Each appears whole, and outlives a crash of the machine.
-
-    Raises:
-        BadPlace: The folder can't be made or written to.
-        ServiceUnavailable: The disk is full, or the volume is away.
-    """
-
-    def __init__(self, path: str, *, is_inner: bool = False) -> None:
-        self._path, self._is_inner = os.path.abspath(path), is_inner
-
-    def check(self) -> None:
-        """Make the folder if it is missing, and remove what was left of files half written."""
-        try:
-            os.makedirs(self._path, exist_ok=True)
-            probe = os.path.join(self._path, f".{os.getpid()}-{os.urandom(6).hex()}{_TEMPORARY}")
-            os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-            # The file system's own time, which may be another machine's.
-            now = os.stat(probe).st_mtime
-            for path in list(self._temporary()):
-                with suppress(FileNotFoundError):
-                    if path == probe or now - os.stat(path).st_mtime > _LEFTOVER_SECONDS:
-                        os.unlink(path)
-        except (PermissionError, NotADirectoryError, FileExistsError) as error:
-            raise BadPlace(
-                f"config.path: folder '{self._path}' can't be written to: {error.strerror}. Name a"
-                " folder that this user may write to"
-            ) from error
-        except OSError as error:
-            raise self._unavailable(error) from error
-
-    def put(self, name: str, data: bytes) -> None:
-        """Write a file, unless there is one of that name."""
-        path = os.path.join(self._path, name)
-        temporary = os.path.join(
-            self._path, f".{name}-{os.getpid()}-{os.urandom(6).hex()}{_TEMPORARY}"
-        )
-        try:
-            if os.path.exists(path):
-                return
-            if self._is_inner:
-                with suppress(FileExistsError):
-                    os.mkdir(self._path)
-            try:
-                _write(temporary, data)
-                os.rename(temporary, path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
-            _fsync(self._path)
-        except OSError as error:
-            raise self._unavailable(error) from error
-
-    def inner(self, name: str) -> LocalFolder:
-        """A folder in this one, which is made with its first file."""
-        return LocalFolder(os.path.join(self._path, name), is_inner=True)
-
-    def names(self, prefix: str) -> list[str]:
-        """The names that begin so, in their order."""
-        try:
-            names = os.listdir(self._path)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise self._unavailable(error) from error
-        return sorted(name for name in names if name.startswith(prefix))
-
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files."""
-        try:
-            for name in names:
-                with suppress(FileNotFoundError):
-                    os.unlink(os.path.join(self._path, name))
-        except OSError as error:
-            raise self._unavailable(error) from error
-
-    def _temporary(self) -> Iterator[str]:
-        with os.scandir(self._path) as entries:
-            for entry in entries:
-                if entry.name.startswith(".") and entry.name.endswith(_TEMPORARY):
-                    yield entry.path
-
-    def _unavailable(self, error: OSError) -> ServiceUnavailable:
-        return ServiceUnavailable(f"folder '{self._path}'", error.strerror or str(error))
-
-
-def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    with io.FileIO(descriptor, "w") as file:
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view) or 0 :]
-        os.fsync(descriptor)
-
-
-def _fsync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

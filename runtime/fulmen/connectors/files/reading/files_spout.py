@@ -20,7 +20,7 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import Source
 from fulmen.connectors.files.dealt_files import deal
 from fulmen.connectors.files.owners import number_of
-from fulmen.connectors.files.places.buckets import source_of
+from fulmen.connectors.files.places.bucket_files import source_of
 from fulmen.connectors.files.places.local import (
     BadPlace,
     Changed,
