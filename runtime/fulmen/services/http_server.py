@@ -12,6 +12,7 @@ library, since the operator has it too.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import ssl
 import threading
@@ -41,6 +42,9 @@ PACKINGS = {"gzip": 31, "deflate": 15}
 MOST_PARTS = 100
 """Of which a packed content consists: to go on behind each costs a copy of the rest."""
 LEAST_SECONDS = 0.01
+LONG_BYTES = 64 * 1024
+LOOK_SECONDS = 0.01
+"""Between two looks at what a client has taken of a long answer."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class ServerLimits:
         content_bytes: Of a request, after it is unpacked.
         held_bytes: Of the contents of all requests that are not answered yet.
         connections: How many there are at a time.
-        request_seconds: In which the head has to come, and then the content.
+        request_seconds: In which the head has to come, and then the content; and some part of a
+            long answer has to be taken.
         keep_seconds: How long a connection without a request stays open.
     """
 
@@ -194,11 +199,41 @@ class HttpServer:
         self._manager.begins(protocol)
         try:
             response = await self._answer_to(request)
+            if self._is_leaving:
+                response.force_close()
+            await self._send(request, response)
         finally:
             busy.discard(protocol)
-        if self._is_leaving:
-            response.force_close()
         return response
+
+    async def _send(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        """Send a long answer, to a client that takes some of it every `request_seconds`.
+
+        A short one fits into what the system keeps for a connection.
+        """
+        transport = request.transport
+        is_short = (
+            isinstance(response, web.Response) and (response.content_length or 0) < LONG_BYTES
+        )
+        if is_short or transport is None:
+            return
+        await response.prepare(request)
+        sending = self._loop.create_task(response.write_eof())
+        try:
+            least, due = math.inf, 0.0
+            while not sending.done() or transport.get_write_buffer_size():
+                left, now = transport.get_write_buffer_size(), self._loop.time()
+                if left < least:
+                    least, due = left, now + self._limits.request_seconds
+                elif now > due:
+                    transport.abort()
+                    return
+                await asyncio.wait([sending], timeout=0)
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            sending.cancel()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await sending
 
     async def _answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer, with room for the content held until that is done."""

@@ -117,3 +117,39 @@ def test_a_content_is_packed_in_a_hundred_parts_at_most():
     assert unpacked(part * MOST_PARTS, PACKINGS["gzip"], 1000) == b"x" * MOST_PARTS
     with pytest.raises(ValueError, match="more than 100 parts"):
         unpacked(part * (MOST_PARTS + 1), PACKINGS["gzip"], 1000)
+
+
+LONG = 32_000_000
+"""Bytes: more than the system keeps for a connection."""
+
+
+async def long_answer(request, content):
+    return web.Response(body=b"x" * LONG)
+
+
+@pytest.mark.parametrize("seconds", [0.2, 60])
+def test_a_client_that_takes_nothing_of_a_long_answer_loses_its_connection(seconds):
+    limits = ServerLimits(request_seconds=seconds)
+    server = HttpServer("fulmen-test", long_answer, limits)
+    try:
+        server.bind("127.0.0.1", 0)
+        server.listen()
+        with opened(server.port) as client:
+            client.sendall(post(b"x", "Connection: close"))
+            client.recv(1)
+            while seconds < 1 and server.busy:
+                time.sleep(0.01)
+            assert (taken(client) < LONG) == (seconds < 1)
+    finally:
+        server.close(0)
+
+
+def taken(client):
+    """How many bytes a client still gets."""
+    count = 0
+    try:
+        while part := client.recv(1 << 20):
+            count += len(part)
+    except ConnectionError:
+        pass
+    return count
