@@ -24,6 +24,8 @@ DEFAULTS: Mapping[str, str] = {
     # Sockets: over TCP each Python task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.task.killTimeout": "2s",
+    # A new Python process begins with its imports done.
+    "spark.python.daemon.module": "fulmen.engine.spark.python_daemon",
     # Losses: fail at once instead of asking a dead worker again, and notice one that hangs.
     "spark.shuffle.io.maxRetries": "0",
     "spark.executor.heartbeatInterval": "5s",

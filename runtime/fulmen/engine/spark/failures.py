@@ -31,6 +31,10 @@ _TRACEBACK = re.compile(
 _OVER = ("SparkContext was shut down", "stopped SparkContext", "SparkContext has been shutdown")
 
 
+_NO_MODULE = re.compile(
+    r"Error while finding module specification for '[^']*' \((.*)\)$", re.MULTILINE
+)
+"""What Python says if it can't even find the daemon of workers."""
 _CANT_IMPORT = re.compile(r"\b(ModuleNotFoundError|ImportError): .*")
 
 
@@ -96,6 +100,8 @@ def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequenc
             f"the Python process of {worker} ended: it was killed, often for lack of memory, or a"
             " component ended it"
         )
+    if no_module := _NO_MODULE.search(text):
+        return f"the Python process of {worker} failed: {no_module[1]}"
     if "[PYTHON_EXCEPTION]" in text or "Traceback (most recent call last)" in text:
         return f"the Python process of {worker} failed: {_last_python_error(text)}"
     if re.search(r"\bJob \d+ (?:was )?cancelled\b", text):

@@ -2,6 +2,16 @@ import pytest
 
 from fulmen.engine.spark.failures import explain, is_clusters, is_over, java_message, traceback_in
 
+NO_MODULE = """Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.2 executor 0): \
+org.apache.spark.SparkException:
+Error from python worker:
+  /usr/bin/python: Error while finding module specification for \
+'fulmen.engine.spark.python_daemon' (ModuleNotFoundError: No module named 'fulmen')
+PYTHONPATH was:
+  /opt/code
+org.apache.spark.SparkException: EOFException occurred while reading the port number from \
+fulmen.engine.spark.python_daemon's stdout."""
+
 WORKERS = (2, 0, 3, 1)
 """Of each task: those in the first slots come first."""
 
@@ -120,6 +130,11 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
             id="python-raised",
         ),
         pytest.param(CANCELLED, "the job was cancelled", id="cancelled"),
+        pytest.param(
+            ABORTED.format(NO_MODULE),
+            "the Python process of worker 2 failed: ModuleNotFoundError: No module named 'fulmen'",
+            id="no-fulmen",
+        ),
         pytest.param(
             ABORTED.format("java.lang.IllegalStateException: no more"),
             "Spark: Job aborted due to stage failure: Task 1 in stage 30.0 failed 1 times, most "
