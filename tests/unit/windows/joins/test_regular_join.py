@@ -131,6 +131,11 @@ def test_a_row_that_is_there_twice_has_each_pair_twice():
     assert changed(*items) == ["+ 1 7", "+ 1 7", "- 1 7"]
 
 
+def test_what_is_taken_back_is_emitted_as_it_came():
+    """Whoever compares texts, or a sink whose key is a text, finds it again."""
+    assert changed(("a", 1, "+"), ("b", 7, "+"), ("a", 1.0, "-")) == ["+ 1 7", "- 1 7"]
+
+
 def test_a_row_that_is_taken_back_before_it_comes_is_as_if_it_had_never_been():
     """It may have come by another way. Nothing is left of it in the state."""
     items = [("b", "x", 7, 0, True), PAUSE, ("b", "x", 7, 0, False), PAUSE, ("a", "x", 1, 0, False)]
