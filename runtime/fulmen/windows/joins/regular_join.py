@@ -45,7 +45,8 @@ class RegularJoin(Join):
     A row with `is_retraction` takes back one that equals it in the key and in `fields`; where an
     input has no such field, all rows are new. The same field is emitted. Where `type` emits a row
     without a match, that row is taken back when it has one, and comes again when it has none any
-    more. Rows are kept until they are taken back, or, with `forgetAfter`, for so long.
+    more. Rows are kept until they are taken back, or, with `forgetAfter`, for so long. The metric
+    `unknown_retractions` counts rows that were taken back and not there.
     """
 
     # State: (side, key, id of a row) -> Counted; with `forgetAfter` an id begins with the time.
@@ -54,7 +55,7 @@ class RegularJoin(Join):
 
     config_model = RegularJoinOptions
     takes_retractions = True
-    transient = (*Join.transient, "_ids", "_reach", "_grid")
+    transient = (*Join.transient, "_ids", "_reach", "_grid", "_unknown")
 
     @override
     def needs_times(self, options: JoinOptions) -> bool:
@@ -88,6 +89,9 @@ class RegularJoin(Join):
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
         options: RegularJoinOptions = context.options
+        self._unknown = context.counter(
+            "unknown_retractions", "Rows that were taken back before they came, if they ever come."
+        )
         self._ids = KnownRows(self.state, (LEFT, RIGHT))
         self._reach: int | None = None
         if options.forget_after is not None:
@@ -123,6 +127,8 @@ class RegularJoin(Join):
             row = kept[2]  # equal, but maybe 1 in place of 1.0
         others = [others[i] for i in self.chosen(side, row, [of for _, (_, _, of) in others])]
         count, matches, _ = kept or (0, self._tracks[side] * sum(n for _, (n, _, _) in others), row)
+        if change < 0 and count <= 0:
+            self._unknown.inc()
         self._put(side, key, one, (count + change, matches, row))
         changes = self._pairs(side, row, change, [other for _, other in others])
         if self._kind == "semi":

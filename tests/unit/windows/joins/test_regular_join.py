@@ -141,6 +141,7 @@ def test_a_row_that_is_taken_back_before_it_comes_is_as_if_it_had_never_been():
     items = [("b", "x", 7, 0, True), PAUSE, ("b", "x", 7, 0, False), PAUSE, ("a", "x", 1, 0, False)]
     result = run(topology(items, {"type": "full"}))
     assert added_up(result.collected("sink")) == ({("x", 1, None): 1}, {})
+    assert result.metrics["join"]["unknown_retractions"] == 1
     assert [(*place[:2], kept[0]) for place, kept in result.state("join").items()] == [
         (0, ("x",), 1)
     ]
