@@ -122,7 +122,7 @@ def leave_out_what_is_not_drawn(config, items):
     for item in items:
         if mark := item.get_closest_marker("matrix"):
             test, _, case = item.nodeid.rstrip("]").partition("[")
-            cell = f"{mark.kwargs.get('cell', '')} {case}".strip()
+            cell = f"{mark.kwargs.get('cell', '')} {case}".strip() or test
             matrix = matrices.setdefault(mark.kwargs.get("name", test), (mark.kwargs["share"], {}))
             matrix[1].setdefault(cell, []).append(item)
     left_out = {

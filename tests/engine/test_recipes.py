@@ -13,6 +13,8 @@ import pytest
 from support.docs import recipes
 from support.servers.s3 import BUCKET
 
+pytestmark = pytest.mark.matrix(share=1 / 2, name="recipes with servers")
+
 TOWNS = ["Malmo", "M\u00e4rsta"]
 
 

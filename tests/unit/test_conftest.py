@@ -44,6 +44,14 @@ def test_one(case): pass
 @pytest.mark.parametrize("case", "xy")
 def test_two(case): pass
 
+whole = pytest.mark.matrix(share=1 / 2, name="whole tests")
+
+@whole
+def test_whole_one(): pass
+
+@whole
+def test_whole_other(): pass
+
 def test_of_no_matrix(): pass
 """
 
@@ -116,7 +124,7 @@ def test_a_test_outside_of_the_folders_is_refused(tmp_path):
 
 def test_a_skip_is_no_failure_outside_of_ci(everything):
     assert everything.returncode == 0
-    assert "17 passed, 2 skipped" in everything.stdout
+    assert "19 passed, 2 skipped" in everything.stdout
 
 
 def test_a_skip_is_a_failure_in_ci(tmp_path):
@@ -138,12 +146,13 @@ def test_without_the_option_all_cells_of_a_matrix_are_run(everything):
 
 
 def test_of_a_matrix_the_seed_draws_cells(drawn_in_ci):
-    assert "6 passed, 11 deselected" in drawn_in_ci.stdout
+    assert "7 passed, 12 deselected" in drawn_in_ci.stdout
     assert drawn_in_ci.stdout.count("test_alone[") == 1
     cells = re.findall(r"test_(?:first|second)(\[.\])", drawn_in_ci.stdout)
     assert len(cells) == 2
     assert len(set(cells)) == 1
     assert len(re.findall(r"test_(?:one|two)\[[xy]\]", drawn_in_ci.stdout)) == 1
+    assert len(re.findall(r"PASSED .*::test_whole_", drawn_in_ci.stdout)) == 1
 
 
 @pytest.fixture(scope="module")
