@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,8 +26,6 @@ from fulmen.topology.problems import Problem, did_you_mean, there_are
 from fulmen.windows import PersistentAggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fulmen.testing import ManualClock, Result
     from fulmen.topology.resource.spec import Topology
 
@@ -118,13 +115,20 @@ def _taken(node: Node, count: int) -> tuple[Sequence[str], list[Row]]:
 
     graph = node.graph
     graph.shown.append(node)
-    with _sink(node, testing.CollectBolt) as sink, TemporaryDirectory() as folder:
-        compiler = StreamsCompiler(graph, only=sink, replace=partial(_with_store, folder))
-        topology = compiler.compiled().topology
-        once = topology.spec.model_copy(update={"max_replays": 0})  # a row that fails always does
-        name = sink.name
-        enough: Enough = lambda result: len(result.collected(name)) >= count  # noqa: E731
-        result = run(topology.model_copy(update={"spec": once}), enough=enough)
+    sink = components.bolt(
+        node, graph.unique("show"), testing.CollectBolt, None, 1, {}, is_sink=True
+    )
+    try:
+        with TemporaryDirectory() as folder:
+            compiler = StreamsCompiler(graph, only=sink, replace=partial(_with_store, folder))
+            topology = compiler.compiled().topology
+            # a row that fails always does
+            once = topology.spec.model_copy(update={"max_replays": 0})
+            name = sink.name
+            enough: Enough = lambda result: len(result.collected(name)) >= count  # noqa: E731
+            result = run(topology.model_copy(update={"spec": once}), enough=enough)
+    finally:
+        graph.nodes.remove(sink)
     return compiler.received[name], StreamsOutcome(result, compiler.received)[name][:count]
 
 
@@ -198,13 +202,3 @@ def _with_store(
     if node.cls is not PersistentAggregate:
         return None
     return node.code, {**config, "store": "sqlite", "at": str(Path(folder) / "maps.db")}
-
-
-@contextmanager
-def _sink(node: Node, cls: type) -> Iterator[ComponentNode]:
-    """A sink for a stream, for as long as the block lasts."""
-    sink = components.bolt(node, node.graph.unique("show"), cls, None, 1, {}, is_sink=True)
-    try:
-        yield sink
-    finally:
-        node.graph.nodes.remove(sink)

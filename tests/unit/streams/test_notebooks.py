@@ -84,6 +84,12 @@ def test_a_row_that_fails_is_told_and_does_not_come_again(notebook, capsys):
     assert "step 1 'map'" in shown.err
 
 
+def test_what_can_not_be_shown_is_told_with_the_line_of_the_call():
+    out = Streams("sinks").source("rows", ListSpout((), ["n"])).sink("out", CollectBolt)
+    with pytest.raises(ValidationFailed, match=r"^test_notebooks.py:\d+: .* 'out' emits no rows"):
+        out.show()
+
+
 def test_a_stream_shows_its_fields(notebook):
     shop = Streams("typed")
     rows = shop.source("rows", ListSpout((), streams=TYPED))
