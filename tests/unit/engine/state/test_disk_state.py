@@ -1,6 +1,7 @@
 """`self.state` on disk: whatever happens, it is what a dict would be."""
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,6 +156,33 @@ def test_after_a_restart_only_what_is_newer_is_read(tmp_path):
         life.restart(lost=is_lost)
         found = life.state["key-1"], life.state["key-2"], len(life.state)
         assert found == ("newest", "later", 3000)
+    life.state.close()
+
+
+@pytest.mark.parametrize("past", ["same", "other"])
+def test_a_store_whose_last_commit_nobody_knows_any_more_goes_on_if_its_past_is_the_same(
+    tmp_path, past
+):
+    life = DiskLife(tmp_path / "life", Kept())
+    expected = {f"key {i}": i for i in range(3000)}
+    life.state.update(expected)
+    life.commit()
+    for n in range(12):
+        life.state["changed", n % 2] = expected["changed", n % 2] = n
+        if n == 4:
+            del life.state["key 7"], expected["key 7"]
+        life.commit()
+        if n == 1:
+            shutil.copytree(life.folder, tmp_path / "behind")
+    (tmp_path / "behind" / "LOCK").unlink()
+    life.state.close()
+    life.folder, life.tags[1] = tmp_path / "behind", life.tags[1] if past == "same" else "other"
+    life.read.clear()
+    life.open()
+    assert dict(life.state) == expected
+    assert life.read
+    assert ("state.1.0" in life.read) == (past == "other")
+    assert "state.3.0" not in life.kept.journals  # the last that the store had
     life.state.close()
 
 

@@ -137,11 +137,19 @@ class DiskEntries:
         return True
 
     def _is_of(self, source: SegmentSource, known: Mapping[str, DiskSegment]) -> bool:
-        """Whether the store was made by the commit that the source has under the same number."""
-        for journal in source.journals:
-            if journal in known and age_of(journal)[0] == self._last:
+        """Whether the store was made by the commit that the source has under the same number.
+
+        That commit may be gone where others have followed. Then what both have tells.
+        """
+        there = [journal for journal in source.journals if journal in known]
+        for journal in there:
+            if age_of(journal)[0] == self._last:
                 return source.tag_of(journal) == self._tag_of_last
-        return source.tag_at(self._last) == self._tag_of_last
+        if (tag := source.tag_at(self._last)) is not None:
+            return tag == self._tag_of_last
+        has_gone_on = any(age_of(journal)[0] > self._last for journal in source.journals)
+        is_same = all(source.tag_of(journal) == known[journal].tag for journal in there)
+        return bool(there) and has_gone_on and is_same
 
     def _load(
         self,
@@ -171,7 +179,7 @@ class DiskEntries:
                 self.confirm(as_file=waiting >= _FILE_BYTES)
                 waiting = 0
             self._last, before = number, journal
-            segment = self._new_segment(journal, size)
+            segment = self._new_segment(journal, size, source.tag_of(journal))
             if many is not None:
                 blocks = taking(many, journal, blocks)
             kbs = self._loaded(segment, blocks, seen)
@@ -220,9 +228,9 @@ class DiskEntries:
             self._pending.update(zip(map(self._queue.__add__, places), repeat(b"")))
         return kbs
 
-    def _new_segment(self, journal: str, size: int) -> DiskSegment:
+    def _new_segment(self, journal: str, size: int, tag: str) -> DiskSegment:
         self._number += 1
-        segment = DiskSegment(self._number, journal, size)
+        segment = DiskSegment(self._number, journal, size, tag=tag)
         self._segments[self._number] = segment
         self.bytes += size
         return segment
@@ -267,7 +275,7 @@ class DiskEntries:
         if not self._pending:
             return
         segments = [
-            (s.number, s.journal, s.bytes, s.alone, s.whole, s.live, s.left)
+            (s.number, s.journal, s.bytes, s.alone, s.whole, s.live, s.left, s.tag)
             for s in self._segments.values()
         ]
         meta = self.count, self._number, self._last, self._tag_of_last, segments
@@ -320,7 +328,7 @@ class DiskEntries:
     def _add(
         self, journal: str, piece: Piece, new: Mapping[bytes, _Entry], places: Mapping[Any, bytes]
     ) -> None:
-        segment = self._new_segment(journal, len(piece.data))
+        segment = self._new_segment(journal, len(piece.data), self.tag)
         kbs: list[bytes] = []
         for weight, keys in piece.parts:
             size, number = int(weight) or 1, segment.number

@@ -52,6 +52,7 @@ class DiskSegment:
         whole: The sizes of all its keys, in comparison.
         live: How many of its keys no later segment has.
         left: The sizes of these.
+        tag: The tag of the commit that has written it.
     """
 
     number: int
@@ -61,6 +62,7 @@ class DiskSegment:
     whole: int = 0
     live: int = 0
     left: int = 0
+    tag: str = ""
 
     @property
     def live_bytes(self) -> float:
