@@ -82,6 +82,12 @@ def test_the_least_of_values_of_several_types_is_one_of_them():
     assert one.result(one.add(kept, (2, True), 0)) == "a"
 
 
+@pytest.mark.parametrize(("text", "found"), [("min(x)", 7), ("distinct(x)", 1)])
+def test_a_value_that_is_taken_back_before_it_comes_is_not_there_meanwhile(text, found):
+    [(_, (one, *_))] = retractable([(text, wanted(text, {}))])
+    assert one.result(one.add(one.add(one.init(), (5, True), 0), (7, False), 0)) == found
+
+
 # ---- in topologies
 
 FIELDS = ["who", "n", "at", "is_retraction"]
