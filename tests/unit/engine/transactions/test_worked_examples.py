@@ -228,6 +228,7 @@ def test_numbers_are_emitted_once_by_any_number_of_tasks(workers, active):
 WORDS = [["a"] * 25 + ["b"] * 9 + ["c"], ["b"] * 2 + ["d"] * 10, ["a", "e"] * 20]
 
 
+@pytest.mark.matrix(share=1 / 3)
 @WORKERS
 @ACTIVE
 @pytest.mark.parametrize(
