@@ -114,12 +114,12 @@ def test_the_end_of_sparks_jvm_is_told_apart_from_a_failed_job(tmp_path, capfd):
     runs = Runs(workers=1, stages=1, folder=tmp_path)
     ((process, jvm),) = runs.once().values()
     os.kill(jvm, signal.SIGKILL)
+    wait_until(lambda: not is_alive(process), "the end of the Python process")
     with pytest.raises(SparkLost, match=r"^Spark is gone: its JVM was killed by signal 9,"):
         runs.once()
     with pytest.raises(SparkLost):
         runs.jobs.recover()
     runs.close()
-    wait_until(lambda: not is_alive(process), "the end of the Python process")
     assert capfd.readouterr() == ("", "")
 
 
