@@ -6,6 +6,7 @@ looks for the row of each request as soon as it has its 200.
 
 import http.client
 import json
+import subprocess
 import threading
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import yaml
 
 from support.cluster import kills
 from support.cluster.kube import eventually, is_ready
-from support.cluster.numbered import START_SECONDS
+from support.cluster.numbered import FULMEN, START_SECONDS
 
 NAME = "served"
 FILE = Path(__file__).parent / "topologies" / "served.yaml"
@@ -116,6 +117,12 @@ def has_two_workers(topology):
         topology["status"].get("observedGeneration") == topology["metadata"]["generation"]
     )
     return is_taken_over and is_ready(topology) and topology["status"]["workers"]["ready"] == 2
+
+
+def test_a_call_from_the_command_line_finds_the_driver(topology, kube):
+    command = [FULMEN, "call", NAME, "double", "--namespace", kube.namespace]
+    done = subprocess.run([*command, '{"number": 21}'], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
 def test_no_client_sees_an_error_when_pods_are_lost_added_or_replaced(clients, topology, kube):
