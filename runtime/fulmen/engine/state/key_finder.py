@@ -1,15 +1,15 @@
 """Finds single keys of keyed state in a checkpoint, by how they are shown.
 
 A segment is never changed, so what was read of one serves later commits as well: only what these
-have added is read anew. Blocks are remembered with their keys as texts, up to a size; payloads that
-are in commit objects, which are small, as long as the commit is asked for.
+have added is read anew. Blocks are remembered with the texts of their keys, up to a size; payloads
+that are in commit objects, which are small, as long as the commit is asked for.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -34,39 +34,37 @@ MOST_HEADS = 200
 """Segments whose heads are remembered."""
 
 
-class _KeyTexts(NamedTuple):
-    """What is in a block, by how its keys are shown.
+class _BlockKeys(NamedTuple):
+    """What is in a block.
 
     Attributes:
-        entries: Keys and values.
+        texts: The keys that are shown as a text; those of `deleted`, too.
+        entries: Key -> the key as it was written, and its value.
         deleted: Keys.
         size: The bytes of the block.
     """
 
-    entries: Mapping[str, Sequence[tuple[Any, Any]]]
-    deleted: Mapping[str, Sequence[Any]]
+    texts: Mapping[str, Sequence[Any]]
+    entries: Mapping[Any, tuple[Any, Any]]
+    deleted: Mapping[Any, None]
     size: int
 
     @staticmethod
-    def of(block: BlockContent, size: int) -> _KeyTexts:
+    def of(block: BlockContent, size: int) -> _BlockKeys:
         """Those of a block."""
-        entries: dict[str, tuple[tuple[Any, Any], ...]] = {}
-        deleted: dict[str, tuple[Any, ...]] = {}
-        for _, group in block.groups:
-            for entry in group.items():
-                text = text_of(entry[0])
-                entries[text] = (*entries.get(text, ()), entry)
-        for key in block.deleted:
+        entries = {entry[0]: entry for _, group in block.groups for entry in group.items()}
+        deleted = dict.fromkeys(block.deleted)
+        texts: dict[str, tuple[Any, ...]] = {}
+        for key in (*entries, *deleted):
             text = text_of(key)
-            deleted[text] = (*deleted.get(text, ()), key)
-        return _KeyTexts(entries, deleted, size)
+            texts[text] = (*texts.get(text, ()), key)
+        return _BlockKeys(texts, entries, deleted, size)
 
-    def content(self, text: str) -> BlockContent:
-        """What a block has under one text."""
-        entries = self.entries.get(text)
-        return BlockContent(
-            [(0.0, dict(entries))] if entries else [], [*self.deleted.get(text, ())]
-        )
+    def content(self, keys: Iterable[Any]) -> BlockContent:
+        """What a block has of some keys."""
+        entries = dict(self.entries[key] for key in keys if key in self.entries)
+        deleted = [key for key in keys if key in self.deleted]
+        return BlockContent([(0.0, entries)] if entries else [], deleted)
 
 
 class KeyFinder:
@@ -84,9 +82,9 @@ class KeyFinder:
         self._remembers = remembered_bytes > 0
         self._lock = threading.Lock()
         self._heads: OrderedDict[str, list[Block]] = OrderedDict()
-        self._blocks: OrderedDict[tuple[str, int], _KeyTexts] = OrderedDict()
+        self._blocks: OrderedDict[tuple[str, int], _BlockKeys] = OrderedDict()
         self._commit: tuple[Manifest, int] | None = None
-        self._small: dict[str, Mapping[str, Sequence[_KeyTexts]]] = {}  # of its tasks
+        self._small: dict[str, Mapping[str, Sequence[_BlockKeys]]] = {}  # of its tasks
 
     def find(self, manifest: Manifest, component: str, text: str) -> dict[int, dict[Any, Any]]:
         """The keys of a component's keyed state that are shown as a text, by task.
@@ -109,23 +107,27 @@ class KeyFinder:
         journals = manifest.tasks[key]
         names = segment_journals(journals, STATE)
         many, small = of_many(names), self._small_of(manifest, key)
-        items: dict[Any, Any] = {}
+        blocks: list[tuple[str, _BlockKeys]] = []
         for journal in names:
             file = journals[journal][-1].file
             found = small[journal] if file is None else self._blocks_of(file, text)
-            for block in found:
-                groups, deleted = own_block(share_of(journal), block.content(text))
-                if many is not None:
-                    take_many(many, journal, groups, deleted)
-                for _, entries in groups:
-                    items.update(entries)
-                for gone in deleted:
-                    items.pop(gone, None)
+            blocks += ((journal, block) for block in found)
+        # `1` may have changed what `1.0` has written: equal keys are one, shown as it came first
+        keys = dict.fromkeys(key for _, block in blocks for key in block.texts.get(text, ()))
+        items: dict[Any, Any] = {}
+        for journal, block in blocks:
+            groups, deleted = own_block(share_of(journal), block.content(keys))
+            if many is not None:
+                take_many(many, journal, groups, deleted)
+            for _, entries in groups:
+                items.update(entries)
+            for gone in deleted:
+                items.pop(gone, None)
         if many is not None:
             settle(many, items, {})
-        return items
+        return {key: value for key, value in items.items() if text_of(key) == text}
 
-    def _small_of(self, manifest: Manifest, key: str) -> Mapping[str, Sequence[_KeyTexts]]:
+    def _small_of(self, manifest: Manifest, key: str) -> Mapping[str, Sequence[_BlockKeys]]:
         """The segments of a task that have no file of their own."""
         commit = (manifest, manifest.number)  # a manifest of who commits goes on by itself
         with self._lock:
@@ -139,7 +141,7 @@ class KeyFinder:
         loaded = load_many(self._store, manifest, [key], wanted.__contains__)[key]
         made = {
             journal: [
-                _KeyTexts.of(block, 0)
+                _BlockKeys.of(block, 0)
                 for block in decode(f"checkpoint {self._store.uri}, {journal!r}", data)
             ]
             for journal, (data,) in loaded.items()
@@ -153,7 +155,7 @@ class KeyFinder:
         known = self._commit
         return known is not None and known[0] is commit[0] and known[1] == commit[1]
 
-    def _blocks_of(self, file: str, text: str) -> Iterator[_KeyTexts]:
+    def _blocks_of(self, file: str, text: str) -> Iterator[_BlockKeys]:
         """The blocks of a segment that may have a key which is shown as `text`."""
         where = f"checkpoint {self._store.uri}, {file}"
         blocks = self._heads.get(file) or self._head(where, file)
@@ -173,7 +175,7 @@ class KeyFinder:
                     self._heads.popitem(last=False)
         return blocks
 
-    def _block(self, where: str, file: str, number: int, block: Block) -> _KeyTexts:
+    def _block(self, where: str, file: str, number: int, block: Block) -> _BlockKeys:
         place = (file, number)
         with self._lock:
             known = self._blocks.get(place)
@@ -181,7 +183,7 @@ class KeyFinder:
                 self._blocks.move_to_end(place)
                 return known
         data = read_state_part(self._store, file, block.start, block.length)
-        made = _KeyTexts.of(content(where, block, data), block.length)
+        made = _BlockKeys.of(content(where, block, data), block.length)
         with self._lock:
             if place not in self._blocks:
                 self._room -= made.size

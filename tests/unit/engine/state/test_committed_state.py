@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen.checkpoint import CommitLog, Store, load, save
@@ -94,6 +94,7 @@ KEYS = st.one_of(PLAIN, st.tuples(PLAIN, PLAIN), st.tuples(PLAIN))
         max_size=8,
     )
 )
+@example([[(0, ""), ((1.0,), "")], [((1,), None)]])  # equal keys, other texts
 @pytest.mark.usefixtures("small_blocks")
 def test_a_key_is_found_by_its_text_wherever_it_is(batches):
     life = Life(new_store(inline_bytes=150))
