@@ -12,7 +12,8 @@ from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.kube import contract
 from fulmen.metrics import MetricsServer
-from fulmen.testing import ManualClock
+from fulmen.streams import Streams
+from fulmen.testing import CollectBolt, ManualClock
 from support.docs.pages import blocks
 from support.metrics.dashboards import (
     ALERTS,
@@ -90,6 +91,19 @@ def results():
 
 
 @pytest.fixture(scope="module")
+def steps():
+    """A pipeline one of whose steps fails for some rows."""
+    pipeline = Streams("steps", config={"limit": 10**9}, max_spout_pending=9)
+    numbers = pipeline.source("numbers", Numbers)
+    numbers.map(lambda row: 12 // (row.number % 3), fields="n").sink("sink", CollectBolt)
+    clock, store = ManualClock(), new_store()
+    jobs = Steady(clock, 0.1, store=store)
+    driven = Driven(make_driver(pipeline.build(), store=store, clock=clock, jobs=jobs))
+    yield driven
+    driven.end()
+
+
+@pytest.fixture(scope="module")
 def earlier():
     """Another topology of the same name, elsewhere."""
     return run_metered(TEXTS, max_replays=2)
@@ -102,7 +116,7 @@ def waiting():
 
 
 @pytest.fixture(scope="module")
-def prometheus(topology, transactions, results, earlier, waiting, tmp_path_factory):
+def prometheus(topology, transactions, results, steps, earlier, waiting, tmp_path_factory):
     """It has scraped for some seconds."""
     with (
         MetricsServer("127.0.0.1", 0, topology.totals) as one,
@@ -110,6 +124,7 @@ def prometheus(topology, transactions, results, earlier, waiting, tmp_path_facto
         MetricsServer("127.0.0.1", 0, transactions.totals) as third,
         MetricsServer("127.0.0.1", 0, lambda: waiting.totals) as fourth,
         MetricsServer("127.0.0.1", 0, results.totals) as fifth,
+        MetricsServer("127.0.0.1", 0, steps.totals) as sixth,
         running_prometheus(
             tmp_path_factory.mktemp("prometheus"),
             {
@@ -118,6 +133,7 @@ def prometheus(topology, transactions, results, earlier, waiting, tmp_path_facto
                 f"127.0.0.1:{third.port}": {**LABELS, "pod": "transacted-driver-1"},
                 f"127.0.0.1:{fourth.port}": {**LABELS, "pod": "waiting-driver-1"},
                 f"127.0.0.1:{fifth.port}": {**LABELS, "pod": "results-driver-1"},
+                f"127.0.0.1:{sixth.port}": {**LABELS, "pod": "steps-driver-1"},
             },
             [ALERTS],
         ) as server,
@@ -137,6 +153,8 @@ def topology_of(query):
     ]
     if any(name.startswith("fulmen_result_") for name in names_in(query.text)):
         return "results"
+    if any(name.startswith("fulmen_step_") for name in names_in(query.text)):
+        return "steps"
     if any(metric.is_occasional for metric in of):
         return "waiting"
     return "transacted" if any(metric.is_transactional for metric in of) else "metered"
@@ -157,7 +175,7 @@ def test_variables_have_the_topology(prometheus):
     values = {name: prometheus.label_values(*part.group(2, 1)) for name, part in parts.items()}
     assert values == {
         "namespace": ["shop"],
-        "topology": ["metered", "results", "transacted", "waiting"],
+        "topology": ["metered", "results", "steps", "transacted", "waiting"],
     }
 
 
