@@ -111,7 +111,7 @@ def losses(times: PodTimes, given: argparse.Namespace) -> Iterator[Result]:
     """Seconds without an ack after each kind of loss; of a driver's, what they were spent on."""
     at_once = ("--grace-period=0", "--force")
     worker = pods(WORKERS)[0]
-    killed = ("exec", worker, "--", "pkill", "-9", "-nf", "pyspark.daemon")
+    killed = ("exec", worker, "--", "pkill", "-9", "-nf", "python_daemon")
     yield {"lost": "python", "seconds": gap(killed, 20)}
     yield {"lost": "worker", "seconds": gap(("delete", "pod", worker, *at_once), 60)}
     for lost, how in (("driver", at_once), ("driver, evicted", ())):

@@ -176,7 +176,12 @@ def test_savepoints_are_asked_for_in_the_bucket_and_shown_by_the_operator(topolo
     assert shown["why"] == "as it should be"
     assert "as it should be" in savepoints(s3).values()
     assert "'savepoints/asked/broken' in the checkpoint asks for no savepoint" in shown["trouble"]
-    assert {"SavepointMade", "SavepointFailed"} <= {e["reason"] for e in topology.events(NAME)}
+    eventually(
+        lambda: {event["reason"] for event in topology.events(NAME)},
+        {"SavepointMade", "SavepointFailed"}.issubset,
+        30,
+        "events of both",
+    )
     broken.unlink()
 
 

@@ -9,7 +9,7 @@ from fulmen.kube.contract import TOPOLOGY_LABEL
 from support.cluster import operators
 from support.cluster.kube import Kube, eventually
 
-PYTHON, JAVA, DRIVER = "pyspark.daemon", "java", "fulmen.kube"
+PYTHON, JAVA, DRIVER = "python_daemon", "java", "fulmen.kube"
 """What is in the command line of a worker's Python, of a JVM, and of the driver's program."""
 TRIES = 10
 """So often another process is chosen when the one that was chosen had ended already."""
