@@ -133,6 +133,8 @@ class TransactionRun:
         if self.rows is None or not self.rows.exists():
             return self.rows is None
         with closing(sqlite3.connect(self.rows, timeout=60)) as db:
+            if not db.execute("SELECT name FROM sqlite_master WHERE name = 'rows'").fetchall():
+                return False  # the file is there before its table
             found = Counter(db.execute("SELECT * FROM rows"))
         wanted = {
             (partition, n)
