@@ -9,7 +9,7 @@ each result once. A call whose tree fails is answered with the reason, and not r
 The answer to a call with a key is kept in the state. If the driver is lost after a call was
 committed and before that, nobody knows the results: whoever asks again is told that it was done.
 
-ValueParts that are handed out as they come are those of commits, too. So whatever is killed but the
+Values that are handed out as they come are those of commits, too. So whatever is killed but the
 driver, a client gets each once, and never one of an attempt that came to nothing.
 """
 
