@@ -203,3 +203,16 @@ def written_whole(file: Path) -> Iterator[BufferedRandom]:
         new.replace(target)
     finally:
         new.unlink(missing_ok=True)
+
+
+def fsync_folder(path: str) -> None:
+    """Have the names in a folder outlive a crash of the machine.
+
+    Raises:
+        OSError: It can't be opened or synced.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

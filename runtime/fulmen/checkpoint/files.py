@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from fulmen.errors import AlreadyExists, CheckpointError, Denied, NotFound, Unreachable
+from fulmen.own_files import fsync_folder
 
 _TEMPORARY = ".tmp"
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
@@ -129,7 +130,7 @@ class FileBackend:
             with suppress(OSError):  # what is left here is cleaned later
                 os.unlink(temporary)
         if self._fsync:
-            _fsync_folder(os.path.dirname(target))
+            fsync_folder(os.path.dirname(target))
 
     def _walk(self, prefix: str) -> Iterator[str]:
         try:
@@ -170,7 +171,7 @@ class FileBackend:
         with suppress(FileExistsError):  # a race with another process
             os.mkdir(path)
         if self._fsync:
-            _fsync_folder(parent)
+            fsync_folder(parent)
 
     def _raise(self, error: OSError, key: str, writing: bool = False) -> NoReturn:
         if isinstance(error, FileNotFoundError) and not writing:
@@ -197,11 +198,3 @@ def _link(temporary: str, target: str, descriptor: int) -> None:
         # NFS may repeat a request whose answer was lost, and then reports our own link.
         if os.fstat(descriptor).st_nlink != 2:
             raise
-
-
-def _fsync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

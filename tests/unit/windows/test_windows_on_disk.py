@@ -113,7 +113,7 @@ NUMBERS = st.lists(st.integers(1, 4), min_size=4, max_size=4)
 @example(3, CONFIGS[2], 30, [2, 5, 1, 3])
 @example(4, CONFIGS[4], 12, [1, 4, 2, 2])
 @example(5, CONFIGS[5], 50, [3, 1, 2, 4])
-def test_neither_crashes_nor_other_numbers_change_results(seed, config, crash, numbers):
+def test_results_are_the_same_on_disk_whatever_crashes_or_is_rescaled(seed, config, crash, numbers):
     [config] = config.values
     rows = rows_of(seed, 200)
     expected = collected(config, rows, MEMORY)

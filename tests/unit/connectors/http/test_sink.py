@@ -216,7 +216,7 @@ def test_a_certificate_that_is_not_trusted_is_to_be_mended_and_is_with_its_autho
         sent(endpoint, ROWS[:1], ca="lacking.pem")
 
 
-def test_so_many_requests_are_under_way_as_the_options_say_and_no_more(endpoint):
+def test_at_most_as_many_requests_are_under_way_as_concurrency_says(endpoint):
     together = asyncio.Barrier(8)
 
     async def answer(_):

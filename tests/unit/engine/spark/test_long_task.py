@@ -89,7 +89,9 @@ def test_a_task_that_ends_ends_the_wait(tasks, begin):
         tasks.ask(0, 0.0, "", None, goes_on)
 
 
-def test_a_job_that_has_ended_ends_the_wait_although_a_connection_is_open(tasks, begin):
+@pytest.fixture
+def stuck(tasks, begin):
+    """A task that has begun, and answers nothing."""
     go = threading.Event()
 
     def run(*asked):
@@ -98,23 +100,20 @@ def test_a_job_that_has_ended_ends_the_wait_although_a_connection_is_open(tasks,
 
     begin(0, run)
     tasks.await_all(1, None, goes_on)
+    yield
+    go.set()
+
+
+@pytest.mark.usefixtures("stuck")
+def test_a_job_that_has_ended_ends_the_wait_although_a_connection_is_open(tasks):
     with pytest.raises(TasksEnded):
         tasks.ask(0, 0.0, "", None, lambda: True)
-    go.set()
 
 
-def test_an_answer_that_takes_too_long_is_not_waited_for(tasks, begin):
-    go = threading.Event()
-
-    def run(*asked):
-        go.wait(20)
-        yield b""
-
-    begin(0, run)
-    tasks.await_all(1, None, goes_on)
+@pytest.mark.usefixtures("stuck")
+def test_an_answer_that_takes_too_long_is_not_waited_for(tasks):
     with pytest.raises(TimeoutError):
         tasks.ask(0, 0.0, "", time.monotonic(), goes_on)
-    go.set()
 
 
 def test_a_task_that_does_not_begin_is_not_waited_for_when_its_job_has_ended(tasks, begin):

@@ -93,7 +93,9 @@ def test_what_is_joined_is_what_is_joined_in_memory(name):
 )
 @example("lookup-held", 2, 25, [2, 4, 1, 3], DISK)
 @example("temporal", 3, 25, [2, 4, 1, 3], DISK)
-def test_neither_crashes_nor_other_numbers_change_results(name, seed, crash, numbers, backends):
+def test_results_are_the_same_on_disk_whatever_crashes_or_is_rescaled(
+    name, seed, crash, numbers, backends
+):
     assert joined(name, seed, backends, numbers, crash) == joined(name, seed, MEMORY)
 
 

@@ -82,7 +82,9 @@ def test_windows_are_those_in_memory(name):
     st.lists(st.sampled_from(["disk", "memory"]), min_size=3, max_size=3),
 )
 @example("sliding", 2, 20, [2, 4, 1], DISK)
-def test_neither_crashes_nor_other_numbers_change_results(name, seed, crash, numbers, backends):
+def test_results_are_the_same_on_disk_whatever_crashes_or_is_rescaled(
+    name, seed, crash, numbers, backends
+):
     assert collected(name, seed, backends, numbers, crash) == collected(name, seed, MEMORY)
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.local import BadPlace
+from fulmen.own_files import fsync_folder
 
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
 _TEMPORARY = ".tmp"
@@ -64,7 +65,7 @@ class LocalFolder:
                 with suppress(OSError):
                     os.unlink(temporary)
                 raise
-            _fsync(self._path)
+            fsync_folder(self._path)
         except OSError as error:
             raise self._unavailable(error) from error
 
@@ -108,11 +109,3 @@ def _write(path: str, data: bytes) -> None:
         while view:
             view = view[file.write(view) or 0 :]
         os.fsync(descriptor)
-
-
-def _fsync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
