@@ -389,8 +389,9 @@ class StatefulBolt(Component):
     is written in each batch. "whole": the key itself (with a grouping by several fields: a tuple of
     their values). "first": what a tuple begins with. "second": its second element. "inner": the
     values in the tuple that is its second element. "rows": as "inner" where a tuple is second; any
-    other entry is a list of rows of many keys, and in each row the second element is the tuple of
-    its key's values. A class with `grouping_key` has the values of that in its keys."""
+    other entry is of many keys: a list of rows, and in each the second element is the tuple of its
+    key's values; or anything else, of which the least counts where there are several. A class with
+    `grouping_key` has the values of that in its keys."""
 
     timer_part: KeyPart | Literal["every"] | None = None
     """The same of the keys of timers. With "rows", a timer without a tuple is for all keys; with

@@ -37,8 +37,11 @@ from fulmen.windows.wanted_aggregates import result_types
 Kept = list[Any]
 State = MutableMapping[Any, Any]
 LATE_FIELDS = (ATTEMPT, "values", "time")
-OPEN = "open"
-"""The key of the state that says which windows are open. Those of windows are tuples."""
+WINDOW = "window"
+"""Begins the keys of windows in the state; then comes the tuple of their key's values."""
+NEWEST, FIRST = "newest", "first"
+"""Keys of the state for all windows of a task: the newest time that was seen, negated, and the
+first end of a window. Of those of several tasks the least counts, see `StatefulBolt.state_part`."""
 
 
 class AggregatedTuple(NamedTuple):
@@ -106,7 +109,9 @@ class OneTransaction(TransactionWindows):
 
 
 class SomeTransactions(OneTransaction):
-    """The tuples of so many transactions. State: key -> (number of the open window, what is kept).
+    """The tuples of so many transactions.
+
+    State: (`WINDOW`, key) -> (number of the open window, what is kept).
 
     The last transaction of a window may be given up: then the next one finds the window open. All
     tasks have the same one, so a key may go to another task meanwhile.
@@ -120,19 +125,21 @@ class SomeTransactions(OneTransaction):
         if next((number for number, _ in self._state.values()), window) != window:
             yield from self._ended()
         for key, kept in self._groups.items():
-            before = self._state.get(key)
+            before = self._state.get((WINDOW, key))
             both = kept if before is None else self._aggregates.merged(before[1], kept)
-            self._state[key] = window, both
+            self._state[WINDOW, key] = window, both
         if txid % size == 0:
             yield from self._ended()
 
     def _ended(self) -> Iterator[Values]:
-        yield from self._rows({key: kept for key, (_, kept) in self._state.items()})
+        yield from self._rows({key: kept for (_, key), (_, kept) in self._state.items()})
         self._state.clear()
 
 
 class SomeTuples(TransactionWindows):
-    """So many tuples of a key. State: key -> (how many there are, what is kept of them).
+    """So many tuples of a key.
+
+    State: (`WINDOW`, key) -> (how many there are, what is kept of them).
 
     Order of arrival must not decide which tuples of a transaction are in a window: another attempt
     may have them in another order. So they are sorted.
@@ -152,7 +159,7 @@ class SomeTuples(TransactionWindows):
         assert isinstance(self._options.window, CountWindow)
         size = self._options.window.size
         for key, rows in self._by_key.items():
-            count, kept = self._state.pop(key, None) or (0, self._aggregates.new())
+            count, kept = self._state.pop((WINDOW, key), None) or (0, self._aggregates.new())
             for row in sorted(rows, key=lambda row: (row.time, repr_of(row.values))):
                 self._aggregates.add([kept], row.values, row.time)
                 count += 1
@@ -160,15 +167,15 @@ class SomeTuples(TransactionWindows):
                     yield [*key, *self._aggregates.results(kept)]
                     count, kept = 0, self._aggregates.new()
             if count:
-                self._state[key] = (count, kept)
+                self._state[WINDOW, key] = (count, kept)
 
 
 class Timed(TransactionWindows):
-    """Windows of event time. State: (end, start, key) -> what is kept; `OPEN` -> newest time.
+    """Windows of event time. State: (`WINDOW`, key, end, start) -> what is kept; `NEWEST`; `FIRST`.
 
     A window ends with the transaction in which this task has seen a time behind its end: it goes by
     what transactions bring, and by no clock. What is late is decided by what was seen before the
-    transaction.
+    transaction. A task that has taken over from others has seen what any of them has.
     """
 
     def __init__(self, *rest: Any) -> None:
@@ -176,14 +183,16 @@ class Timed(TransactionWindows):
         assert self._options.window is not None
         self._spans = self._options.window.spans()  # type: ignore[union-attr]
         self._delay = milliseconds(self._options.max_delay)
-        self._newest, self._first = self._state.get(OPEN, (None, None))
+        newest = self._state.get(NEWEST)
+        self._newest = None if newest is None else -newest
+        self._first = self._state.get(FIRST)
         self._least = None if self._newest is None else self._newest - self._delay
 
     @override
     def add(self, row: AggregatedTuple) -> bool:
         open_ = [span for span in spans_of(self._spans, row.time) if not self._has_ended(span)]
         for start, end in open_:
-            self._add_to(self._state, (end, start, row.key), row)
+            self._add_to(self._state, (WINDOW, row.key, end, start), row)
             self._first = end if self._first is None else min(end, self._first)
         if self._newest is None or row.time > self._newest:
             self._newest = row.time
@@ -199,18 +208,24 @@ class Timed(TransactionWindows):
         until = self._newest - self._delay
         if self._first is not None and self._first <= until:
             yield from self._ended(until)
-        if self._state.get(OPEN) != (self._newest, self._first):
-            self._state[OPEN] = (self._newest, self._first)
+        self._keep(NEWEST, -self._newest)
+        self._keep(FIRST, self._first)
+
+    def _keep(self, name: str, value: int | None) -> None:
+        if value is None:
+            self._state.pop(name, None)
+        elif self._state.get(name) != value:
+            self._state[name] = value
 
     def _ended(self, until: int) -> Iterator[Values]:
         """Emit the windows that end until then, the earliest first."""
-        places = [place for place in self._state if place != OPEN]
-        ended = sorted((place for place in places if place[0] <= until), key=lambda one: one[:2])
+        places = [place for place in self._state if place not in (NEWEST, FIRST)]
+        ended = sorted((place for place in places if place[2] <= until), key=lambda one: one[2:])
         for place in ended:
-            end, start, key = place
+            _, key, end, start = place
             results = self._aggregates.results(self._state.pop(place))
             yield [*key, datetime_of(start), datetime_of(end), *results]
-        self._first = min((end for end, _, _ in places if end > until), default=None)
+        self._first = min((end for _, _, end, _ in places if end > until), default=None)
 
 
 class TransactionAggregate(GroupedBolt):
@@ -226,6 +241,7 @@ class TransactionAggregate(GroupedBolt):
     """
 
     config_model = TransactionAggregateOptions
+    state_part = "rows"
 
     @override
     def outputs_for(self, options: TransactionAggregateOptions) -> Outputs:

@@ -15,6 +15,8 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import key_of, missing_fields, taken_back
 from fulmen.windows.transactions.options import ATTEMPT, TransactionDeduplicateOptions
 
+ID = "id"
+
 
 class TransactionDeduplicate(BatchBolt):
     """Passes on the first tuple of each id in some transactions: `TransactionDeduplicateOptions`.
@@ -22,9 +24,10 @@ class TransactionDeduplicate(BatchBolt):
     It emits the attempt as `tx`, and `fields`.
     """
 
-    # State: id -> the txid that has brought it; txid -> the ids that it has brought.
+    # State: (ID, id) -> the txid that has brought it; txid -> the keys of the ids it has brought.
 
     config_model = TransactionDeduplicateOptions
+    state_part = "rows"
 
     @override
     def outputs_for(self, options: TransactionDeduplicateOptions) -> Outputs:
@@ -68,7 +71,7 @@ class TransactionDeduplicate(BatchBolt):
         self._options: TransactionDeduplicateOptions = context.options
         self._collector, self._attempt = collector, attempt
         self._duplicates = context.counter("duplicates", "Tuples that were left out.")
-        self._new: list[tuple[Any, ...]] = []
+        self._new: list[tuple[str, tuple[Any, ...]]] = []
         since = attempt.txid - self._options.transactions
         for txid in [one for one in self.state if type(one) is int and one <= since]:
             for one in self.state.pop(txid):
@@ -76,7 +79,7 @@ class TransactionDeduplicate(BatchBolt):
 
     @override
     def execute(self, tup: Tuple) -> None:
-        one = key_of(tup, self._options.id)
+        one = ID, key_of(tup, self._options.id)
         if one in self.state:
             self._duplicates.inc()
             return

@@ -12,12 +12,13 @@ from fulmen.engine.state.committed_state import read_state
 from fulmen.services.pools import close_all
 from fulmen.transactional import SqliteMap, plus
 from fulmen.transactional.conformance import context_of
+from fulmen.windows import TransactionDeduplicate
 from support.suite import seeds
 from support.worlds.troubled_parts import SPOUTS, trouble
 from support.worlds.troubled_world import World
 
 WORLDS = settings.default.max_examples // 6
-NAMES = ("pass", "count", "read")
+NAMES = ("pass", "count", "read", "once", "first")
 
 
 class Pass(BasicBolt):
@@ -78,6 +79,14 @@ def made(conf, name, context):
     return SqliteMap(conf["file"], name, context, rule=rule, value="integer")
 
 
+class CountFirst(Count):
+    """Counts rows of which only the first should come."""
+
+    def prepare(self, conf, context, collector, attempt):
+        super().prepare(conf, context, collector, attempt)
+        self.map = made(conf, "firsts", context)
+
+
 class Rescaled(World):
     """One whose numbers of tasks change with each driver, and while one runs."""
 
@@ -98,15 +107,21 @@ class Rescaled(World):
         builder.set_bolt("pass", Pass).fields_grouping("rows", ["row"])
         builder.set_bolt("count", Count).fields_grouping("pass", ["row"])
         builder.set_bolt("read", Read).fields_grouping("count", ["row"])
+        once = builder.set_bolt("once", TransactionDeduplicate).fields_grouping("pass", ["row"])
+        once.set_config({"id": ["row"], "fields": ["row"], "transactions": 10_000})
+        builder.set_bolt("first", CountFirst).fields_grouping("once", ["row"])
         tasks = {name: choose.randint(1, 5) for name in ("rows", *NAMES)}
         return builder.build().with_each(lambda one: {"num_tasks": tasks[one.name]})
 
     def check(self, driver, committed):
         rows = Counter(row for rows in self.partitions for row in rows)
         conf = {"opaque": self.is_opaque, "file": self.file}
-        for name, component in (("counts", "count"), ("reads", "read")):
-            a_map = made(conf, name, context_of(0, component, "t"))
-            assert a_map.get_many("abcdefgh") == rows, name
+        maps = {"counts": "count", "reads": "read", "firsts": "first"}
+        found = {
+            name: made(conf, name, context_of(0, component, "t")).get_many("abcdefgh")
+            for name, component in maps.items()
+        }
+        assert found == {"counts": rows, "reads": rows, "firsts": dict.fromkeys(rows, 1)}
         for component in NAMES[:2]:
             by_task = read_state(self.store, component).tasks
             assert sum(map(Counter, by_task.values()), Counter()) == rows, component

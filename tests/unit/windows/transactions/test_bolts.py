@@ -6,6 +6,8 @@ import sqlite3
 import pytest
 
 from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
+from fulmen.engine.keyed.hashing.column_hash import column_hash
+from fulmen.engine.keyed.hashing.positions import positions, task_index
 from fulmen.errors import ValidationFailed
 from fulmen.testing import TransactionFault, run
 from fulmen.transactional import MemoryTransactionalSpout
@@ -106,20 +108,62 @@ def test_windows_of_transactions_are_exact_whatever_fails(config, expected):
         assert collected(name, TransactionAggregate, config, seed=seed) == expected, seed
 
 
-@pytest.mark.parametrize("window", ["two transactions", "six tuples"])
-def test_open_windows_of_transactions_move_to_other_numbers_of_tasks(window):
-    config, expected = WINDOWS[window]
-    SOLD.pop("moved", None)
+def moved(cls, config, runs, streams=("default",)):
+    """What a bolt emits whose number of tasks changes: `runs` are numbers of rows, and of tasks."""
     result = None
-    for rows, tasks in ((9, 1), (18, 3), (27, 2)):
+    SOLD.pop("moved", None)
+    for rows, tasks in runs:
         builder = TransactionalTopologyBuilder(
-            "moved", "sales", Sales(ROWS[:rows]), 3, config={"name": "moved"}
+            "moved", "sales", Sales(rows), 3, config={"name": "moved"}
         )
-        bolt = builder.set_bolt("x", TransactionAggregate).set_num_tasks(tasks)
-        bolt.set_config(config).fields_grouping("sales", ["shop"])
-        builder.set_bolt("last", Collect).global_grouping("x")
+        bolt = builder.set_bolt("x", cls).set_num_tasks(tasks).set_config(config)
+        bolt.fields_grouping("sales", ["shop"])
+        last = builder.set_bolt("last", Collect)
+        for stream in streams:
+            last.global_grouping("x", stream)
         result = run(builder, checkpoint=result)
-    assert {txid: sorted(rows, key=repr) for txid, rows in SOLD["moved"].items()} == expected
+    return {txid: sorted(rows, key=repr) for txid, rows in SOLD["moved"].items()}
+
+
+TIMED = {"key": ["shop"], "time": "at", "aggregates": {"n": "count"},
+         "window": {"type": "sliding", "size": "10s", "every": "5s"}}  # fmt: skip
+SHOPS = [(f"s{i % 7}", i, f"1970-01-01T00:00:{i:02}") for i in range(27)]
+END = [(f"s{i % 7}", 0, "1971-01-01T00:00:00") for i in range(9)]
+MOVED = {
+    **{name: (TransactionAggregate, WINDOWS[name][0]) for name in [*WINDOWS][1:]},
+    "time": (TransactionAggregate, TIMED),
+    "ids": (TransactionDeduplicate, {"id": ["shop"], "fields": ["shop"], "transactions": 2}),
+}
+
+
+@pytest.mark.parametrize(("cls", "config"), MOVED.values(), ids=MOVED.keys())
+def test_what_transactions_have_left_moves_to_other_numbers_of_tasks(cls, config):
+    rows = [*SHOPS, *END]
+    steady = moved(cls, config, [(rows, 1)])
+    parts = [rows[:9], rows[:18], rows[:27], rows]
+    found = moved(cls, config, zip(parts, (2, 5, 1, 3), strict=True))
+    if "time" in config:  # windows end with what their task has seen
+        found, steady = (
+            sorted((row for rows in one.values() for row in rows), key=repr)
+            for one in (found, steady)
+        )
+        assert len(steady) > 30
+    assert found == steady
+
+
+def test_what_one_task_has_ended_is_late_in_the_one_that_takes_over():
+    tasks = task_index(positions([column_hash(["s0", "s1", "s2"])]), 2).tolist()
+    ahead, behind = f"s{tasks.index(0)}", f"s{tasks.index(1)}"
+    rows = [(ahead, 0, "1970-01-01T00:00:01"), (ahead, 0, "1970-01-01T00:00:25"),
+            (behind, 0, "1970-01-01T00:00:03")]  # fmt: skip
+    more = [(shop, 1, "1970-01-01T00:00:04") for shop in (ahead, behind)]
+    config = {**TIMED, "window": {"type": "tumbling", "size": "10s"}}
+    found = moved(
+        TransactionAggregate, config, [(rows, 2), ([*rows, *more], 1)], ("default", "late")
+    )
+    assert [(row[0], row[1], row[-1]) for row in found[1]] == [("default", ahead, 1)]
+    assert [(row[0], row[1], row[-1]) for row in found[2][:1]] == [("default", behind, 1)]
+    assert sorted(row[1]["shop"] for row in found[2][1:]) == sorted((ahead, behind))
 
 
 def test_windows_of_time_end_with_what_transactions_bring():
