@@ -1,16 +1,20 @@
 """Aggregations from which values can be taken back, for inputs with `is_retraction`. Pure.
 
-A value is a pair: the field's value, and whether it is taken back. What is kept is counted, also
-below 0, where a value is taken back before it has come: so the order does not matter, and what is
-left of values that were all taken back equals what was there in the beginning.
+A value is a pair: what the aggregation that can't take back would get, and whether it is taken
+back. What is kept is counted, also below 0, where a value is taken back before it has come: so the
+order does not matter, and what is left of values that were all taken back equals what was there in
+the beginning.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from decimal import Decimal
+from functools import reduce
 from math import isfinite, nan
+from operator import itemgetter
 from typing import Any
 
 from fulmen.api.declarer import Stream
@@ -19,6 +23,12 @@ from fulmen.errors import repr_of
 from fulmen.topology.problems import there_are
 from fulmen.windows import aggregate_functions as functions
 from fulmen.windows.aggregate_functions import EXACT, Aggregation, number_of
+from fulmen.windows.greatest_rows import (
+    MaxByOfSeveral,
+    MaxByWithTies,
+    MinByOfSeveral,
+    MinByWithTies,
+)
 from fulmen.windows.wanted_aggregates import BUILT_IN, WantedAggregate, wanted
 
 Pair = tuple[Any, bool]
@@ -29,10 +39,9 @@ NANS = {("NaN", "a decimal"): Decimal("NaN"), ("NaN", "a float"): nan}
 class _Retractable(Aggregation):
     """Takes pairs, and asks the aggregation that it stands for what is wrong with a value."""
 
-    by = True
-
-    def __init__(self, of: Aggregation) -> None:
+    def __init__(self, of: Aggregation, is_timed: bool) -> None:
         self.of = of
+        self.is_timed = is_timed
         self.check = of.check  # type: ignore[method-assign]
 
 
@@ -59,8 +68,6 @@ class _Total(_Retractable):
 
     def add(self, kept: Any, value: Pair, time: int) -> Any:  # noqa: ARG002
         count, floats, total, odd = kept
-        if value[0] is None:
-            return kept
         change, one = _change(value), number_of(value[0])
         if not isinstance(one, int | float | Decimal):
             one = float(one)
@@ -110,24 +117,11 @@ class _Counted(_Retractable):
 
     in_place = True
 
-    def check(self, value: Any) -> str | None:
-        if (wrong := self.of.check(value)) is not None:
-            return wrong
-        try:
-            hash(value)
-        except TypeError:
-            return f"{repr_of(value)[:80]} is not hashable"
-        return None
-
-    def __init__(self, of: Aggregation) -> None:
-        self.of = of
-
     def init(self) -> dict[Any, int]:
         return {}
 
     def add(self, kept: dict[Any, int], value: Pair, time: int) -> dict[Any, int]:  # noqa: ARG002
-        if value[0] is not None:
-            _count(kept, _found_again(value[0]), _change(value))
+        _count(kept, _found_again(value[0]), _change(value))
         return kept
 
     def merge(self, kept: dict[Any, int], other: dict[Any, int]) -> dict[Any, int]:
@@ -144,18 +138,7 @@ class _Counted(_Retractable):
 
     def gathered(self, there: Mapping[Any, int]) -> Any:
         """What the aggregation would have kept of the values that are there."""
-        found = self.of.init()
-        for value in there:
-            found = self.of.add(found, value, 0)
-        return found
-
-
-class _Extreme(_Counted):
-    def gathered(self, there: Mapping[Any, int]) -> Any:
-        try:
-            return super().gathered(there)
-        except TypeError:  # values of several types; which of them is least can't be told then
-            return min(there, key=lambda value: (type(value).__name__, repr_of(value)))
+        return _of_all(self.of, [(value, 0) for value in there])
 
 
 class _Top(_Counted):
@@ -163,31 +146,120 @@ class _Top(_Counted):
         return Counter(there)
 
 
+class _Quantile(_Counted):
+    def gathered(self, there: Mapping[Any, int]) -> Any:
+        return _of_all(self.of, [(value, 0) for value in Counter(there).elements()])
+
+
+class _Timed(_Retractable):
+    """Keeps the times of each value.
+
+    In a window, what is taken back has the time of the row that it takes back. Elsewhere times are
+    the order in which rows come, and the newest of equal values is taken back.
+    """
+
+    in_place = True
+
+    def init(self) -> dict[Any, list[int] | int]:
+        return {}
+
+    def add(self, kept: dict[Any, Any], value: Pair, time: int) -> dict[Any, Any]:
+        found = value[0]
+        key = tuple(map(_found_again, found)) if self.of.by else _found_again(found)
+        if self.is_timed:
+            key = (key, time)
+        _put(kept, key, -1 if value[1] else [time])
+        return kept
+
+    def merge(self, kept: dict[Any, Any], other: dict[Any, Any]) -> dict[Any, Any]:
+        return self.absorb(deepcopy(kept), deepcopy(other))
+
+    def absorb(self, kept: dict[Any, Any], other: dict[Any, Any]) -> dict[Any, Any]:
+        for key, times in other.items():
+            _put(kept, key, times)
+        return kept
+
+    def result(self, kept: dict[Any, Any]) -> Any:
+        rows = []
+        for key, times in kept.items():
+            if not isinstance(times, int):
+                value = key[0] if self.is_timed else key
+                parts = [NANS.get(part, part) for part in (value if self.of.by else [value])]
+                rows += [(parts if self.of.by else parts[0], time) for time in times]
+        return self.of.result(_of_all(self.of, sorted(rows, key=itemgetter(1))))
+
+
+def _put(kept: dict[Any, Any], key: Any, times: list[int] | int) -> None:
+    """Add times of a value to those that are kept; a number below 0: take so many back."""
+    now = kept.get(key, 0)
+    if not now:
+        now = times
+    elif isinstance(now, int) is isinstance(times, int):
+        now += times
+    else:
+        there, owed = (now, -times) if isinstance(times, int) else (times, -now)
+        now = len(there) - owed
+        if now > 0:
+            del there[now:]
+            now = there
+    if now:
+        kept[key] = now
+    else:
+        del kept[key]
+
+
 _STAND_FOR: Mapping[type[Aggregation], type[_Retractable]] = {
     functions.Count: _Count,
     functions.Sum: _Sum,
     functions.Mean: _Mean,
-    functions.Min: _Extreme,
-    functions.Max: _Extreme,
+    functions.Min: _Counted,
+    functions.Max: _Counted,
     functions.Distinct: _Counted,
     functions.Values: _Counted,
     functions.Top: _Top,
     functions.TopWithTies: _Top,
+    functions.Quantile: _Quantile,
+    **dict.fromkeys((functions.First, functions.Last, functions.Listed), _Timed),
+    **dict.fromkeys((functions.MaxBy, MaxByOfSeveral, MaxByWithTies), _Timed),
+    **dict.fromkeys((functions.MinBy, MinByOfSeveral, MinByWithTies), _Timed),
 }
 
 
 def retractable(
-    aggregates: Iterable[tuple[str, WantedAggregate]],
+    aggregates: Iterable[tuple[str, WantedAggregate]], is_timed: bool
 ) -> list[tuple[str, WantedAggregate]]:
-    """Make aggregates of values that may be taken back; `retracted_inputs` has seen they can be."""
+    """Make aggregates of values that may be taken back; `retracted_inputs` has seen they can be.
+
+    Args:
+        aggregates: Their texts, and what they are.
+        is_timed: Whether what is taken back has the time of the row that it takes back.
+    """
     return [
-        (text, WantedAggregate(_of(what), field or RETRACTION, RETRACTION, condition))
-        for text, (what, field, _, condition) in aggregates
+        (
+            text,
+            WantedAggregate(
+                _STAND_FOR[type(of)](of, is_timed), field or RETRACTION, by, condition, RETRACTION
+            ),
+        )
+        for text, (of, field, by, condition, _) in aggregates
     ]
 
 
-def _of(one: Aggregation) -> Aggregation:
-    return _STAND_FOR[type(one)](one)
+def _of_all(of: Aggregation, values: Sequence[tuple[Any, int]]) -> Any:
+    """What an aggregation keeps of values with their times.
+
+    Of values that can't be compared with each other, which of them is least can't be told: one of
+    them stands for all then, always the same.
+    """
+    try:
+        return reduce(lambda kept, one: of.add(kept, *one), values, of.init())
+    except TypeError:
+        return of.add(of.init(), *min(values, key=lambda one: _as_text(of, one[0])))
+
+
+def _as_text(of: Aggregation, value: Any) -> tuple[str, str]:
+    by = value[1] if of.by else value
+    return type(by).__name__, repr_of(by)
 
 
 def retracted_inputs(
@@ -223,8 +295,6 @@ def retracted_inputs(
 
 
 def _change(value: Pair) -> int:
-    if value[0] is None:
-        return 0
     return -1 if value[1] else 1
 
 

@@ -121,7 +121,7 @@ class RunningAggregate(ManyBolt):
         ]
         takes_back = any(RETRACTION in stream.fields for stream in context.inputs.values())
         if takes_back:
-            self._wanted = retractable(self._wanted)
+            self._wanted = retractable(self._wanted, is_timed=False)
         self._note_what_is_kept(takes_back=takes_back)
         self._all = Aggregates(with_fields(self._wanted))
         kinds = {type(one.aggregation) for _, one in self._wanted}

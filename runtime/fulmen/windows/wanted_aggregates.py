@@ -63,12 +63,15 @@ class WantedAggregate(NamedTuple):
         field: Its field; None: it is of tuples, which only `count` can be.
         by: The second field, of aggregations that have one.
         condition: The expression that is true for tuples that count; None: all do.
+        mark: The field that says whether a value is taken back; None: none ever is. With it, the
+            aggregation gets pairs, of what it would get without it and of this.
     """
 
     aggregation: Aggregation
     field: str | None
     by: str | None = None
     condition: str | None = None
+    mark: str | None = None
 
 
 def result_types(

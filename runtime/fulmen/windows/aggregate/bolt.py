@@ -172,7 +172,7 @@ class Aggregate(ChunkBolt):
         self._wanted = [(text, wanted(text, self.own)) for text in texts]
         self._takes_back = any(RETRACTION in stream.fields for stream in context.inputs.values())
         if self._takes_back:
-            self._wanted = retractable(self._wanted)
+            self._wanted = retractable(self._wanted, is_timed=True)
         self._aggregates = Aggregates(with_fields(self._wanted))
         self._note_what_is_kept()
         self._windows = self._windower(options.window)

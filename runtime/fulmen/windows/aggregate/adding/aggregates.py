@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fulmen.api.arrow_times import ColumnTimes, Numbers
 from fulmen.api.components import FailedException
+from fulmen.errors import repr_of
 from fulmen.windows.aggregate.adding.adder import Adder
 from fulmen.windows.aggregate.adding.at_once import AT_ONCE, adder_for
 from fulmen.windows.aggregate.adding.by_lists import HASHABLE
@@ -32,6 +33,7 @@ class Aggregates:
         self._all = [one.aggregation for one in wanted]
         self._fields = [one.field for one in wanted]
         self._bys = [(i, one.by) for i, one in enumerate(wanted) if one.by is not None]
+        self._marks = [(i, one.mark) for i, one in enumerate(wanted) if one.mark is not None]
         self._checks = [one.check for one in self._all]
         order = sorted(range(len(wanted)), key=lambda i: self._all[i].in_place)
         self._order = [(i, self._all[i].add) for i in order]  # what may raise comes first
@@ -75,7 +77,8 @@ class Aggregates:
     def places(self, fields: Sequence[str]) -> Places:
         """The places of the values in a stream's tuples."""
         places = [-1 if field is None else fields.index(field) for field in self._fields]
-        return Places(places, [(i, fields.index(by)) for i, by in self._bys])
+        bys = [(i, fields.index(by)) for i, by in self._bys]
+        return Places(places, bys, [(i, fields.index(mark)) for i, mark in self._marks])
 
     def values(self, row: Sequence[Any] | Mapping[int, Any], places: Places) -> list[Any]:
         """The value of a tuple for each aggregate; all of them can be added.
@@ -95,6 +98,16 @@ class Aggregates:
             found.append(value)
         for i, at in places.bys:
             found[i] = None if row[at] is None else (found[i], row[at])
+        for i, at in places.marks:
+            try:
+                hash(found[i])
+            except TypeError:
+                fields = " or ".join(
+                    repr(x) for x in (self._fields[i], dict(self._bys).get(i)) if x
+                )
+                wrong = f"its field {fields}: {repr_of(found[i])[:80]} is not hashable"
+                raise FailedException(wrong) from None
+            found[i] = None if found[i] is None or row[at] is None else (found[i], row[at])
         return found
 
     def chunk_rows(

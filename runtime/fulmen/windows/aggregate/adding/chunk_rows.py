@@ -48,15 +48,18 @@ class Places(NamedTuple):
     Attributes:
         fields: One for each aggregate; -1: it needs none.
         bys: (number of an aggregate, place of its second field), for those that have one.
+        marks: (number of an aggregate, place of the field that says whether its value is taken
+            back), for those that have one.
     """
 
     fields: Sequence[int]
     bys: Sequence[tuple[int, int]]
+    marks: Sequence[tuple[int, int]]
 
     @property
     def all(self) -> set[int]:
         """All places that are needed."""
-        return {*self.fields, *(at for _, at in self.bys)} - {-1}
+        return {*self.fields, *(at for _, at in (*self.bys, *self.marks))} - {-1}
 
 
 class ChunkRows(NamedTuple):

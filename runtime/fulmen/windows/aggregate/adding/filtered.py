@@ -21,12 +21,16 @@ def with_fields(wanted: Sequence[tuple[str, WantedAggregate]]) -> list[WantedAgg
     Args:
         wanted: Their texts, and what they are.
     """
-    return [
-        one
-        if one.condition is None
-        else WantedAggregate(one.aggregation, one.field if one.by else text, one.by and text)
-        for text, one in wanted
-    ]
+    return [one if one.condition is None else _of_field(one, text) for text, one in wanted]
+
+
+def _of_field(one: WantedAggregate, field: str) -> WantedAggregate:
+    """The aggregate with another last field."""
+    if one.mark is not None:
+        return WantedAggregate(one.aggregation, one.field, one.by, mark=field)
+    if one.by is not None:
+        return WantedAggregate(one.aggregation, one.field, field)
+    return WantedAggregate(one.aggregation, field)
 
 
 class FilteredFields:
@@ -41,7 +45,7 @@ class FilteredFields:
         texts = {}
         for text, one in wanted:
             if one.condition is not None:
-                of = one.by or one.field
+                of = one.mark or one.by or one.field
                 value = "1" if of is None else quoted_name(of)
                 texts[text] = f"case when {one.condition} then {value} end"
         self.names = tuple(texts)
