@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from fulmen.checkpoint import Manifest, Store, new_tag, save
 from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.driver.checkpoints.kept_components import due, without_components
-from fulmen.engine.driver.checkpoints.layout import Layout, layout_of
+from fulmen.engine.driver.checkpoints.layout import Layout, as_before, layout_of
 from fulmen.engine.driver.checkpoints.migration import Migration, migrate
 from fulmen.engine.driver.checkpoints.renames import Renaming, renaming_of
-from fulmen.engine.driver.checkpoints.rescale import as_before, rescaled
+from fulmen.engine.driver.checkpoints.rescale import rescaled
 from fulmen.engine.driver.edits.changes import (
     Author,
     StateChange,

@@ -18,11 +18,11 @@ import numpy as np
 from fulmen.engine.keyed.hashing.column_hash import column_hash
 from fulmen.engine.keyed.hashing.positions import Positions, positions
 
-Part = Literal["whole", "first", "second", "inner", "rows", "every"]
+Part = Literal["whole", "first", "second", "inner", "rows", "every", "place"]
 """The part of a key that is the grouping's: all of it, what it begins with, what is second, or the
 values in the tuple that is second. "rows": as "inner", where a tuple is second; other entries are
 of many keys, and have a list of rows, each with the values of its own key in the tuple that is
-second. "every": all entries are of all keys."""
+second. "every": all entries are of all keys. "place": the second is the position itself."""
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 PROVABLE: Final = PARTS[:3]
 """Those that are looked for; the others are for classes that say so."""
@@ -116,6 +116,8 @@ class HomeRule:
             LookupError: A key has no such part.
             GroupingError: Of a value there is no hash.
         """
+        if self.part == "place":
+            return np.array([place for _, place in keys], np.uint32)
         return self._positions(self._all_values(keys))
 
     def _all_values(self, keys: Sequence[Any]) -> Sequence[Any]:
@@ -165,6 +167,10 @@ def _part(text: str) -> Part:
 def is_of_ttl(key: Any) -> bool:
     """Whether a timer is one of `state_ttl`."""
     return type(key) is tuple and len(key) == 2 and key[0] == TTL
+
+
+BY_PLACE: Final = HomeRule("place", KeyFields.all_of(1))
+"""Of keys that are pairs with the position."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ sink with keys are in `early_table`. Of others:
 - Where each row is one more, a row that comes in time and is there already is not written again.
 - Elsewhere it is written again, as another row may have taken its place meanwhile. Then the next
   end gives the sink all that it has.
+
+Each is kept with the position that its grouping gives it, by which it moves to another task.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fulmen.api.event_time import RETRACTION
@@ -26,12 +28,16 @@ from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON
 
-STREAMS = ""
-"""The key of the streams that the rows are of."""
 Row = tuple[str, str, tuple[str, ...], list[Any]]
 """Component, stream, fields and values of a row that may be taken back."""
-Entry = tuple[int, Row | None]
-"""How many times a row was given, and the row, if it may be taken back."""
+Entry = tuple[int, tuple[str, str], Row | None]
+"""How many times a row was given, of which stream, and the row, if it may be taken back."""
+Place = int | None
+"""The position of a row, by the fields that its input is grouped by; None: by none."""
+Key = tuple[bytes, Place]
+"""What a row is known by, and its place."""
+Places = Callable[[Chunk], Sequence[Place]]
+"""Gives the place of each row."""
 
 
 class Given(NamedTuple):
@@ -51,25 +57,27 @@ class Given(NamedTuple):
 class EarlyRows:
     """The early rows of one task."""
 
-    def __init__(self, state: KeyedState) -> None:
+    def __init__(self, state: KeyedState, places: Places) -> None:
         """Read them from the checkpoint. The state is changed."""
-        self.state = state
-        if state and not isinstance(state.get(STREAMS), list):  # the sink had keys
+        self.state, self._places = state, places
+        first: Any = next(iter(state.values()), None)
+        if first is not None and type(first[0]) is not int:  # the sink had keys
             state.clear()
+        self._streams = {stream for _, stream, _ in state.values()}
 
     # When a run looks ahead
 
     def ahead(self, chunks: Sequence[Chunk]) -> Given:
         """The rows that the sink does not have yet, of all that looking ahead has brought."""
-        left = {key: entry[0] for key, entry in self._entries()}
+        left = {key: count for key, (count, _, _) in self.state.items()}
         new: list[Chunk] = []
         for chunk in chunks:
-            keys = keys_of(chunk)
+            keys = self._keys(chunk)
             if at := [i for i, key in enumerate(keys) if not _takes(left, key)]:
                 new.append(chunk.take(at))
         back = [
             _taken_back(row)
-            for key, (_, row) in self._entries()
+            for key, (_, _, row) in self.state.items()
             if row is not None
             for _ in range(left[key])
         ]
@@ -79,19 +87,16 @@ class EarlyRows:
 
     def gave(self, written: Iterable[tuple[Chunk, Mapping[int, str]]]) -> None:
         """Note what was written when the run looked ahead."""
-        streams = set(self.state.get(STREAMS, ()))
         for chunk, failed in written:
-            may_be_taken_back = RETRACTION in chunk.fields
-            for i, key in enumerate(keys_of(chunk)):
+            may_be_taken_back, stream = RETRACTION in chunk.fields, (chunk.component, chunk.stream)
+            for i, key in enumerate(self._keys(chunk)):
                 if i in failed or key is None:
                     continue
-                count, row = self.state.get(key, (0, None))
+                count, _, row = self.state.get(key, (0, stream, None))
                 if may_be_taken_back:
-                    row = (chunk.component, chunk.stream, chunk.fields, list(chunk.rows[i]))
-                self.state[key] = (count + 1, row)
-                streams.add((chunk.component, chunk.stream))
-        if streams and self.state.get(STREAMS) != sorted(streams):
-            self.state[STREAMS] = sorted(streams)
+                    row = (*stream, chunk.fields, list(chunk.rows[i]))
+                self.state[key] = (count + 1, stream, row)
+                self._streams.add(stream)
 
     # What comes in time
 
@@ -103,7 +108,7 @@ class EarlyRows:
             appends: Whether each row is one more for the sink.
         """
         back = []
-        for key, (count, row) in list(self._entries()):
+        for key, (count, _, row) in list(self.state.items()):
             if row is not None:  # taken back before anything else comes
                 back += [_taken_back(row) for _ in range(count)]
                 self._forget(key, count)
@@ -114,35 +119,32 @@ class EarlyRows:
             return Given(back, [*chunks], [])
         given: list[Chunk] = []
         known: list[Chunk] = []
-        streams = set(self.state.get(STREAMS, ()))
         for chunk in chunks:
-            if (chunk.component, chunk.stream) not in streams:
+            if (chunk.component, chunk.stream) not in self._streams:
                 given.append(chunk)
                 continue
-            is_known = [self._forget(key, 1) for key in keys_of(chunk)]
+            is_known = [self._forget(key, 1) for key in self._keys(chunk)]
             for some, wanted in ((given, False), (known, True)):
                 if at := [i for i, known_one in enumerate(is_known) if known_one is wanted]:
                     some.append(chunk if len(at) == len(chunk) else chunk.take(at))
-        if len(self.state) == 1:
-            self.state.clear()
         return Given(back, given, known)
 
-    def _entries(self) -> Iterator[tuple[bytes, Entry]]:
-        return ((key, entry) for key, entry in self.state.items() if key != STREAMS)
+    def _keys(self, chunk: Chunk) -> list[Key | None]:
+        return placed(digests_of(chunk), self._places(chunk))
 
-    def _forget(self, key: bytes | None, count: int) -> bool:
+    def _forget(self, key: Key | None, count: int) -> bool:
         """A row is not known so many times any more. False: it was not known."""
         if key is None or not count or key not in self.state:
             return False
-        known, row = self.state[key]
+        known, stream, row = self.state[key]
         if known > count:
-            self.state[key] = (known - count, row)
+            self.state[key] = (known - count, stream, row)
         else:
             del self.state[key]
         return True
 
 
-def _takes(left: dict[bytes, int], key: bytes | None) -> bool:
+def _takes(left: dict[Key, int], key: Key | None) -> bool:
     """Whether a row is one of those that are known; it is taken out of them."""
     if key is None or not left.get(key):
         return False
@@ -150,13 +152,19 @@ def _takes(left: dict[bytes, int], key: bytes | None) -> bool:
     return True
 
 
-def keys_of(chunk: Chunk) -> list[bytes | None]:
-    """A key of each row; None: the row can't be recognized again."""
+def digests_of(chunk: Chunk) -> list[bytes | None]:
+    """What each row is known by; None: it can't be recognized again."""
     of = chunk.component, chunk.stream, chunk.fields
-    return [key_of((of, list(row))) for row in chunk.rows]
+    return [digest_of((of, list(row))) for row in chunk.rows]
 
 
-def key_of(value: Any) -> bytes | None:
+def placed(digests: Iterable[bytes | None], places: Iterable[Place]) -> list[Key | None]:
+    """The keys of rows; None: the row can't be recognized again."""
+    pairs = zip(digests, places, strict=True)
+    return [None if digest is None else (digest, place) for digest, place in pairs]
+
+
+def digest_of(value: Any) -> bytes | None:
     """Bytes that are equal if, and only if, values and their types are.
 
     Without a memo the bytes don't depend on which of the values are one object.

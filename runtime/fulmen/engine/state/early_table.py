@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fulmen.engine.state.early_rows import Row, key_of, keys_of
+from fulmen.engine.state.early_rows import Key, Places, Row, digest_of, digests_of, placed
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows
 
-ABOUT = ""
-"""The key of what tells whether the rows are still what they were."""
 Written = Iterable[tuple[Chunk, Mapping[int, str]]]
 """Rows, and why some of them failed."""
 
@@ -38,23 +36,25 @@ class GivenRows(NamedTuple):
 
 
 class EarlyTable:
-    """The early rows of one task by key: what the last row is known by, and the row."""
+    """The early rows of one task by key: what the last row is known by, the row, and `about`."""
 
-    def __init__(self, state: KeyedState, key: Sequence[str], about: Any) -> None:
+    def __init__(self, state: KeyedState, key: Sequence[str], about: Any, places: Places) -> None:
         """Read the table from the checkpoint.
 
         Args:
             state: It is changed.
             key: The fields of the key.
             about: What must be as it was for rows to be deleted by what is known of them.
+            places: Gives the places of rows.
         """
-        self.state, self._key, self._about = state, key, about
-        if state and state.get(ABOUT) != about:
-            state.clear()
+        self.state, self._key, self._places = state, key, places
+        self._about = digest_of(about)
+        for one in [k for k, entry in state.items() if entry[-1] != self._about]:
+            del state[one]
 
     def ahead(self, chunks: Sequence[Chunk]) -> GivenRows:
         """The rows for the sink, of all that looking ahead has brought."""
-        keys, known_by = [self._keys(chunk) for chunk in chunks], [*map(keys_of, chunks)]
+        keys, known_by = [self._keys(chunk) for chunk in chunks], [*map(digests_of, chunks)]
         last = {
             key: by
             for some, others in zip(keys, known_by, strict=True)
@@ -73,7 +73,7 @@ class EarlyTable:
         gone = [
             entry[1]
             for key, entry in self.state.items()
-            if key != ABOUT and (key not in last or (key in changed and self._has_none(entry[1])))
+            if key not in last or (key in changed and self._has_none(entry[1]))
         ]
         return GivenRows(_chunks(gone), rows)
 
@@ -92,22 +92,19 @@ class EarlyTable:
                 self._forget(chunk, failed)
                 continue
             of = chunk.component, chunk.stream, chunk.fields
-            for i, (key, by) in enumerate(zip(self._keys(chunk), keys_of(chunk), strict=True)):
+            for i, (key, by) in enumerate(zip(self._keys(chunk), digests_of(chunk), strict=True)):
                 if by is not None and key is not None and i not in failed:
-                    self.state[key] = by, (*of, list(chunk.rows[i]))
-        if len(self.state) == (ABOUT in self.state):
-            self.state.clear()
-        elif ABOUT not in self.state:
-            self.state[ABOUT] = self._about
+                    self.state[key] = by, (*of, list(chunk.rows[i])), self._about
 
     def _forget(self, chunk: Chunk, failed: Mapping[int, str]) -> None:
         for i, key in enumerate(self._keys(chunk)):
             if i not in failed and key in self.state:
                 del self.state[key]
 
-    def _keys(self, chunk: Chunk) -> list[bytes | None]:
+    def _keys(self, chunk: Chunk) -> list[Key | None]:
         at = [chunk.fields.index(name) for name in self._key]
-        return [key_of([row[i] for i in at]) for row in chunk.rows]
+        digests = (digest_of([row[i] for i in at]) for row in chunk.rows)
+        return placed(digests, self._places(chunk))
 
     def _has_none(self, row: Row) -> bool:
         _, _, fields, values = row

@@ -4,12 +4,14 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from datetime import datetime
+from itertools import cycle
 
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.api.sinks import Sink
 from fulmen.connectors.sqlite import SqliteSink
+from fulmen.errors import CheckpointMismatch
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate, ExpiringState, IntervalJoin, WindowedBolt
 from support.windows.aggregates import plain
@@ -119,24 +121,30 @@ BOLTS = {
 EVENTS = [["a", 1], ["b", 2], ["a", 8], ["a", 15], ["b", 31], ["a", 33], ["a", 33], ["b", 47]]
 
 
-def topology(cls, config, events):
+def topology(cls, config, events, sinks=None):
+    """`sinks`: the number of tasks of a sink that is grouped by users; None: one has all rows."""
     b = TopologyBuilder()
     apart = [item for event in events for item in (event, PAUSE, PAUSE, PAUSE)]
     b.set_spout("clicks", ListSpout(apart, fields=FIELDS)).set_event_time("at", unit="ms")
     b.set_bolt("bolt", cls).set_config(config).fields_grouping("clicks", ["user"])
     b.set_bolt("seen", CollectBolt).global_grouping("bolt")
-    b.set_bolt("sink", Rows).global_grouping("bolt")
+    sink = b.set_bolt("sink", Rows)
+    if sinks is None:
+        sink.global_grouping("bolt")
+    else:
+        sink.set_num_tasks(sinks).fields_grouping("bolt", ["user"])
     return b
 
 
-def cut(cls, config, *ends):
+def cut(cls, config, *ends, sinks=None):
     """What came in time after runs over the first events each; and what each has written."""
+    tasks = [None] * len(ends) if sinks is None else sinks
     result, written = None, []
     WRITTEN.clear()
-    for end in ends:
+    for end, number in zip(ends, tasks, strict=True):
         before = Counter(WRITTEN)
-        is_last = end is None
-        result = run(topology(cls, config, EVENTS[:end]), checkpoint=result, end_of_input=is_last)
+        b = topology(cls, config, EVENTS[:end], number)
+        result = run(b, checkpoint=result, end_of_input=end is None)
         assert result.errors == []
         written.append(sorted((WRITTEN - before).elements(), key=str))
     return sorted(tuple(map(plain, row)) for row in result.collected("seen")), written
@@ -150,8 +158,9 @@ def test_what_comes_in_time_is_the_same_however_events_are_cut_into_runs(name):
     assert cut(*BOLTS[name], 1, 3, 3, 6, None)[0] == whole
 
 
-def test_each_run_writes_what_there_would_be_if_nothing_more_came_and_nothing_twice():
-    assert cut(*BOLTS["timers"], 2, 2, 3, None)[1] == [
+@pytest.mark.parametrize("sinks", [None, (1, 4, 2, 5)], ids=["one sink", "other numbers"])
+def test_each_run_writes_what_there_would_be_if_nothing_more_came_and_nothing_twice(sinks):
+    assert cut(*BOLTS["timers"], 2, 2, 3, None, sinks=sinks)[1] == [
         [("a", 1, 1), ("b", 1, 1)],
         [],  # nothing has come
         [("a", 2, 1)],
@@ -173,13 +182,13 @@ def test_windows_that_are_emitted_once_all_is_final_are_not_emitted_early():
     ]
 
 
-def test_results_that_may_be_taken_back_add_up_to_the_windows_there_are_after_each_run():
+@pytest.mark.parametrize("sinks", [[None] * 6, (2, 5, 1, 3, 4, 2)], ids=["one", "other numbers"])
+def test_results_that_may_be_taken_back_add_up_to_the_windows_there_are_after_each_run(sinks):
     result = None
     WRITTEN.clear()
-    for end in (1, 3, 3, 5, 8, 8):
-        result = run(
-            topology(*BOLTS["updates"], EVENTS[:end]), checkpoint=result, end_of_input=False
-        )
+    for end, number in zip((1, 3, 3, 5, 8, 8), sinks, strict=True):
+        b = topology(*BOLTS["updates"], EVENTS[:end], number)
+        result = run(b, checkpoint=result, end_of_input=False)
         sums = Counter()
         for (user, since, _, n, *_, is_retraction), times in WRITTEN.items():
             sums[user, since, n] += -times if is_retraction else times
@@ -254,7 +263,9 @@ SESSIONS = {
 }
 
 
-@pytest.mark.parametrize(("tasks", "grouping"), [(1, "shuffle"), (2, "fields"), (2, "shuffle")])
+@pytest.mark.parametrize(
+    ("tasks", "grouping"), [([1], "shuffle"), ([1, 3, 2, 5], "fields"), ([2], "shuffle")]
+)
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 def test_a_table_loses_the_row_of_a_session_that_begins_earlier(
     tmp_path, guarantee, tasks, grouping
@@ -262,12 +273,12 @@ def test_a_table_loses_the_row_of_a_session_that_begins_earlier(
     """Unless any task may write any key: then another one may have written it meanwhile."""
     path, result, found = str(tmp_path / "sessions.db"), None, []
     events = [["a", 20], ["b", 20], ["a", 15], ["b", 40], ["a", 41], ["b", 60], ["a", 60]]
-    for end in (2, 3, 5, None):
+    for end, number in zip((2, 3, 5, None), cycle(tasks)):
         b = TopologyBuilder()
         spout = b.set_spout("clicks", ListSpout(events[:end], fields=FIELDS))
         spout.set_event_time("at", unit="ms", lag="10ms")
         b.set_bolt("bolt", Aggregate).set_config(SESSIONS).fields_grouping("clicks", ["user"])
-        sink = b.set_bolt("sink", SqliteSink).set_num_tasks(tasks)
+        sink = b.set_bolt("sink", SqliteSink).set_num_tasks(number)
         columns = {"user": "TEXT", "window_start": "TEXT", "n": "INTEGER"}
         sink.set_config(
             {
@@ -289,7 +300,7 @@ def test_a_table_loses_the_row_of_a_session_that_begins_earlier(
         with closing(sqlite3.connect(path)) as db:
             rows = db.execute("SELECT user, window_start, n FROM t").fetchall()
         found.append(sorted((user, plain(datetime.fromisoformat(at)), n) for user, at, n in rows))
-    stays = [("a", 20, 1)] if (tasks, grouping) == (2, "shuffle") else []
+    stays = [("a", 20, 1)] if (tasks, grouping) == ([2], "shuffle") else []
     ends = [
         [("a", 20, 1), ("b", 20, 1)],
         [("a", 15, 2), ("b", 20, 1), *stays],
@@ -299,3 +310,15 @@ def test_a_table_loses_the_row_of_a_session_that_begins_earlier(
         + stays,
     ]
     assert found == [*map(sorted, ends)]
+
+
+def test_early_results_that_no_task_is_told_for_keep_the_number_of_tasks():
+    def sink(number):
+        b = topology(*BOLTS["counts"], EVENTS[:3])
+        b.set_bolt("any", Rows).set_num_tasks(number).shuffle_grouping("bolt")
+        return b
+
+    result = run(sink(1), end_of_input=False)
+    with pytest.raises(CheckpointMismatch, match="task 0 has written early results, and no task"):
+        run(sink(2), checkpoint=result)
+    run(sink(1), checkpoint=result, end_of_input=True)

@@ -13,7 +13,8 @@ KEY = ("shop", "start")
 
 
 def table(state=None, about="as it was"):
-    return EarlyTable(KeyedState(name=EARLY) if state is None else state, KEY, about)
+    state = KeyedState(name=EARLY) if state is None else state
+    return EarlyTable(state, KEY, about, lambda chunk: [None] * len(chunk))
 
 
 def given(early, *rows, in_time=False, failed=(), undeleted=()):

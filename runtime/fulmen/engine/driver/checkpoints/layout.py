@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from fulmen.checkpoint import LAYOUT, Links, Manifest, Update, read_layout
 from fulmen.engine.time.watermarks import SECTION as TIME
+from fulmen.topology.resource.spec import Topology
 
 
 class KeptComponent(NamedTuple):
@@ -129,3 +130,19 @@ def layout_of(manifest: Manifest) -> Layout | None:
     """The layout of a checkpoint; None: nothing was ever committed."""
     known = read_layout(manifest)
     return Layout.from_json(known) if known else None
+
+
+def changed_tasks(known: Layout, topology: Topology) -> dict[str, tuple[int, int]]:
+    """The components that get another number of tasks: how many they had, and will have."""
+    had = {name: kept.tasks for name, kept in known.kept.items()} | {**known.tasks}
+    return {
+        one.name: (had[one.name], one.tasks)
+        for one in topology.spec.components
+        if had.get(one.name, one.tasks) != one.tasks
+    }
+
+
+def as_before(known: Layout, topology: Topology) -> Topology:
+    """The topology with as many tasks of each component as it had."""
+    old = {name: old for name, (old, _) in changed_tasks(known, topology).items()}
+    return topology.with_each(lambda one: {"num_tasks": old[one.name]} if one.name in old else {})

@@ -20,15 +20,15 @@ from fulmen.checkpoint import Manifest, Ref, Store, Update, load_many
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.driver.checkpoints import kept_entries
 from fulmen.engine.driver.checkpoints.known_homes import SAY_HOW, KnownHomes, engine_of, not_known
-from fulmen.engine.driver.checkpoints.layout import Layout
+from fulmen.engine.driver.checkpoints.layout import Layout, changed_tasks
 from fulmen.engine.driver.checkpoints.redistribution import (
     NotDivided,
     changed_fields,
     dealt_partitions,
     redistributed,
 )
-from fulmen.engine.keyed.homes import HomeRule, task_range
-from fulmen.engine.state.committed_entries import sample_of
+from fulmen.engine.keyed.homes import BY_PLACE, HomeRule, task_range
+from fulmen.engine.state.committed_entries import entries_in, sample_of
 from fulmen.engine.state.entries.keyed_state import KeyedState, is_of, segment_journals
 from fulmen.engine.state.journals import (
     EARLY,
@@ -81,22 +81,6 @@ class Rescaled:
     links: dict[str, dict[str, list[Ref]]] = field(default_factory=dict)
     updates: dict[str, dict[str, Update]] = field(default_factory=dict)
     retired: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-
-def changed_tasks(known: Layout, topology: Topology) -> dict[str, tuple[int, int]]:
-    """The components that get another number of tasks: how many they had, and will have."""
-    had = {name: kept.tasks for name, kept in known.kept.items()} | {**known.tasks}
-    return {
-        one.name: (had[one.name], one.tasks)
-        for one in topology.spec.components
-        if had.get(one.name, one.tasks) != one.tasks
-    }
-
-
-def as_before(known: Layout, topology: Topology) -> Topology:
-    """The topology with as many tasks of each component as it had."""
-    old = {name: old for name, (old, _) in changed_tasks(known, topology).items()}
-    return topology.with_each(lambda one: {"num_tasks": old[one.name]} if one.name in old else {})
 
 
 def rescaled(
@@ -175,6 +159,7 @@ class _Component:
         else:
             problems += self._divide_fields(links)
         problems += self._divide_keys(links, engines, is_divided)
+        problems += self._divide_early(links)
         problems += self._divide_rest(links, is_divided)
         problems += self._deal_partitions(updates)
         if problems:
@@ -199,8 +184,6 @@ class _Component:
                 yield f"task {task} has messages or results that are pending"
             if self._refs[task].get(ROWS):
                 yield f"task {task} has rows that are committed, and perhaps not written yet"
-            if segment_journals(self._refs[task], EARLY):
-                yield f"task {task} has written results that were given before their time"
 
     def _engine(self, task: int, engines: Sequence[Mapping[str, Any]], maps: KnownMaps) -> Update:
         """The engine's own record of a task."""
@@ -246,6 +229,24 @@ class _Component:
                     f"task {task} has messages that have failed and come again, and the class does"
                     " not say which task then has them"
                 )
+
+    def _divide_early(self, links: list[dict[str, list[Ref]]]) -> Iterator[str]:
+        """Give what a sink has written before its time to the task that the final rows come to."""
+        if not any(segment_journals(refs, EARLY) for refs in self._refs):
+            return
+        if self._is_global:
+            _add(links, kept_entries.adopted(self._refs, EARLY, self._new))
+            return
+        for task, (_, place), _ in entries_in(self._store, self._manifest, self._spec.name, EARLY):
+            first, end = task_range(task, self._old)
+            if place is None or not first <= place < end:
+                yield (
+                    f"task {task} has written early results, and no task can be told for their"
+                    " final ones, as they are not grouped by fields. Let one run end with"
+                    " --end-of-input before, or group the inputs by fields"
+                )
+                return
+        _add(links, kept_entries.dealt(self._refs, EARLY, self._new, BY_PLACE))
 
     def _deal_partitions(self, updates: list[dict[str, Update]]) -> Iterator[str]:
         """Give each partition of a transactional spout's source to the task that emits it then."""

@@ -57,7 +57,7 @@ class HomeEvidence(TaskPart):
         """
         self._task, self._state, self._timers = task, state, timers
         self._by_attempts = by_attempts
-        self._keys = _grouped_by(task)
+        self._keys = grouped_by(task)
         self._fields = _fields_of(instance, task.context.options, self._keys)
         self.state, self.timers = Evidence(), Evidence()
         if known is not None and (state or timers):
@@ -160,7 +160,7 @@ def _fields_of(
     return found.pop() if len(found) == 1 else None
 
 
-def _grouped_by(task: Task) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def grouped_by(task: Task) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """The fields that each input of a bolt is grouped by, of those that are grouped by fields."""
     return {
         (s.source, s.stream): s.grouping.fields
