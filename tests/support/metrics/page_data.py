@@ -84,7 +84,7 @@ def component(number, is_long):
         "state_keys": 0 if is_spout else 1_234_567,
         "state_bytes": 0 if is_spout else 123_456_789,
         "errors": number,
-        "unread_errors": 0,
+        "unread": {},
         "busiest_task": {"task": number * 4 + 2, "share": 0.25 if number % 2 else 0.73},
         "outputs": [{"stream": "default", "emitted": 123, "transferred": 456}],
         "steps": [],

@@ -294,7 +294,7 @@ def test_a_mistake_of_ours_is_in_the_log(letters, monkeypatch, tmp_path):
 
 STATISTICS = {
     *("emitted", "transferred", "executed", "acked", "failed"),
-    *("tasks", "errors", "metrics", "failures", "unread_errors"),
+    *("tasks", "errors", "metrics", "failures", "unread"),
 }
 
 
@@ -371,7 +371,7 @@ def test_the_report_of_a_run_that_never_began(letters, tmp_path):
         "metrics": {},
         "errors": [],
         "failures": [],
-        "unread_errors": 0,
+        "unread": {},
     }
 
 

@@ -153,7 +153,7 @@ def test_of_each_component_the_first_task_that_holds_the_spouts_says_why():
 
 
 class Malformed(Spout):
-    outputs = {"default": ["word"], "errors": ["data"]}  # noqa: RUF012
+    outputs = dict.fromkeys(("errors", "late", "late_right"), ("data",))
 
     def open(self, conf, context, collector):
         self.left, self.collector = 3, collector
@@ -161,19 +161,31 @@ class Malformed(Spout):
     def next_tuple(self):
         if self.left:
             self.left -= 1
-            self.collector.emit(["?"], "errors")
+            for stream in self.outputs:
+                self.collector.emit(["?"], stream)
 
 
-def test_what_goes_to_errors_unread_is_told():
-    found = []
-    for reads in (False, True):
-        builder = TopologyBuilder("errors")
-        builder.set_spout("rows", Malformed)
-        if reads:
-            builder.set_bolt("behind", CollectBolt).shuffle_grouping("rows", "errors")
-        driver = make_driver(builder).start()
-        for _ in range(5):
-            driver.step()
-        found += unread_lines(driver.totals)
-        driver.close()
-    assert found == ["rows: 3 tuples on stream 'errors', which no bolt reads"]
+ERRORS = "rows: 3 tuples on stream 'errors', which no bolt reads"
+LATE = "rows: 3 tuples on stream 'late', which no bolt reads, and in no result"
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        pytest.param([], [ERRORS, LATE], id="neither"),
+        pytest.param(["errors"], [LATE], id="errors"),
+        pytest.param(["errors", "late"], [], id="both"),
+        pytest.param(["late_right"], [ERRORS], id="as-rows-of-a-join"),
+    ],
+)
+def test_what_is_in_no_result_and_read_by_nobody_is_told(read, told):
+    builder = TopologyBuilder("unread")
+    builder.set_spout("rows", Malformed)
+    for stream in read:
+        builder.set_bolt(f"of-{stream}", CollectBolt).shuffle_grouping("rows", stream)
+    driver = make_driver(builder).start()
+    for _ in range(5):
+        driver.step()
+    found = [*unread_lines(driver.totals)]
+    driver.close()
+    assert found == told

@@ -274,7 +274,7 @@ BOLT = {
     "outputs": [],
     "lag": None,
     "time": None,
-    "unread_errors": 0,
+    "unread": {},
     "inputs": [],
     "busiest_task": None,
     "executors": 1,
@@ -506,8 +506,11 @@ ACKER = bolt("__acker", kind="acker")
             ],
         ),
         (
-            {"components": [bolt(unread_errors=1200)]},
-            ["count: 1,200 tuples on stream 'errors', which no bolt reads"],
+            {"components": [bolt(unread={"errors": 1200, "late": 1})]},
+            [
+                "count: 1,200 tuples on stream 'errors', which no bolt reads",
+                "count: 1 tuple on stream 'late', which no bolt reads, and in no result",
+            ],
         ),
         ({"components": [bolt(inputs=[FROM_A, TICKS])]}, []),
         (

@@ -115,7 +115,7 @@ class ComponentView(CountsView):
     pending: int | None
     lag: Lag | None
     time: TimeView | None
-    unread_errors: int
+    unread: dict[str, int]
     inputs: list[InputView]
     busiest_task: BusiestView | None
 
@@ -179,5 +179,5 @@ class TopologyView(BaseModel):
 
     @property
     def unread(self) -> list[ComponentView]:
-        """Components whose stream `errors` has tuples that nobody gets."""
-        return [component for component in self.components if component.unread_errors]
+        """Components with tuples that are in no result, and that nobody gets."""
+        return [component for component in self.components if component.unread]

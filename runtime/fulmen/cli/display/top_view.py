@@ -17,7 +17,7 @@ from fulmen.cli.display.served_figures import (
     WorkerView,
 )
 from fulmen.engine.protocol.figures.statistics import Figure, Shown, of_topology, shown
-from fulmen.engine.totals.failures import failure_sentence, unread_sentence
+from fulmen.engine.totals.failures import failure_sentence, unread_sentences
 from fulmen.engine.totals.waits import WaitKind, lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -88,7 +88,8 @@ def _waits(view: TopologyView) -> Iterator[Text]:
         if wait.kind is not WaitKind.TIME:
             yield sentence(wait.sentence, "red")
     for component in view.unread:
-        yield sentence(unread_sentence(component.name, component.unread_errors), "red")
+        for text in unread_sentences(component.name, component.unread):
+            yield sentence(text, "red")
 
 
 def lag_of_all(view: TopologyView) -> Lag | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fulmen.api.event_time import TOO_LATE
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.engine.batches.pace.next_timers import NextTimers
 from fulmen.engine.protocol.callbacks.processes import Process
@@ -47,6 +48,11 @@ from fulmen.engine.totals.waits import Waits
 
 STATISTICS = [f for f in FIGURES if Shown.RATE in f.shown and f.is_of_components]
 """Figures of each component, as Storm has them."""
+_LOST = {
+    ERRORS_STREAM: (ERRORS_STREAM,),
+    TOO_LATE: (TOO_LATE, f"{TOO_LATE}_left", f"{TOO_LATE}_right"),
+}
+"""The streams of what is in no result, and those that have the same: one that is read is enough."""
 
 
 @dataclass(frozen=True)
@@ -188,17 +194,18 @@ class Counted:
         """The statistics of one component, over all its streams."""
         return {figure: self.sum(figure, name) for figure in STATISTICS}
 
-    def unread_errors(self) -> dict[str, int]:
-        """Component -> the tuples on its stream `errors`, such as malformed rows, if nobody reads.
+    def unread(self) -> dict[str, dict[str, int]]:
+        """Component -> stream -> tuples that are in no result, and that nobody reads.
 
-        Components without such tuples are left out.
+        These are malformed rows on `errors`, and late ones on `late`. What has none is left out.
         """
-        return {
-            name: n
-            for name, streams in self.placed.streams.items()
-            if ERRORS_STREAM in streams and not self.placed.subscribers(name, ERRORS_STREAM)
-            if (n := self.counts[name, EMITTED, ERRORS_STREAM])
-        }
+        found: dict[str, dict[str, int]] = {}
+        for name, streams in self.placed.streams.items():
+            for lost, copies in _LOST.items():
+                is_read = any(self.placed.subscribers(name, s) for s in copies if s in streams)
+                if (n := self.counts[name, EMITTED, lost]) and not is_read:
+                    found.setdefault(name, {})[lost] = n
+        return found
 
     def event_times(self) -> dict[str, ComponentTime]:
         """The event times of components that have one, or timers."""

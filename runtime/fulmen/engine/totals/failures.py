@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.event_time import TOO_LATE
 from fulmen.engine.protocol.figures.failure_reasons import MOST_REASONS, OTHER, FailureCount
 from fulmen.engine.protocol.summary import ErrorReport, Resting
 from fulmen.plan import Plan
@@ -121,7 +121,9 @@ class Errors(dict[str, deque[dict[str, Any]]]):
         return Errors({name: deque(map(dict, kept), kept.maxlen) for name, kept in self.items()})
 
 
-def unread_sentence(component: str, number: int) -> str:
-    """A sentence: nobody gets the tuples of a stream `errors`."""
-    tuples = f"{number:,} tuples" if number > 1 else "1 tuple"
-    return f"{component}: {tuples} on stream {ERRORS_STREAM!r}, which no bolt reads"
+def unread_sentences(component: str, numbers: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence for each stream of a component whose tuples nobody gets."""
+    for stream, number in numbers.items():
+        tuples = f"{number:,} tuples" if number > 1 else "1 tuple"
+        lost = ", and in no result" if stream == TOO_LATE else ""
+        yield f"{component}: {tuples} on stream {stream!r}, which no bolt reads{lost}"

@@ -301,6 +301,6 @@ class Totals(Counted):
             "tasks": len(self.placed.plan.tasks(name)),
             "metrics": self.metrics.of_component(name),
             "errors": errors,
-            "unread_errors": self.unread_errors().get(name, 0),
+            "unread": self.unread().get(name, {}),
             "failures": failures,
         }

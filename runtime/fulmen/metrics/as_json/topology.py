@@ -149,8 +149,8 @@ class TopologyJson:
         return RecentTasks(self.now, self.before)
 
     @cached_property
-    def _unread(self) -> Mapping[str, int]:
-        return self.now.unread_errors()
+    def _unread(self) -> Mapping[str, Mapping[str, int]]:
+        return self.now.unread()
 
     @cached_property
     def _outputs(self) -> Mapping[str, Sequence[str]]:
@@ -177,7 +177,7 @@ class TopologyJson:
             "time": _time(now, name),
             "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
-            "unread_errors": self._unread.get(name, 0),
+            "unread": self._unread.get(name, {}),
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
             "steps": [self._step(name, step) for of, step in now.steps if of == name],

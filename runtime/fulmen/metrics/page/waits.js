@@ -1,13 +1,13 @@
 // What a topology waits for, how far it is behind, and what authors count.
 
-const unreadText = (c) =>
-  `${c.name}: ${count(c.unread_errors)} ${c.unread_errors === 1 ? "tuple" : "tuples"} on stream 'errors', which no bolt reads`;
+const unreadTexts = (c) => Object.entries(c.unread).map(([stream, n]) =>
+  `${c.name}: ${count(n)} ${n === 1 ? "tuple" : "tuples"} on stream '${stream}', which no bolt reads${stream === "late" ? ", and in no result" : ""}`);
 const keptText = ([name, { until }]) =>
   `component '${name}' is not in the topology, and the checkpoint keeps its state${until && ` until ${until}`}`;
 /** What timers of event time wait for is told beside these. */
 const showWaits = ({ waits, components, kept_state }) =>
   setText(byId("waits"), [...waits.filter((w) => w.kind !== "time").map((w) => w.sentence),
-    ...Object.entries(kept_state).map(keptText), ...components.filter((c) => c.unread_errors).map(unreadText)].join("\n"));
+    ...Object.entries(kept_state).map(keptText), ...components.flatMap(unreadTexts)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);
 function lagText(lag) {

@@ -33,7 +33,7 @@ from fulmen.engine.totals.derived_waits import resting_waits
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
-    unread_sentence,
+    unread_sentences,
 )
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
@@ -240,10 +240,10 @@ def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:
 
 
 def unread_lines(totals: Totals) -> Iterator[str]:
-    """Say how much went to a stream `errors` that no bolt subscribes to."""
+    """Say how much went to streams of what is in no result that no bolt subscribes to."""
     with totals.lock:
-        for name, number in totals.unread_errors().items():
-            yield unread_sentence(name, number)
+        for name, numbers in totals.unread().items():
+            yield from unread_sentences(name, numbers)
 
 
 def time_lines(totals: Totals) -> Iterator[str]:

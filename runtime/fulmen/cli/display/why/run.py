@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
+from fulmen.api.event_time import TOO_LATE
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import age, count, milliseconds, several
 from fulmen.cli.display.run.advice import LETTERS_CURE, not_acked_by, not_anchored_sentence
@@ -18,7 +19,7 @@ from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.engine.protocol.figures.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.engine.totals.counted import TreeCounts
-from fulmen.engine.totals.failures import failure_sentence, unread_sentence
+from fulmen.engine.totals.failures import failure_sentence, unread_sentences
 from fulmen.engine.totals.kept_state import CURE, kept_sentences
 from fulmen.engine.totals.waits import WaitKind
 from fulmen.plan.model import DRIVER
@@ -61,6 +62,8 @@ CURES: Mapping[str, str] = {
     "failure": "The traceback is in the log.",
     "unread": "Let a bolt read that stream, such as a sink that keeps them: see"
     " docs/connectors/index.md.",
+    "unread late": "Give eventTime of its sources a longer lag, or let a bolt read that stream: see"
+    " docs/guide/time.md#how-to-choose-the-lag.",
     "attempts": "See docs/troubleshooting.md#batches-are-run-again.",
     "late": "See docs/troubleshooting.md#trees-time-out.",
     "dead": LETTERS_CURE,
@@ -134,7 +137,7 @@ class _ReportedError(BaseModel):
 class _ReportedComponent(BaseModel):
     errors: list[_ReportedError] = []
     failures: list[_ReportedFailure] = []
-    unread_errors: int = 0
+    unread: dict[str, int] = {}
 
 
 class _ReportedTransactions(BaseModel):
@@ -159,7 +162,7 @@ class RunReport(BaseModel):
 def failures_of_view(view: TopologyView) -> Iterator[Finding]:
     """Why tuples fail, and what else goes wrong, by what a driver says."""
     yield from _failures(view.failures, view.errors)
-    yield from _unread({one.name: one.unread_errors for one in view.unread})
+    yield from _unread({one.name: one.unread for one in view.unread})
     yield from (Finding(text, CURE) for text in kept_sentences(view.kept_state))
     yield from _ends(view.trees)
     for bolt in view.components:
@@ -184,7 +187,7 @@ def failures_of_report(report: RunReport) -> Iterator[Finding]:
         for error in component.errors
     ]
     yield from _failures(failures, errors)
-    yield from _unread({name: one.unread_errors for name, one in report.components.items()})
+    yield from _unread({name: one.unread for name, one in report.components.items()})
     yield from (Finding(text, CURE) for text in kept_sentences(report.kept_state))
     yield from _ends(report.trees)
     yield from _attempts(report.failed_attempts, "")
@@ -208,10 +211,11 @@ def _failures(failures: Sequence[FailureView], errors: Sequence[ErrorView]) -> I
         yield Finding(f"{error.component}, task {error.task}: {error.message}{times}")
 
 
-def _unread(numbers: Mapping[str, int]) -> Iterator[Finding]:
-    for component, number in numbers.items():
-        if number:
-            yield Finding(unread_sentence(component, number), CURES["unread"])
+def _unread(numbers: Mapping[str, Mapping[str, int]]) -> Iterator[Finding]:
+    for component, of_streams in numbers.items():
+        for stream, number in of_streams.items():
+            (text,) = unread_sentences(component, {stream: number})
+            yield Finding(text, CURES["unread late" if stream == TOO_LATE else "unread"])
 
 
 def _ends(trees: TreeCounts) -> Iterator[Finding]:
