@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fulmen.expressions import operators
 from fulmen.expressions.fragments import NOT_CONSTANT, NULL, Fragment, Parts, Scope
+from fulmen.expressions.inlined import inlined
 from fulmen.expressions.library import functions, text, times
 from fulmen.expressions.library.arithmetic import Failed
 from fulmen.expressions.mistakes import ExpressionError
@@ -40,7 +41,7 @@ def called(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) 
     types = [value.type for value in values]
     fitting = [one for one in functions.BY_NAME[known] if one.takes(types)]
     if fitting:
-        found = _call(scope, fitting[0], values)
+        found = inlined(scope, fitting[0], values, nodes) or _call(scope, fitting[0], values)
         if SqlType.UNKNOWN in types and any(one.result is not found.type for one in fitting):
             return replace(found, type=SqlType.UNKNOWN)  # the value of each row decides
         return found
@@ -118,10 +119,14 @@ def _own(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) ->
     """A function that decides by itself about NULL and types."""
     if name == "if":
         test = compiler.condition(nodes[0], "if")
-        return compiler.chosen([(test, compiler.of(nodes[1]))], compiler.of(nodes[2]), "if")
-    values = [compiler.of(node) for node in nodes]
+        with scope.perhaps():
+            return compiler.chosen([(test, compiler.of(nodes[1]))], compiler.of(nodes[2]), "if")
     if name == "coalesce":
-        return _coalesced(compiler, scope, values)
+        return _coalesced(compiler, scope, compiler.one_by_one(nodes))
+    if name == "try":
+        with scope.apart():
+            return tried(scope, compiler.of(nodes[0]))
+    values = [compiler.of(node) for node in nodes]
     if name == "nullif":
         set_it, first = scope.named(values[0])
         equal = operators.compared(scope, "=", first, values[1])
@@ -132,8 +137,6 @@ def _own(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) ->
             is_name=False,
             constant=NOT_CONSTANT,
         )
-    if name == "try":
-        return tried(scope, values[0])
     if name == "concat":
         return joined_texts(scope, [_or_empty(scope, _as_text(scope, one)) for one in values])
     if name == "concat_ws":
@@ -253,11 +256,15 @@ def like(
         )
     if isinstance(pattern.constant, str) and (escape is None or isinstance(escape.constant, str)):
         try:
-            matcher = text.like(pattern.constant, escape.constant if escape else "")
+            said = pattern.constant, escape.constant if escape else ""
+            source = text.like_source(*said) or _call_of(scope.bind(text.like(*said)))
         except ValueError as error:
             raise ExpressionError(str(error)) from error
-        name = scope.bind(matcher)
-        return scope.strict([value], SqlType.BOOLEAN, lambda source: f"{name}({source})")
+        return scope.strict([value], SqlType.BOOLEAN, source)
     name = scope.bind(text.is_like)
     operands = [value, pattern, *((escape,) if escape else ())]
     return scope.strict(operands, SqlType.BOOLEAN, lambda *sources: f"{name}({', '.join(sources)})")
+
+
+def _call_of(name: str) -> Callable[[str], str]:
+    return lambda source: f"{name}({source})"

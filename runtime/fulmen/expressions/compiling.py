@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ class Compiler:
         try:
             if self._depth > DEEPEST:
                 raise TooDeep("it is nested too deeply")
-            return self._of(node)
+            return self._scope.once(node, lambda: self._of(node))
         except TooDeep:
             raise
         except ExpressionError as error:
@@ -106,7 +107,10 @@ class Compiler:
         if key == "paren":
             return self.condition(node.this, where)
         if key in ("and", "or"):
-            tests = [self.condition(one, where) for one in node.flatten()]
+            first, *more = node.flatten()
+            tests = [self.condition(first, where)]
+            with self._scope.perhaps():
+                tests += [self.condition(one, where) for one in more]
             return f"({f' {key} '.join(tests)})"
         fragment = self.of(node)
         try:
@@ -160,10 +164,16 @@ class Compiler:
         return operators.inverted(self._scope, self.of(node.this))
 
     def _and(self, node: exp.Expr) -> Fragment:
-        return operators.both(self._scope, "AND", [self.of(one) for one in node.flatten()])
+        return operators.both(self._scope, "AND", self.one_by_one([*node.flatten()]))
 
     def _or(self, node: exp.Expr) -> Fragment:
-        return operators.both(self._scope, "OR", [self.of(one) for one in node.flatten()])
+        return operators.both(self._scope, "OR", self.one_by_one([*node.flatten()]))
+
+    def one_by_one(self, nodes: Sequence[exp.Expr]) -> list[Fragment]:
+        """Parts of which each may make those after it needless."""
+        first = self.of(nodes[0])
+        with self._scope.perhaps():
+            return [first, *(self.of(node) for node in nodes[1:])]
 
     def _is(self, node: exp.Is) -> Fragment:
         one = self.of(node.this)
@@ -193,7 +203,7 @@ class Compiler:
     def _in(self, node: exp.In) -> Fragment:
         if not node.expressions:
             raise ExpressionError("behind IN is a list in parentheses, such as (1, 2)")
-        one, items = self.of(node.this), [self.of(item) for item in node.expressions]
+        one, items = self.of(node.this), self.one_by_one(node.expressions)
         operators.compared(self._scope, "=", one, next(iter(items)))
         if all(item.is_constant for item in items) and SqlType.NULL is not one.type:
             of = common((one.type, *(item.type for item in items)))
@@ -214,19 +224,54 @@ class Compiler:
         return self._scope.strict([one], SqlType.BOOLEAN, lambda a: f"({a} in {name})")
 
     def _case(self, node: exp.Case) -> Fragment:
-        set_it, subject = "", None
-        if node.this is not None:
-            set_it, subject = self._scope.named(self.of(node.this))
-        branches = []
-        for branch in node.args["ifs"]:
-            if subject is None:
-                test = self.condition(branch.this, "WHEN")
-            else:
-                test = operators.compared(self._scope, "=", subject, self.of(branch.this)).source
-                test, set_it = f"({set_it}{test})", ""
-            branches.append((test, self.of(branch.args["true"])))
-        default = node.args.get("default")
-        return self.chosen(branches, NULL if default is None else self.of(default), "CASE")
+        of = None if node.this is None else self.of(node.this)
+        set_it, subject = ("", None) if of is None else self._scope.named(of)
+        branches: list[tuple[str, Fragment]] = []
+        whens: list[Fragment] = []
+        with ExitStack() as later:
+            for branch in node.args["ifs"]:
+                if subject is None:
+                    test = self.condition(branch.this, "WHEN")
+                else:
+                    whens.append(self.of(branch.this))
+                    test = operators.compared(self._scope, "=", subject, whens[-1]).source
+                    test, set_it = f"({set_it}{test})", ""
+                if not branches:
+                    later.enter_context(self._scope.perhaps())
+                branches.append((test, self.of(branch.args["true"])))
+            default = node.args.get("default")
+            other = NULL if default is None else self.of(default)
+        found = self.chosen(branches, other, "CASE")
+        if of is None:
+            return found
+        values = [self._scope.converted(value, found.type) for _, value in branches]
+        return self._looked_up(of, whens, values, other, found) or found
+
+    def _looked_up(
+        self,
+        of: Fragment,
+        whens: list[Fragment],
+        values: list[Fragment],
+        other: Fragment,
+        found: Fragment,
+    ) -> Fragment | None:
+        """What constants `of` decides about, if all are texts or whole numbers; else None."""
+        if of.type not in (SqlType.VARCHAR, SqlType.BIGINT) or len(whens) < 2:
+            return None
+        if any(when.type is not of.type or when.constant is None for when in whens):
+            return None
+        if any(not one.is_constant or one.constant is None for one in (*whens, *values)):
+            return None
+        table: dict[Any, Any] = {}
+        for when, value in zip(whens, values, strict=True):
+            table.setdefault(when.constant, value.constant)
+        call = f"{self._scope.bind(table)}.get({of.source}"
+        other = self._scope.converted(other, found.type)
+        if other.is_name:
+            return replace(found, source=f"{call}, {other.source})", nullable=other.nullable)
+        name = self._scope.temporary()
+        source = f"({name} if ({name} := {call})) is not None else {other.source})"
+        return replace(found, source=source)
 
     def chosen(
         self, branches: list[tuple[str, Fragment]], default: Fragment, what: str

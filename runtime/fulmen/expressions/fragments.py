@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -26,6 +27,7 @@ class Fragment:
         nullable: Whether it may be NULL, as None.
         is_name: Whether it may stand in the source twice, as that costs nothing.
         constant: Its value, if it is always the same.
+        bits: It is a whole number of so many bits at most, without its sign.
     """
 
     source: str
@@ -33,6 +35,7 @@ class Fragment:
     nullable: bool = True
     is_name: bool = False
     constant: Any = NOT_CONSTANT
+    bits: int = 64
 
     @property
     def is_constant(self) -> bool:
@@ -78,7 +81,8 @@ class Scope:
         source = repr(value) if plain else self.bind(value)
         if source.startswith("-"):
             source = f"({source})"
-        return Fragment(source, of, nullable=False, is_name=True, constant=value)
+        bits = value.bit_length() if type(value) is int else 64
+        return Fragment(source, of, nullable=False, is_name=True, constant=value, bits=bits)
 
     def strict(
         self,
@@ -112,6 +116,27 @@ class Scope:
             source = f"(None if {' or '.join(tests)} else {source})"
         return Fragment(source, of, nullable=nullable or bool(tests))
 
+    def once(self, part: Any, make: Callable[[], Fragment]) -> Fragment:  # noqa: ARG002
+        """A part of an expression, which need be calculated only once for a row.
+
+        Args:
+            part: What it is of the tree.
+            make: Makes it.
+        """
+        return make()
+
+    def most_parts(self, text: exp.Expr, by: str, least: int) -> int:  # noqa: ARG002
+        """How many parts are asked for of a text that is divided: not fewer than `least`."""
+        return least
+
+    def perhaps(self) -> AbstractContextManager[None]:
+        """For parts that some rows do not need."""
+        return nullcontext()
+
+    def apart(self) -> AbstractContextManager[None]:
+        """For parts in a function of their own."""
+        return nullcontext()
+
     def named(self, one: Fragment) -> tuple[str, Fragment]:
         """A fragment by a name, and the source that is true and gives it that name first."""
         if one.is_name:
@@ -137,6 +162,9 @@ class Parts(Protocol):
 
     def of(self, node: exp.Expr) -> Fragment:
         """The fragment of a part."""
+
+    def one_by_one(self, nodes: Sequence[exp.Expr]) -> list[Fragment]:
+        """Parts of which each may make those after it needless."""
 
     def condition(self, node: exp.Expr, where: str) -> str:
         """Source that is true where a part is, and not where it is FALSE or NULL."""

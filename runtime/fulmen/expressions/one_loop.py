@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from fulmen.errors import PASSED_ON
 from fulmen.expressions.fragments import Fragment, Scope, column_of
 from fulmen.expressions.mistakes import ExpressionError
+from fulmen.expressions.repeated import RowScope
 from fulmen.expressions.sql_types import SqlType
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 MOST_LOOPS = 64
 """Loops that are kept for different types of values."""
@@ -34,6 +38,10 @@ class Expressions(Protocol):
 
     used: Sequence[int]
 
+    @property
+    def trees(self) -> Iterable[exp.Expr]:
+        """Their trees, in the order in which they are compiled."""
+
     def sources(self, columns: Mapping[str, Fragment], scope: Scope) -> str:
         """Their source."""
 
@@ -44,6 +52,10 @@ class Unlike(Exception):
 
 def _unlike() -> NoReturn:
     raise Unlike
+
+
+def _looked_up(places: Iterable[int]) -> list[str]:
+    return [f"v{i} = row[{i}]" for i in sorted(places)]
 
 
 class OneLoop:
@@ -87,46 +99,65 @@ class OneLoop:
         return self._loops[types]
 
     def _made(self, types: tuple[type, ...]) -> Loop | None:
-        scope, of_used = Scope(), dict(zip(self._used, types, strict=True))
+        of_used = dict(zip(self._used, types, strict=True))
+        trees = [tree for one in (self._where, self._select) if one for tree in one.trees]
+        scope = RowScope(trees)
         columns = {
             name: column_of(f"v{i}", of_used.get(i), self._nulls[i])
             for i, name in enumerate(self._fields)
         }
-        values = "".join(f"v{i}, " for i in range(len(self._fields)))
-        unlike = f"{scope.bind(_unlike)}()"
-
-        def guarded(one: Expressions) -> tuple[str, str]:
-            tests = [f"type(v{i}) is {scope.bind(of_used[i])}" for i in one.used]
-            return " and ".join(tests) or "True", one.sources(columns, scope)
-
-        def looked_up(found: Iterable[int]) -> str:
-            return "".join(f" for v{i} in (row[{i}],)" for i in sorted(found))
-
-        lines = ["def loop(items):"]
         try:
-            if self._select is not None:
-                are_like, row = guarded(self._select)
-                row = f"{row} if {are_like} else {unlike}"
-            if self._where is None:
-                lines.append(f" return [{row} for {values} in items], None")
-            else:
-                are_like, taken = guarded(self._where)
-                taken = f"({are_like} or {unlike}) and ({taken})"
-                each, rest, first = f"i, ({values}) in enumerate(items)", "", self._named_in(taken)
-                if 2 * len(first) <= len(self._fields):  # of rows left out, no more is looked at
-                    each = f"i, row in enumerate(items){looked_up(first)}"
-                    rest = looked_up(self._named_in(row) - first) if self._select else ""
-                if self._select is None:
-                    lines.append(f" return None, [i for {each} if {taken}]")
-                else:
-                    lines += [" at = []", " add = at.append"]
-                    chosen = f"{row} for {each} if {taken}{rest} if add(i) is None"
-                    lines.append(f" return [{chosen}], at")
+            lines = self._lines(scope, columns, of_used)
             exec(compile("\n".join(lines), "<expression>", "exec"), scope.names)
         except (ExpressionError, SyntaxError, RecursionError, MemoryError):
             return None  # the other way says what is wrong
         loop: Loop = scope.names["loop"]
         return loop
+
+    def _lines(
+        self, scope: RowScope, columns: Mapping[str, Fragment], of_used: Mapping[int, type]
+    ) -> list[str]:
+        """The function's source."""
+        unlike, known = scope.bind(_unlike), set[int]()
+
+        def calculated(one: Expressions) -> tuple[list[str], str]:
+            others = [f"type(v{i}) is not {scope.bind(of_used[i])}" for i in one.used]
+            others = [test for i, test in zip(one.used, others, strict=True) if i not in known]
+            known.update(one.used)
+            source = one.sources(columns, scope)
+            return [
+                *([f"if {' or '.join(others)}: {unlike}()"] if others else []),
+                *scope.taken_lines(),
+            ], source
+
+        before, taken = ([], "") if self._where is None else calculated(self._where)
+        then, row = ([], "") if self._select is None else calculated(self._select)
+        if row:
+            then.append(f"rows.append({row})")
+        if self._where is not None:
+            then.append("at.append(i)")
+        each, values = "row", "".join(f"v{i}, " for i in range(len(self._fields)))
+        first, rest = self._named_in(" ".join([*before, taken])), self._named_in(" ".join(then))
+        if self._where is None or 2 * len(first) > len(self._fields):
+            each = f"({values})"
+        else:  # of rows left out, no more is looked at
+            before = [*_looked_up(first), *before]
+            then = [*_looked_up(rest - first), *then]
+        if self._where is None:
+            head, result = f"for {each} in items:", "rows, None"
+        else:
+            head, result = f"for i, {each} in enumerate(items):", "rows, at" if row else "None, at"
+        body = [f" {line}" for line in then]
+        if self._where is not None:
+            body = [*before, f"if {taken}:", *body]
+            body = [f" {line}" for line in body]
+        return [
+            "def loop(items):",
+            " rows, at = [], []",
+            f" {head}",
+            *(f" {line}" for line in body),
+            f" return {result}",
+        ]
 
     def _named_in(self, source: str) -> set[int]:
         """The places of the fields whose values a source names, and perhaps of some others."""

@@ -74,6 +74,10 @@ def _of_integers(
     scope: Scope, operator: str, left: Fragment, right: Fragment, of: SqlType
 ) -> Fragment:
     if operator in "+-*":
+        bits = left.bits + right.bits if operator == "*" else max(left.bits, right.bits) + 1
+        if bits < 64:  # so it can't overflow
+            found = scope.strict([left, right], of, lambda a, b: f"({a} {operator} {b})")
+            return replace(found, bits=bits)
         value = scope.temporary()
         over = scope.bind(arithmetic.overflow)
         return scope.strict(
@@ -91,7 +95,9 @@ def _of_integers(
             tested = a if left.is_name else f"({name} := {a})"
             return f"({name} {operator} {b} if {tested} >= 0 else -(-{name} {operator} {b}))"
 
-        return scope.strict([left, right], of, source)
+        divisor = right.constant.bit_length()
+        bits = divisor if operator == "%" else left.bits  # what comes may have more than 64
+        return replace(scope.strict([left, right], of, source), bits=bits)
     called = scope.bind(arithmetic.int_divide if operator == "//" else arithmetic.int_mod)
     return scope.strict([left, right], of, lambda a, b: f"{called}({a}, {b})")
 

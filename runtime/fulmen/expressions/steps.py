@@ -339,15 +339,20 @@ class _Expressions:
         except ExpressionError as error:
             return str(error)
 
+    @property
+    def trees(self) -> list[exp.Expr]:
+        """Their trees, in the order in which they are compiled."""
+        return [one.tree for one in self._texts]
+
     def sources(self, columns: Mapping[str, Fragment], scope: Scope) -> str:
-        """Their source: of a condition, or of a list of the fields."""
+        """Their source: of a condition, or of a tuple of the fields."""
         sources = []
         for one in self._texts:
             compiler = Compiler(one.text, columns, scope)
             if not self._is_row:
                 return compiler.condition(one.tree, "where")
             sources.append(compiler.of(one.tree).source)
-        return f"[{', '.join(sources)}]"
+        return f"({''.join(f'{source}, ' for source in sources)})"
 
 
 def _text_of(error: BaseException) -> str:

@@ -90,6 +90,7 @@ TEMPLATES = {
         "(<s> || <s>); upper(<s>); lower(<s>); substr(<s>, <?>, <?>); substr(<s>, <?>);"
         " left(<s>, <?>); right(<s>, <?>); trim(<s>); ltrim(<s>, <s>); rtrim(<s>);"
         " replace(<s>, <s>, <s>); split_part(<s>, <s>, <?>); concat(<s>, <i>, <b>);"
+        " replace(<s>, <S>, <s>); split_part(<s>, <S>, <?>); trim(<s>, <S>);"
         " concat_ws(<s>, <s>, <s>); (<i>::varchar); (<d>::varchar); (<b>::varchar);"
         " (n::varchar); reverse(<s>); (<i> || <s>);"
         " regexp_extract(<s>, <r>); regexp_extract(<s>, '(.)(.*)', 2);"
@@ -141,6 +142,9 @@ def expressions(of: str, depth: int) -> st.SearchStrategy[str]:
               made("case when {} then {} else {} end", b, inner[of], inner[of]),
               made("case {} when {} then {} end", i, i, inner[of]),
               made("nullif({}, {})", inner[of], inner[of]),
+              made("coalesce(nullif({0}, {1}), if({2}, {0}, {1}))", inner[of], inner[of], b),
+              made("case {} when {} then {} when {} then {} else {} end", s,
+                   *[literal("VARCHAR"), literal(of)] * 2, inner[of]),
               made("if({}, {}, {})", b, inner[of], inner[of]),
               made("greatest({}, {})", inner[of], inner[of]),
               made("least({}, {}, {})", inner[of], inner[of], inner[of])]  # fmt: skip

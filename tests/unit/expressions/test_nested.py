@@ -55,13 +55,13 @@ def test_a_list_of_several_types_becomes_rows():
     """As the `top` of a window has them."""
     steps = Steps(("top",), None, (("page", "unnest(top)[1]"), ("n", "unnest(top)[2] + 1")))
     done = StepsRunner(steps).run([[[["/a", 7], ["/b", 2]]], [[]], [[[None, 1]]]])
-    assert (done.rows, done.at) == ([["/a", 8], ["/b", 3], [None, 2]], [0, 0, 2])
+    assert (done.rows, done.at) == ([("/a", 8), ("/b", 3), (None, 2)], [0, 0, 2])
 
 
 def test_a_row_that_fails_for_one_value_of_its_list_fails_once():
     steps = Steps(("id", "l"), "id > 0", (("n", "unnest(l) + 1"), ("id", "id")))
     done = StepsRunner(steps).run([[0, [1]], [1, [1, "x"]], [2, "x"], [3, (4, 5)], [4, None]])
-    assert (done.rows, done.at) == ([[5, 3], [6, 3]], [3, 3])
+    assert (done.rows, done.at) == ([(5, 3), (6, 3)], [3, 3])
     assert done.failed == {
         1: "select n 'unnest(l) + 1': + takes numbers, but is between VARCHAR and BIGINT"
         " (column 8) (unnest(l) is 'x')",
@@ -74,7 +74,7 @@ def test_a_part_of_what_has_none_fails_where_it_is_asked_for():
     done = StepsRunner(Steps(("id", "d"), None, texts)).run(
         [[1, "q"], [2, {"x": "z"}], [3, "q"], [4, {}]]
     )
-    assert (done.rows, done.at) == ([["none", None], ["z", None], [None, None]], [0, 1, 3])
+    assert (done.rows, done.at) == ([("none", None), ("z", None), (None, None)], [0, 1, 3])
     assert done.failed == {
         2: "select a \"if(id > 1, d.x, 'none')\": 'q' is no object with a 'x'"
         " (id is 3, d.x is no part)"
@@ -83,7 +83,7 @@ def test_a_part_of_what_has_none_fails_where_it_is_asked_for():
 
 def test_a_field_with_a_dot_in_its_name_is_told_from_a_part():
     steps = Steps(("a.b", "a"), None, (("x", '"a.b"'), ("y", "a.b"), ("z", '"a.b" + a.b')))
-    assert StepsRunner(steps).run([[1, {"b": 2}]]).rows == [[1, 2, 3]]
+    assert StepsRunner(steps).run([[1, {"b": 2}]]).rows == [(1, 2, 3)]
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_row_that_fails_fails_its_tree_alone_and_goes_to_others_all_the_same(a
     builder.set_bolt("all", CollectBolt).shuffle_grouping("source")
     builder.set_bolt("dead", CollectBolt).shuffle_grouping("source", "__dead_letters")
     result = run(builder, ackers=ackers)
-    assert result.collected("upper") == [["A"], ["C"]]
+    assert result.collected("upper") == [("A",), ("C",)]
     reason = (
         "bolt 'upper', input from 'source': select t 'upper(text)': there is no upper(BIGINT)"
         " (column 1) (text is 5)"
@@ -89,7 +89,7 @@ def test_rows_of_record_batches_are_filtered_as_they_are_and_selected_as_rows():
     builder.set_bolt("new", CollectBolt).shuffle_grouping("source").select({"m": "n * 2"})
     result = run(builder)
     assert [[*row] for row in result.collected("some")] == [[3, "b"]]
-    assert result.collected("new") == [[2], [6], [8]]
+    assert result.collected("new") == [(2,), (6,), (8,)]
 
 
 class Batches(ArrowSpout):
@@ -178,7 +178,7 @@ def test_a_row_for_which_no_task_can_be_chosen_fails_its_own_tree():
     bolt = builder.set_bolt("keyed", CollectBolt, 2).fields_grouping("source", ["k"])
     bolt.where("n > 1").select({"k": "x", "n": "n * 10"})
     result = run(builder)
-    assert sorted(result.collected("keyed")) == [["b", 20], ["d", 40]]
+    assert sorted(result.collected("keyed")) == [("b", 20), ("d", 40)]
     assert [msg_id for msg_id, _ in result.failed("source")] == [2]
     assert sorted(set(result.acked("source"))) == [0, 1, 2, 3]  # 2: given up
 

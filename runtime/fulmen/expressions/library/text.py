@@ -68,18 +68,9 @@ def replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new) if old else text
 
 
-class _Divided:
-    """The text that was divided last: of most, several parts are asked for, one after another."""
-
-    last: tuple[str, str, list[str]] = ("", "", [""])
-
-
 def split_part(text: str, separator: str, part: int) -> str:
     """A part of a divided text, from 1; negative: from the last. Empty: there is none."""
-    known, by, parts = _Divided.last
-    if known is not text or by is not separator:
-        parts = text.split(separator) if separator else list(text)
-        _Divided.last = text, separator, parts
+    parts = split(text, separator)
     if not part or abs(part) > len(parts):
         return ""
     return parts[part - 1 if part > 0 else part]
@@ -117,15 +108,24 @@ def like(pattern: str, escape: str = "") -> Callable[[str], bool]:
         ValueError: The escape is no single letter, or is in front of nothing.
     """
     segments = _segments(pattern, escape)
-    if all("_" not in wild for _, wild in segments):
-        plain = [text for text, _ in segments]
-        if len(plain) == 1:
-            return plain[0].__eq__
-        if len(plain) == 2:
-            return _around(plain[0], plain[1])
-        if len(plain) == 3 and not plain[0] and not plain[2]:
-            return lambda text, part=plain[1]: part in text  # type: ignore[misc]
     return lambda text: _matches(text, segments)
+
+
+def like_source(pattern: str, escape: str = "") -> Callable[[str], str] | None:
+    """The same as Python source, which is given that of the text; None: it takes a call."""
+    segments = _segments(pattern, escape)
+    first, last = segments[0][0], segments[-1][0]
+    if any("_" in wild for _, wild in segments) or len(segments) > 3:
+        return None
+    if len(segments) == 1:
+        return lambda text: f"({text} == {first!r})"
+    if len(segments) == 2 and not last:
+        return lambda text: f"{text}.startswith({first!r})"
+    if len(segments) == 2 and not first:
+        return lambda text: f"{text}.endswith({last!r})"
+    if len(segments) == 3 and not first and not last:
+        return lambda text: f"({segments[1][0]!r} in {text})"
+    return None
 
 
 def is_like(text: str, pattern: str, escape: str = "") -> bool:
@@ -156,15 +156,6 @@ def _segments(pattern: str, escape: str) -> list[_Segment]:
             segments[-1][0].append(letter)
             segments[-1][1].append("_" if letter == "_" else " ")
     return [("".join(text), "".join(wild)) for text, wild in segments]
-
-
-def _around(first: str, last: str) -> Callable[[str], bool]:
-    if not last:
-        return lambda text: text.startswith(first)
-    if not first:
-        return lambda text: text.endswith(last)
-    least = len(first) + len(last)
-    return lambda text: len(text) >= least and text.startswith(first) and text.endswith(last)
 
 
 def _matches(text: str, segments: Sequence[_Segment]) -> bool:
