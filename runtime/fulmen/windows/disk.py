@@ -14,7 +14,7 @@ class StateOnDisk(Protocol):
         ...
 
     def items_of(self, *parts: Any) -> Iterator[tuple[Any, Any]]:
-        """All entries whose keys are tuples that begin with these parts."""
+        """All entries whose keys are tuples that begin with these parts, in the order of keys."""
         ...
 
     def keys_of(self, *parts: Any) -> Iterator[Any]:

@@ -101,6 +101,9 @@ class TaskTimers(TimerKeeper):
             DiskQueue(state.entries) if isinstance(state, DiskState) else HeapQueue(state)
         )
         self._allowed = AT_ONCE  # of the clock, in this batch
+        for key in state.noted:  # of several tasks, with a time that the disk may not have
+            if (at := state.get(key)) is not None:
+                self._queue.push(at, key)
 
     @staticmethod
     def restored(journals: Journals) -> TaskTimers:

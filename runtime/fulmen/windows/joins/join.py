@@ -109,10 +109,6 @@ class Join(ManyBolt):
         return True
 
     @override
-    def needs_memory(self, options: JoinOptions) -> str | None:
-        return "it goes through all rows when it starts"
-
-    @override
     def needs_event_time(self, options: JoinOptions) -> str | Warning | None:
         """A side without `time` has the time that its component declares, which is seen to."""
         is_named = self.needs_times(options) and all(

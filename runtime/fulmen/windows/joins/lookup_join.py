@@ -41,10 +41,6 @@ class LookupJoin(Join):
     transient = (*Join.transient, "_disk", "_until", "_most", "_held", "_next")
 
     @override
-    def needs_memory(self, options: JoinOptions) -> str | None:
-        return None
-
-    @override
     def needs_times(self, options: JoinOptions) -> bool:
         return False
 

@@ -62,10 +62,6 @@ class RegularJoin(Join):
         return isinstance(options, RegularJoinOptions) and options.forget_after is not None
 
     @override
-    def needs_memory(self, options: JoinOptions) -> str | None:
-        return None
-
-    @override
     def lateness(self, options: JoinOptions) -> int | None:
         return 2 * milliseconds(options.takes_late) if self.needs_times(options) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,9 @@ from fulmen.windows.disk import is_on_disk, on_disk
 
 Of = tuple[Any, ...]
 """Begins the keys of the state that a group has; a number of the batch ends them."""
+
+BEFORE_BATCHES = 1 << 40
+"""Taken off the numbers of what was in memory, and is on disk now: no batch has such a number."""
 
 
 @dataclass(eq=False, slots=True)
@@ -37,6 +40,7 @@ class RowLog:
 
     def __init__(self, state: MutableMapping[Any, Any]) -> None:
         self._state = state
+        self._disk = on_disk(state) if is_on_disk(state) else None
         self._changed: list[RowGroup] = []
         self._next = 0
 
@@ -46,12 +50,21 @@ class RowLog:
         Args:
             begin: First parts of the keys of groups; other keys are not the log's.
         """
-        if is_on_disk(self._state):
-            there = [one for first in begin for one in on_disk(self._state).items_of(first)]
+        if self._disk is not None:
+            there = [one for first in begin for one in self._disk.items_of(first)]
         else:
             there = [(place, self._state[place]) for place in self._state if place[0] in begin]
+        return self._in_order(there)
+
+    def on_disk(self, *of: Any) -> Iterator[tuple[Of, Of, list[Any]]]:
+        """A group that is on disk: as `restored`, with the whole key of the group."""
+        return self._in_order([] if self._disk is None else self._disk.items_of(*of))
+
+    def _in_order(
+        self, there: Iterable[tuple[Of, list[Any]]]
+    ) -> Iterator[tuple[Of, Of, list[Any]]]:
         for place, rows in sorted(there, key=lambda one: one[0][-1]):
-            self._next = place[-1] + 1
+            self._next = max(self._next, place[-1] + 1)
             yield place, place[:-1], rows
 
     def add(self, group: RowGroup, row: Any) -> None:
@@ -77,14 +90,22 @@ class RowLog:
 
     def end_batch(self) -> None:
         """Write what the batch has brought."""
-        for group in self._changed:
+        for group, rows in self.taken():
+            self.write(group, group.of, rows)
+
+    def taken(self) -> Iterator[tuple[RowGroup, list[Any]]]:
+        """Take what the batch has brought to each group."""
+        changed, self._changed = self._changed, []
+        for group in changed:
             if group.brought:
-                self.write(group, group.of, group.brought)
-                group.brought = []
-        self._changed = []
+                rows, group.brought = group.brought, []
+                yield group, rows
 
     def forget(self, group: RowGroup) -> None:
         """Forget a group, to which nothing comes any more."""
         group.brought = []
+        if self._disk is not None:
+            self._disk.forget(group.written)
+            return
         for place in group.written:
             del self._state[place]

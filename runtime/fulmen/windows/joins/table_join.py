@@ -41,10 +41,6 @@ class TableJoin(Join):
         return False
 
     @override
-    def needs_memory(self, options: JoinOptions) -> str | None:
-        return None
-
-    @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
         options: TableJoinOptions = context.options

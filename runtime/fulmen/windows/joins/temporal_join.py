@@ -13,7 +13,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.windows.disk import is_on_disk, on_disk
 from fulmen.windows.joins.join import LEFT, Join
-from fulmen.windows.joins.options import JoinOptions, TemporalJoinOptions
+from fulmen.windows.joins.options import TemporalJoinOptions
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.side_rows import Emits, JoinedRows, Key, Row, SideRows
 
@@ -60,10 +60,6 @@ class TemporalJoin(Join):
         "_valid",
         "_silence",
     )
-
-    @override
-    def needs_memory(self, options: JoinOptions) -> str | None:
-        return None
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:

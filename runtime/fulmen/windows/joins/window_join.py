@@ -10,11 +10,17 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
+from fulmen.windows.disk import is_on_disk
 from fulmen.windows.inputs import NoEdgesError
 from fulmen.windows.joins.join import LEFT, RIGHT, Join
 from fulmen.windows.joins.options import WindowJoinOptions
 from fulmen.windows.joins.side_rows import Emits, Key, Row
-from fulmen.windows.joins.windows import JoinedFixedWindows, JoinedSessions, JoinedWindows
+from fulmen.windows.joins.windows import (
+    JoinedFixedWindows,
+    JoinedSessions,
+    JoinedWindows,
+    JoinedWindowsOnDisk,
+)
 from fulmen.windows.joins.windows.joined import OfKey
 from fulmen.windows.options import Session
 from fulmen.windows.spans import Span, datetime_of
@@ -43,7 +49,8 @@ class WindowJoin(Join):
         if isinstance(window, Session):
             self._windows = JoinedSessions(milliseconds(window.gap), *rest)
         else:
-            self._windows = JoinedFixedWindows(window.spans(), *rest)
+            fixed = JoinedWindowsOnDisk if is_on_disk(self.state) else JoinedFixedWindows
+            self._windows = fixed(window.spans(), *rest)
 
     @override
     def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:

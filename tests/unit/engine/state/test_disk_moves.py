@@ -36,10 +36,22 @@ class Tasks:
         def is_mine(key):
             return key not in PLACES or lo <= PLACES[key] < hi
 
-        state = KeyedState.restore(self._loaded(self.journals[task]), name="state")
+        state = self.state(task)
         for key in filter(is_mine, gone):
             state.pop(key, None)
         state.update({key: value for key, value in values.items() if is_mine(key)})
+        self._write_down(task, state)
+
+    def state(self, task):
+        return KeyedState.restore(self._loaded(self.journals[task]), name="state")
+
+    def commit_on_disk(self, task, values):
+        state = self._on_disk(task)
+        state.update(values)
+        self._write_down(task, state)
+        state.close()
+
+    def _write_down(self, task, state):
         self.number += 1
         for journal, (data, _) in state.updates(self.number).items():
             if data is None:
@@ -56,18 +68,21 @@ class Tasks:
 
     def look(self):
         """Processes go on with what earlier ones with as many tasks have left."""
-        for task, refs in enumerate(self.journals):
-            journals = self._loaded(refs)
-            expected = dict(KeyedState.restore(journals, name="state"))
-            source = JournalsSource(journals, {n: f"t{n}" for n in range(self.number + 1)})
-            store = LocalStore(self.folder / f"{task} of {len(self.journals)}")
-            state = DiskState(DiskEntries(store, "state", source))
+        for task in range(len(self.journals)):
+            expected = dict(self.state(task))
+            state = self._on_disk(task)
             assert dict(state.items()) == expected
             assert len(state) == len(expected)
             assert {key: state.get(key) for key in (ROWS, TIMER, *PLAIN)} == {
                 key: expected.get(key) for key in (ROWS, TIMER, *PLAIN)
             }
             state.close()
+
+    def _on_disk(self, task):
+        journals = self._loaded(self.journals[task])
+        source = JournalsSource(journals, {n: f"t{n}" for n in range(self.number + 1)})
+        store = LocalStore(self.folder / f"{task} of {len(self.journals)}")
+        return DiskState(DiskEntries(store, "state", source))
 
 
 TASK, NUMBERS = st.integers(0, 4), st.lists(st.sampled_from(KEYS), max_size=7)
@@ -103,3 +118,13 @@ def test_each_task_has_what_it_would_have_in_memory(steps):
         tasks = Tasks(Path(folder))
         for name, *arguments in [*steps, ("look",), ("look",)]:
             getattr(tasks, name)(*arguments)
+
+
+def test_an_entry_of_many_keys_is_with_all_tasks_that_the_next_number_brings(tmp_path):
+    tasks = Tasks(tmp_path)
+    for task in (0, 1):
+        tasks.commit(task, {TIMER: 2}, [])
+    tasks.rescale(1)
+    tasks.commit_on_disk(0, {PLAIN[0]: 1})
+    tasks.rescale(2)
+    assert [tasks.state(task).get(TIMER) for task in (0, 1)] == [2, 2]

@@ -16,7 +16,7 @@ from fulmen.windows import (
     TemporalJoin,
     WindowJoin,
 )
-from fulmen.windows.joins import interval_join
+from fulmen.windows.joins.intervals import kept
 from support.suite import seeds
 from support.windows.joins import CONFIG, INTERVAL, LEFT, RIGHT, SESSIONS, WINDOW
 
@@ -138,7 +138,7 @@ def test_many_tuples_at_once_are_as_each_alone(cls, config, kinds):
             of_this = {**config, "type": rng.choice(kinds.split())}
             if takes_late:
                 of_this["allowedLateness"] = rng.choice(("0", "3ms"))
-            events, few = any_events(rng), rng.choice((1, interval_join.FEW))
-            with mock.patch.object(interval_join, "FEW", few):
+            events, few = any_events(rng), rng.choice((1, kept.FEW))
+            with mock.patch.object(kept, "FEW", few):
                 at_once = outcome(cls, of_this, events)
             assert at_once == outcome(SINGLY[cls], of_this, events)

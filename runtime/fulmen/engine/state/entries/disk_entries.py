@@ -101,6 +101,7 @@ class DiskEntries:
             self._forget()
             self._load(source, source.journals, SeenKeys(), many)
         self.settled = () if many is None else tuple(many.items())
+        self._anew = {key for key, _ in self.settled}
 
     def _forget(self) -> None:
         self.count = self.bytes = self._number = self._last = 0
@@ -299,11 +300,13 @@ class DiskEntries:
         for key, data in changed.items():
             before = known[key]
             was_there = before is not None and bool(before.data)
-            if data == (before.data if was_there and before is not None else None):
+            is_same = data == (before.data if was_there and before is not None else None)
+            if is_same and (data is None or key not in self._anew):
                 continue
             self.count += (data is not None) - was_there
             stale = 0 if before is None else self._superseded(before)
             new[places[key]] = _Entry(key, data or b"", stale)
+        self._anew = set()
         if not new:
             return {}
         dropped = list(victims(self._segments.values(), _FULL_BYTES))

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.engine.keyed.entries_of_many import NOTHING
-from fulmen.engine.keyed.stores.key_bytes import key_of, prefix_of
+from fulmen.engine.keyed.stores.key_bytes import bytes_of, key_of, prefix_of
 from fulmen.engine.state.entries.disk_entries import DiskEntries
 from fulmen.engine.state.entries.disk_records import EntryRecord
 from fulmen.engine.state.pickling import INSTANCE, Dumper, made_of
@@ -51,6 +51,7 @@ class DiskState(MutableMapping[Any, Any]):
 
     __slots__ = (
         "_changed",
+        "_changed_by",
         "_dumper",
         "_has_warned",
         "_kept",
@@ -70,6 +71,8 @@ class DiskState(MutableMapping[Any, Any]):
         self._values: dict[Any, Any] = {}  # of this batch, as it has them now
         self._kept: dict[Any, Any] = {}  # of batches before, and of no key that has another value
         self._changed: dict[Any, None] = {}
+        self._changed_by: dict[int, tuple[dict[Any, list[Any]], int]] = {}
+        """By so many of their first parts, and how many of them."""
         self._watch: Callable[[Collection[Any]], None] | None = None
         self._read: dict[Any, bytes] = {}  # the first few values that may be changed in place
         self._warnings: list[str] = []
@@ -170,17 +173,36 @@ class DiskState(MutableMapping[Any, Any]):
         return _Values(self)
 
     def items_of(self, *parts: Any) -> Iterator[tuple[Any, Any]]:
-        """All entries whose keys are tuples that begin with these parts; none of them stays."""
-        n = len(parts)
-        changed = [k for k in self._changed if isinstance(k, tuple) and k[:n] == parts]
-        there = set(changed)
+        """All entries whose keys are tuples that begin with these parts; none of them stays.
+
+        They come in the order of `key_bytes`. Those that were given may change meanwhile.
+        """
+        changed = sorted((bytes_of(key), key) for key in self._changed_of(parts))
+        there, at = {kb for kb, _ in changed}, 0
         for kb, record in self.entries.scan(of=prefix_of(parts)):
-            if (key := key_of(kb)) not in there:
+            while at < len(changed) and changed[at][0] < kb:
+                yield from self._changed_item(changed[at][1])
+                at += 1
+            if kb not in there:
+                key = key_of(kb)
                 value = self._values.get(key, self)
-                yield key, self._loaded(record) if value is self else value
-        for key in changed:
-            if (value := self._values[key]) is not _ABSENT:
-                yield key, value
+                if value is not _ABSENT:
+                    yield key, self._loaded(record) if value is self else value
+        for _, key in changed[at:]:
+            yield from self._changed_item(key)
+
+    def _changed_item(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        if (value := self._values[key]) is not _ABSENT:
+            yield key, value
+
+    def _changed_of(self, parts: tuple[Any, ...]) -> Collection[Any]:
+        """The keys that begin so, and were assigned or deleted since the last commit."""
+        known, seen = self._changed_by.get(len(parts), ({}, 0))
+        for key in islice(reversed(self._changed), len(self._changed) - seen):
+            if isinstance(key, tuple):
+                known.setdefault(key[: len(parts)], []).append(key)
+        self._changed_by[len(parts)] = known, len(self._changed)
+        return known.get(parts, ())
 
     def keys_of(self, *parts: Any) -> Iterator[Any]:
         """The keys of `items_of` as of the last commit: changes of this batch are not looked at."""
@@ -246,7 +268,7 @@ class DiskState(MutableMapping[Any, Any]):
             self._watch(changed)
         records = self.entries.updates(number, changed)
         self._keep_some()
-        self._values, self._changed, self._read = {}, {}, {}
+        self._values, self._changed, self._read, self._changed_by = {}, {}, {}, {}
         return records
 
     def _keep_some(self) -> None:

@@ -6,6 +6,7 @@
 
 from fulmen.windows.joins.windows.fixed import JoinedFixedWindows
 from fulmen.windows.joins.windows.joined import JoinedWindows
+from fulmen.windows.joins.windows.on_disk import JoinedWindowsOnDisk
 from fulmen.windows.joins.windows.sessions import JoinedSessions
 
-__all__ = ["JoinedFixedWindows", "JoinedSessions", "JoinedWindows"]
+__all__ = ["JoinedFixedWindows", "JoinedSessions", "JoinedWindows", "JoinedWindowsOnDisk"]

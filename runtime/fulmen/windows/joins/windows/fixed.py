@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,14 +45,31 @@ class JoinedFixedWindows(JoinedWindows):
         context: TopologyContext,
         clock: EventClock,
     ) -> None:
-        self._spans, self._timers, self._clock = spans, context.timers, clock
+        self._spans, self._state, self._clock = spans, state, clock
+        self._timers, self._batch = context.timers, context.batch
         self._log = RowLog(state)
         self._open: dict[Span, JoinedWindow] = {}
-        for place, of, rows in self._log.restored(ROWS):
-            window = self._open.setdefault(of[1:], JoinedWindow(of))
-            window.written.append(place)
+        self._restore()
+
+    def _restore(self) -> None:
+        """Read what the state has."""
+        for place, (_, *edges), rows in self._log.restored(ROWS):
+            window = self._restored(tuple(edges), place)
             for side, key, row in rows:
                 window.by_key.setdefault(key, ([], []))[side].append(row)
+        for place, both in self._state.items():
+            if place[0] != ROWS:  # it was on disk
+                span, key, _ = place
+                found = self._restored(span, place).by_key.setdefault(key, ([], []))
+                for rows, more in zip(found, both, strict=True):
+                    rows += more
+
+    def _restored(self, span: Span, place: Any) -> JoinedWindow:
+        window = self._open.get(span)
+        if window is None:
+            window = self._open[span] = JoinedWindow((ROWS, *span))
+        window.written.append(place)
+        return window
 
     @override
     def live(self, time: int) -> Sequence[Span]:
@@ -72,15 +89,20 @@ class JoinedFixedWindows(JoinedWindows):
             window = self._open.get(span)
             if window is None:
                 window = self._open[span] = JoinedWindow((ROWS, *span))
-                self._timers.set(span, self._over(span) if self._has_ended(span) else span[1])
+                if self._timers.get(span) is None:
+                    self._timers.set(span, self._over(span) if self._has_ended(span) else span[1])
             rows = window.by_key.get(key)
             if rows is None:
-                rows = window.by_key[key] = [], []
+                rows = window.by_key[key] = self._known(span, key)
             rows[side].append(row)
             self._log.add(window, (side, key, row))
             if self._clock.lateness and self._timers.get(span) != span[1]:
                 ended.append((span, rows[1 - side]))
         return ended if live else None
+
+    def _known(self, span: Span, key: Key) -> OfKey:  # noqa: ARG002 (for those below)
+        """What there is of a key in a window, beside what has been asked for."""
+        return [], []
 
     def _has_ended(self, span: Span) -> bool:
         return bool(self._clock.lateness) and self._clock.is_past(span[1])
@@ -95,16 +117,26 @@ class JoinedFixedWindows(JoinedWindows):
     @override
     def due(self, timer: Any, at: int) -> Iterator[Due]:
         span: Span = timer
-        window = self._open.get(span)
-        if window is None:  # another task has rows of it
-            return
-        if at == span[1]:
-            for key, rows in window.by_key.items():
-                yield Due(key, span, rows, has_ended=True, is_over=False)
-        if at < (over := self._over(span)):
+        over = self._over(span)
+        is_over = at >= over
+        if not is_over and self._has_rows(span):
             self._timers.set(span, over)
-            return
-        del self._open[span]
+        for key, rows in self._over_now(span) if is_over else self._of(span):
+            yield Due(key, span, rows, at == span[1], is_over)
+
+    def _has_rows(self, span: Span) -> bool:
+        """Whether there are rows in a window: a task may have its timer and none of them."""
+        return span in self._open
+
+    def _of(self, span: Span) -> Iterable[tuple[Key, OfKey]]:
+        """The rows in a window."""
+        window = self._open.get(span)
+        return () if window is None else window.by_key.items()
+
+    def _over_now(self, span: Span) -> Iterable[tuple[Key, OfKey]]:
+        """The same, which are forgotten."""
+        window = self._open.pop(span, None)
+        if window is None:
+            return ()
         self._log.forget(window)
-        for key, rows in window.by_key.items():
-            yield Due(key, span, rows, has_ended=False, is_over=True)
+        return window.by_key.items()

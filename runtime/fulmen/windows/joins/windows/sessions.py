@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +10,9 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.windows.clock import EventClock
+from fulmen.windows.disk import is_on_disk
 from fulmen.windows.inputs import check_edges
-from fulmen.windows.joins.row_log import RowGroup, RowLog
+from fulmen.windows.joins.row_log import Of, RowGroup, RowLog
 from fulmen.windows.joins.side_rows import Key, Row
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows
 from fulmen.windows.spans import Span
@@ -40,6 +41,7 @@ class JoinedSessions(JoinedWindows):
 
     # State: (SESSION, key, n) -> what a batch has brought to one session. Sessions only grow
     # together, so all of it is in one for good. Timers: (SESSION, key), for its next session.
+    # Memory: all sessions; if the state is on disk, those of keys that a batch has asked for.
 
     def __init__(
         self, gap: int, state: MutableMapping[Any, Any], context: TopologyContext, clock: EventClock
@@ -48,10 +50,26 @@ class JoinedSessions(JoinedWindows):
         self._gap, self._timers, self._clock = gap, context.timers, clock
         self._log = RowLog(state)
         self._open: dict[Key, list[Together]] = {}
-        for place, (_, key), rows in self._log.restored(SESSION):
+        self._is_on_disk = is_on_disk(state)
+        if not self._is_on_disk:
+            self._take(self._log.restored(SESSION))
+
+    def _take(self, groups: Iterable[tuple[Of, Of, list[Any]]]) -> None:
+        """Take sessions that are in the state."""
+        for place, (_, key), rows in groups:
             for one in rows:
                 session = self._put(key, *one)
             session.written.append(place)
+
+    def _of(self, key: Key) -> list[Together]:
+        """The sessions of a key."""
+        sessions = self._open.get(key)
+        if sessions is None:
+            sessions = []
+            if self._is_on_disk:
+                self._open[key] = sessions
+                self._take(self._log.on_disk(SESSION, key))
+        return sessions
 
     @override
     def live(self, time: int) -> Sequence[Span]:
@@ -79,7 +97,7 @@ class JoinedSessions(JoinedWindows):
     def _touched(self, key: Key, time: int) -> list[Together]:
         """The sessions without a gap to a time."""
         last = time + self._gap
-        return [one for one in self._open.get(key, ()) if one.start <= last and time <= one.end]
+        return [one for one in self._of(key) if one.start <= last and time <= one.end]
 
     def _put(self, key: Key, side: int, time: int, row: Row) -> Together:
         session = Together((SESSION, key), start=time, end=time + self._gap)
@@ -107,11 +125,14 @@ class JoinedSessions(JoinedWindows):
     @override
     def end_batch(self) -> None:
         self._log.end_batch()
+        if self._is_on_disk:
+            self._open.clear()
 
     @override
     def due(self, timer: Any, at: int) -> Iterator[Due]:
         key = timer[1]
-        sessions = self._open.pop(key, [])
+        sessions = self._of(key)
+        self._open.pop(key, None)
         open_ones = [one for one in sessions if one.end >= at]
         if open_ones:
             self._open[key] = open_ones

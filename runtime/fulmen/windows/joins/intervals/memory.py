@@ -1,0 +1,201 @@
+"""The rows of an interval join in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.windows.joins.intervals.kept import (
+    ALONE,
+    DUE,
+    FORGET,
+    HAS_ENDED,
+    KEY,
+    MATCHED,
+    NUMBER,
+    ROWS,
+    KeptRows,
+    OfKey,
+    Waiting,
+    own_grid,
+)
+from fulmen.windows.joins.join import LEFT
+from fulmen.windows.joins.row_log import RowGroup, RowLog
+from fulmen.windows.joins.side_rows import Key, SideRows
+
+
+@dataclass(eq=False, slots=True)
+class RowBucket(RowGroup):
+    """Rows of a side that are forgotten together.
+
+    Attributes:
+        rows: All of them.
+        count: How many of them the state has.
+        ended: The numbers and keys of those of earlier batches that have ended in this one.
+    """
+
+    rows: list[Waiting] = field(default_factory=list)
+    count: int = 0
+    ended: list[tuple[int, Key]] = field(default_factory=list)
+
+
+class RowsInMemory(KeptRows):
+    """The rows of one task, in memory."""
+
+    # State: (ROWS, side, due, n) -> what a batch has brought of a side that is forgotten at the
+    # time `due`; (MATCHED, side, due, n) -> number and key of those that have had a match since.
+    # Memory: the same by key. Timers: (FORGET, side, due); (ALONE, side, time), when rows that
+    # have had no match by then are emitted.
+
+    def __init__(self, *of: Any) -> None:
+        super().__init__(*of)
+        self._log = RowLog(self._state)
+        self.sides: tuple[dict[Key, OfKey], dict[Key, OfKey]] = {}, {}
+        self._buckets: dict[tuple[int, int], RowBucket] = {}
+        self._alone: dict[tuple[int, int], list[Waiting]] = {}
+        self._next = 0  # number of a row
+        self._restore()
+        self._first = self._next  # of those that are of this batch
+
+    def _restore(self) -> None:
+        ended = {
+            one for place, matched in self._state.items() if place[0] == MATCHED for one in matched
+        }
+        from_disk = []
+        for place, (what, *where), value in self._log.restored(ROWS, MATCHED):
+            if len(where) > 2:
+                from_disk.append((place, value))
+                continue
+            side, due = where
+            bucket = self._buckets.setdefault((side, due), RowBucket((ROWS, side, due)))
+            bucket.written.append(place)
+            for number, key, time, row, has_ended, _, *last in value if what == ROWS else ():
+                one = [number, key, time, row, has_ended or (number, key) in ended, due, *last]
+                self._put(side, bucket, one)
+                self._next = max(self._next, number + 1)
+            bucket.count = len(bucket.rows)
+        for place, rows in from_disk:
+            self._take_over(place, rows)
+
+    def _put(self, side: int, bucket: RowBucket, one: Waiting) -> None:
+        bucket.rows.append(one)
+        self.sides[side].setdefault(one[KEY], OfKey()).rows.append(one)
+        self._emit_alone_later(side, one)
+
+    def _take_over(self, place: Any, rows: list[Waiting]) -> None:
+        """Take rows that were on disk: see `RowsOnDisk`."""
+        _, _, side, due, _ = place
+        bucket = self._bucket_due(side, due)
+        for one in rows:
+            one[NUMBER] = self._next
+            self._next += 1
+            self._put(side, bucket, one)
+        self._log.write(bucket, bucket.of, rows)
+        bucket.count = len(bucket.rows)
+        del self._state[place]
+
+    def _emit_alone_later(self, side: int, one: Waiting) -> None:
+        """Have a row emitted that will have had no match, if that is wanted."""
+        if not self._reach.outer[side] or one[HAS_ENDED]:
+            return
+        at = self._over(self._last_of(side, one))
+        some = self._alone.setdefault((side, at), [])
+        if not some:
+            self._timers.set((ALONE, side, at), at)
+        some.append(one)
+
+    @override
+    def keep(
+        self, side: int, arrivals: SideRows, lasts: Sequence[int], kept: Mapping[int, bool]
+    ) -> None:
+        keys, times, rows = arrivals[:3]
+        since = until = due = 0  # what ends after the first, and up to the last, is of the bucket
+        in_bucket: list[Waiting] = []
+        by_key, number, outer = self.sides[side], self._next, self._reach.outer[side]
+        has_ends = self._reach.has_ends and side == LEFT
+        for place, has_match in kept.items():
+            key, last = keys[place], lasts[place]
+            if has_ends or not since < last <= until:
+                grid = own_grid(last - times[place]) if has_ends else self._grids[side]
+                over = self._over(last)
+                bucket = self._bucket_due(side, over + -over % grid)
+                due, in_bucket = bucket.of[2], bucket.rows
+                until = due - self._over(0)
+                since = until - grid
+            one = [number, key, times[place], rows[place], has_match, due]
+            if has_ends:
+                one.append(last)
+            number += 1
+            in_bucket.append(one)
+            of_key = by_key.get(key)
+            if of_key is None:
+                of_key = by_key[key] = OfKey()
+            of_key.rows.append(one)
+            if outer:
+                self._emit_alone_later(side, one)
+        self._next = number
+
+    def _bucket_due(self, side: int, due: int) -> RowBucket:
+        """The bucket of the rows of a side that are forgotten at this time."""
+        bucket = self._buckets.get((side, due))
+        if bucket is None:
+            bucket = self._buckets[side, due] = RowBucket((ROWS, side, due))
+            self._timers.set((FORGET, side, due), due)
+        return bucket
+
+    @override
+    def end(self, side: int, rows: Iterable[Waiting]) -> None:
+        for one in rows:
+            if not one[HAS_ENDED]:
+                one[HAS_ENDED] = True
+                if one[NUMBER] < self._first:
+                    self._buckets[side, one[DUE]].ended.append((one[NUMBER], one[KEY]))
+
+    @override
+    def end_batch(self) -> None:
+        for (side, due), bucket in self._buckets.items():
+            if brought := bucket.rows[bucket.count :]:
+                self._log.write(bucket, bucket.of, brought)
+                bucket.count = len(bucket.rows)
+            if bucket.ended:
+                self._log.write(bucket, (MATCHED, side, due), bucket.ended)
+                bucket.ended = []
+        self._first = self._next
+
+    @override
+    def due(self, timer: Any, at: int) -> Iterator[tuple[int, Waiting]]:
+        what, *where = timer
+        if len(where) == 1:  # it was set when the rows were on disk
+            return
+        side, time = where
+        if what == ALONE:
+            yield from self._ended_alone(side, self._alone.pop((side, time), []))
+            return
+        bucket = self._buckets.get((side, time))
+        if bucket is None:  # another task has rows of it
+            return
+        over = self._over(max(self._last_of(side, one) for one in bucket.rows))
+        if over > at:  # `allowedLateness` was shorter when the timer was set
+            self._timers.set(timer, over)
+            return
+        if self._reach.outer[side]:
+            yield from self._ended_alone(side, bucket.rows)
+        self._forget(side, bucket)
+
+    def _ended_alone(self, side: int, rows: list[Waiting]) -> Iterator[tuple[int, Waiting]]:
+        yield from ((side, one) for one in rows if not one[HAS_ENDED])
+        self.end(side, rows)
+
+    def _forget(self, side: int, bucket: RowBucket) -> None:
+        due = bucket.of[2]
+        self._log.forget(self._buckets.pop((side, due)))
+        by_key = self.sides[side]
+        for key, count in Counter(map(itemgetter(KEY), bucket.rows)).items():
+            by_key[key].forget(due, count)
+            if not by_key[key].rows:
+                del by_key[key]
