@@ -19,11 +19,12 @@ class Combiner(ABC):
     """
 
     @abstractmethod
-    def begin(self, watermark: float | None) -> None:
+    def begin(self, watermark: float | None, next_watermark: int | None = None) -> None:
         """A batch begins, and what was known is forgotten.
 
         Args:
             watermark: The bolt's, as its `context.batch` has it in this batch.
+            next_watermark: The same.
         """
 
     @abstractmethod

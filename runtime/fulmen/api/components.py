@@ -175,6 +175,16 @@ class Component(ABC):
         """
         return None
 
+    def goes_by_clock(self, options: Any) -> bool:  # noqa: ARG002
+        """Whether this bolt's watermark is the time of day instead of event time. Default: no.
+
+        Called as `check_input`. See `Batch.next_watermark`.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+        """
+        return False
+
     def needs_memory(self, options: Any) -> str | None:  # noqa: ARG002
         """Why `self.state` can't be on disk, such as "it goes through all keys". Default: None.
 

@@ -27,6 +27,9 @@ class Batch:
         watermark: Nothing that is still to come has an earlier event time, as far as the sources'
             `eventTime` tells, and what was due by it is done: milliseconds since 1970. None: it is
             not known. It never goes back.
+        next_watermark: The watermark that timers of this batch, and tuples of the next, will have.
+            Of a bolt that goes by the clock: when this batch began, which is the time of its
+            tuples. Such times never go back, whichever machine they are of.
         commits: Of a batch bolt: the transaction that is being committed. For stores.
         looks_ahead: Whether it only says what event time would bring if nothing more came, at the
             end of a run that others may follow. What is emitted are early results, and what bolts
@@ -36,6 +39,7 @@ class Batch:
     number: int = 0
     attempt: str = ""
     watermark: int | None = None
+    next_watermark: int | None = None
     commits: CommitPhase | None = None
     looks_ahead: bool = False
 

@@ -22,6 +22,7 @@ from fulmen.api import (
     Tuple,
 )
 from fulmen.api.declarer import declare
+from fulmen.api.event_time import milliseconds
 from fulmen.interruptions import Interruption
 from fulmen.transactional import MemoryTransactionalSpout
 
@@ -75,15 +76,36 @@ class Message:
     task: int | None = None
 
 
+class Later:
+    """An item for a `ListSpout`: as `PAUSE`, and so much time passes before the next batch.
+
+    `[["ann", 5], Later("10m"), ["bob", 7]]`: bob comes ten minutes after ann.
+
+    Attributes:
+        seconds: How much.
+    """
+
+    def __init__(self, duration: str) -> None:
+        """Make one; `duration` is such as `10m`."""
+        self.seconds = milliseconds(duration) / 1000
+
+
 Item = Any
-"""A list or tuple of values, one value alone, a `Message`, or a marker."""
+"""A list or tuple of values, one value alone, a `Message`, a `Later`, or a marker."""
 
 
 class Runs:
-    """Runs of this process, told apart: which of them a marker has stopped already."""
+    """Runs of this process, told apart: which of them a marker has stopped already.
+
+    Attributes:
+        number: The number of the run.
+        aborted: Component and place of each `ABORT` that was met.
+        later: The seconds that are to pass after the batch at hand.
+    """
 
     number: ClassVar[int] = 0
     aborted: ClassVar[set[tuple[str, int]]] = set()
+    later: ClassVar[float] = 0.0
 
     @classmethod
     def begin(cls) -> None:
@@ -161,6 +183,9 @@ class ListSpout(Spout):
             self._abort(place)
         if item is EOF or item is ABORT:
             return self.next_tuple()
+        if isinstance(item, Later):
+            Runs.later += item.seconds
+            return False
         if item is PAUSE:
             return False
         self._emit(place)

@@ -209,13 +209,16 @@ class BoltHarness:
 
         Args:
             watermark: What event time comes to, in milliseconds since 1970. None: it stands.
-            seconds: Of the batch clock, which begins at 0.
+            seconds: Of the batch clock, which begins at 0. For a bolt that goes by the clock, so
+                does the time of day, with 1970.
         """
         batch, timers = self._context.batch, self._timers
         self._clock += seconds
         self._context.timers.clock = self._clock
+        if self._goes_by_clock:
+            watermark = round(self._clock * 1000)
         if watermark is not None and watermark >= (batch.watermark or watermark):
-            batch.watermark = self._watermark = watermark
+            batch.watermark = batch.next_watermark = self._watermark = watermark
         while due := timers.take_due(batch.watermark, self._clock):
             for key, at in due:
                 self._turn("on_timer", TIMER_STREAM, key, at)
@@ -261,7 +264,10 @@ class BoltHarness:
         self._collector = self._new_collector()
         context = self._context = self._made_context(streams)
         self._signals = context.signals
+        options = self._configuration.options
+        self._goes_by_clock = self.bolt.goes_by_clock(options)
         context.batch.watermark, context.timers.clock = self._watermark, self._clock
+        context.batch.next_watermark = round(self._clock * 1000) if self._goes_by_clock else None
         self._timers = TaskTimers(self._timers_state)
         if overrides(self.bolt, "on_timer"):
             context.timers.keeper = self._timers

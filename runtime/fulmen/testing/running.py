@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -68,10 +69,25 @@ class NotDrained(FulmenError):
 
 
 class ManualClock:
-    """Seconds that pass only when told to."""
+    """Seconds that pass only when told to.
 
-    def __init__(self, now: float = 0.0) -> None:
+    Attributes:
+        now: How many have passed.
+    """
+
+    def __init__(self, now: float = 0.0, *, start: datetime | None = None) -> None:
+        """Make one.
+
+        Args:
+            now: Seconds that have passed.
+            start: The time of day at 0 seconds, with a time zone; None: the present.
+        """
         self.now = now
+        self._start = Clocks().wall() - self() if start is None else start.timestamp()
+
+    def wall(self) -> float:
+        """The time of day, in seconds as of time.time()."""
+        return self._start + self()
 
     def __call__(self) -> float:
         """Read it."""
@@ -119,6 +135,7 @@ class _Jobs(InProcessJobs):
         if not header.closes:
             self._result.transactions.begun(header.transactions)
         has_no_tuple = header.is_suspect and not any(header.permits.values())
+        Runs.later = 0.0
         try:
             rows = super().run(header, timeout_seconds)
         except Killed as e:
@@ -135,6 +152,7 @@ class _Jobs(InProcessJobs):
             lost = next((self._placed.plan.worker_of(call.task) for call in self._left), None)
             raise JobFailed(str(e), worker=lost) from e
         self._in_vain = 0 if has_no_tuple else self._in_vain
+        self._clock.advance(Runs.later)
         return rows
 
 
@@ -289,7 +307,7 @@ def _run(
             store.uri,
             observer=observer,
             store=store,
-            clocks=Clocks(clock, clock.advance),
+            clocks=Clocks(clock, clock.advance, clock.wall),
         )
         running = observer.topology = driver.start()
         observer.look(running.totals)

@@ -109,6 +109,11 @@ def times_in(column: pa.Array, reader: TimeReader) -> ColumnTimes:
     return found
 
 
+def all_at(time: int, n: int) -> ColumnTimes:
+    """The times of `n` rows that come together."""
+    return ColumnTimes(np.full(n, time, np.int64), np.ones(n, np.bool_))
+
+
 class WindowRows(NamedTuple):
     """The rows that are in one window.
 

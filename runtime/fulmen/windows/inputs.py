@@ -178,8 +178,8 @@ def taken_back(inputs: Mapping[tuple[str, str], Stream]) -> Iterator[str]:
             yield (
                 f"stream {name!r} of {source!r} has the field {RETRACTION!r}, so its rows may take"
                 " back earlier ones, which are taken for new ones here. A RegularJoin, a"
-                " RunningAggregate and windows by time know them; or leave them out: where: not"
-                " is_retraction, and a select without that field"
+                " RunningAggregate and windows of event time know them; or leave them out: where:"
+                " not is_retraction, and a select without that field"
             )
 
 

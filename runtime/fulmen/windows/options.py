@@ -245,9 +245,12 @@ class AggregateOptions(TimedOptions):
     """The `config` of an `Aggregate`."""
 
     time: Name | None = None
-    """The field with the event time. Default: that of `eventTime` of the input's component. Only
-    windows by count need none. `window_last`, of an input with a `window_end`: the last millisecond
-    before that, which is in the windows that the whole window is in."""
+    """The field with the event time. Default: that of `eventTime` of the input's component. Windows
+    by count and by the clock need none. `window_last`, of an input with a `window_end`: the last
+    millisecond before that, which is in the windows that the whole window is in."""
+    by: Literal["time", "clock"] = "time"
+    """`clock`: a tuple is in the windows of the time of day when it comes, and they end by that.
+    Then nothing is late, and no event time is needed."""
     key: tuple[Name, ...] = ()
     """The fields whose values have windows of their own. The input must be grouped by them. None:
     one window for all that a task receives."""
@@ -285,6 +288,8 @@ class AggregateOptions(TimedOptions):
     def _wrong(self) -> Iterator[str]:
         if self.window.type == "count" and (self.emit_every or self.lateness):
             yield "emitEvery and allowedLateness are not for windows by count"
+        if self.by == "clock":
+            yield from self._wrong_by_clock()
         if self.window.type == "global" and self.lateness:
             yield "allowedLateness is not for a global window: nothing is late for it"
         if self.emit == "final" and self.emit_every:
@@ -305,10 +310,25 @@ class AggregateOptions(TimedOptions):
         if twice := several_times(names):
             yield f"several output fields are called {twice}"
 
+    def _wrong_by_clock(self) -> Iterator[str]:
+        if self.window.type == "count":
+            yield "by: clock is not for windows by count, which go by no time. Leave it out"
+        for name, value in (("time", self.time), ("unit", self.unit)):
+            if value is not None:
+                yield f"by: clock goes by when tuples come, and has no {name}. Leave one out"
+        if self.lateness:
+            yield "by: clock has no allowedLateness: nothing is late by the clock. Leave it out"
+
     def kept_as(self) -> str:
         """The windows and aggregates, which must not change while windows are open."""
         aggregates = ", ".join(self.aggregates.values())
-        return f"{described(self.window)} by {', '.join(self.key) or 'nothing'} of {aggregates}"
+        window = described(self.window) + " of the clock" * self.goes_by_clock
+        return f"{window} by {', '.join(self.key) or 'nothing'} of {aggregates}"
+
+    @property
+    def goes_by_clock(self) -> bool:
+        """Whether the time of a tuple is the time of day when it comes."""
+        return self.by == "clock"
 
     @property
     def has_panes(self) -> bool:

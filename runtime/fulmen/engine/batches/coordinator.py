@@ -96,8 +96,13 @@ class Coordinator:
 
     # Attempts
 
-    def begin(self, now: float) -> Header:
-        """The header of the next attempt. `now` is in seconds of any steady clock."""
+    def begin(self, now: float, wall: float = 0.0) -> Header:
+        """The header of the next attempt.
+
+        Args:
+            now: In seconds of any steady clock.
+            wall: The time of day, in seconds.
+        """
         placed, last, clock = self.placed, self.last, self.clock
         clock.begin(now, is_retry=self._is_retry, stands=self.turns.looks_ahead)
         most = placed.limits.header_bytes
@@ -118,7 +123,7 @@ class Coordinator:
             is_retry=self._is_retry,
             bases=self.skipping.bases,
             transactions=work,
-            watermarks=watermarks_of(last.watermarks, placed),
+            watermarks=watermarks_of(last.watermarks, placed, wall),
         )
         self.attempt = self.turns.begin(self.blame.begin(header, placed.spout_tasks, now))
         return self.attempt
@@ -189,6 +194,7 @@ class Coordinator:
                 summaries,
                 self.unfinished.exhausted,
                 header.clock,
+                {name: header.watermarks[name][0] for name in placed.by_clock},
                 more_may_come=self.turns.more_may_come,
             )
         has_changed = any(s.updates for s in summaries) or bool(header.transactions)
@@ -264,11 +270,14 @@ class Coordinator:
     def idle_seconds(self) -> float:
         """Seconds to wait before the next batch: next to none if something happened."""
         bolts, rests = self.placed.topology.spec.bolts, self.unfinished.rests
+        passed, plan = self.last.watermarks.passed, self.placed.plan
+        clocks = {name: passed[name] for name in self.placed.by_clock & passed.keys()}
         return self._rests.seconds(
             self.clock.seconds,
             is_held=self.last.is_held,
             ticks=(bolt.tick_seconds for bolt in bolts if bolt.tick_seconds),
             resting=rests(lambda _: True) if self.active else self._resting_results,
+            by_clock={task: at for name, at in clocks.items() for task in plan.tasks(name)},
         )
 
     # What is left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from fulmen.api.event_time import milliseconds
 from fulmen.engine.protocol.placed_topology import PlacedTopology
@@ -14,12 +15,25 @@ from fulmen.topology.resource.event_time import EventTime
 
 
 def watermarks_of(
-    watermarks: Watermarks, placed: PlacedTopology
+    watermarks: Watermarks, placed: PlacedTopology, wall: float = 0.0
 ) -> Mapping[str, tuple[int, int | None]]:
-    """The watermarks of a header: of each bolt, the watermark and the one before."""
-    if not placed.event_times:
-        return {}
-    return {name: (at, watermarks.closed.get(name)) for name, at in watermarks.passed.items()}
+    """The watermarks of a header: of each bolt, the watermark and the one before.
+
+    Args:
+        watermarks: After the last batch.
+        placed: The topology.
+        wall: The time of day, in seconds, when the batch begins. If it is behind that of a batch
+            before, as of a machine whose clock is, that one counts.
+    """
+    passed, closed = watermarks.passed, watermarks.closed
+    found: dict[str, tuple[int, int | None]] = {}
+    if placed.event_times or placed.by_clock:
+        found = {name: (at, closed.get(name)) for name, at in passed.items()}
+    for name in placed.by_clock:
+        before = passed.get(name)
+        now = int(wall * 1000)
+        found[name] = (now if before is None else max(now, before)), before
+    return found
 
 
 def watermarks_after(
@@ -28,6 +42,7 @@ def watermarks_after(
     summaries: Sequence[Summary],
     exhausted: Mapping[int, bool | None],
     clock: float,
+    by_clock: Mapping[str, int] = MappingProxyType({}),
     *,
     more_may_come: bool = False,
 ) -> Watermarks:
@@ -39,10 +54,11 @@ def watermarks_after(
         summaries: Of all parts of the batch.
         exhausted: Spout task -> whether it has said, in batches before, that nothing will come.
         clock: The batch clock.
+        by_clock: The watermarks that the batch had of bolts that go by the clock.
         more_may_come: Whether more of a source that has ended may come in another run: then it
             holds event time, for what is behind the others would be late in that.
     """
-    if not placed.event_times:
+    if not (placed.event_times or by_clock):
         return watermarks
     newest: dict[str, dict[str, int]] = {name: {} for name in placed.event_times}
     unread: dict[str, dict[str, list[str] | None]] = {name: {} for name in placed.event_times}
@@ -80,7 +96,7 @@ def watermarks_after(
             to_read[component],
         )
     kept = {name: sources[name] for name in placed.event_times}
-    return replace(watermarks, sources=kept).with_passed(placed.inputs, over)
+    return replace(watermarks, sources=kept).with_passed(placed.inputs, over, by_clock)
 
 
 def _named(part: str) -> str:

@@ -362,9 +362,10 @@ class RunningTopology:
         coordinator = self.coordinator
         self._transactions.open(coordinator)
         started = self.clocks.steady()
-        header = coordinator.begin(started)
+        wall = self.clocks.wall()
+        header = coordinator.begin(started, wall)
         if self.placed.event_times:
-            header = replace(header, wall=self.clocks.wall())
+            header = replace(header, wall=wall)
         header = self._ahead.asking(self._taps.asking(header))
         self._transactions.count(coordinator)
         taken: list[Summary] = []

@@ -73,6 +73,7 @@ def place(
         workers=tuple(workers),
         limits=limits,
         in_any_order=runnable.in_any_order,
+        by_clock=runnable.by_clock,
     )
 
 

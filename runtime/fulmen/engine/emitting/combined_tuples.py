@@ -119,8 +119,8 @@ class Combiners:
         """Begin a batch: give what combines its tuples, by the numbers of subscriptions."""
         combined = {}
         for subscription, combiner in self._combiners:
-            _, watermark = watermarks.get(subscription.target, (None, None))
-            combiner.begin(watermark)
+            next_watermark, watermark = watermarks.get(subscription.target, (None, None))
+            combiner.begin(watermark, next_watermark)
             combined[subscription.number] = CombinedTuples(combiner)
         return combined
 

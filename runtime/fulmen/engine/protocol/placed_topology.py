@@ -104,6 +104,7 @@ class PlacedTopology:
         kept: Components that are not in the topology, whose state the checkpoint keeps, and how
             many tasks they had.
         in_any_order: Names of the bolts that take their streams in any order.
+        by_clock: Names of the bolts whose watermark is the time of day.
         known_as: Component -> the name by which stores and brokers know it, as it was renamed.
     """
 
@@ -121,6 +122,7 @@ class PlacedTopology:
     kept: Mapping[str, UnusedState] = field(default_factory=dict)
     known_as: Mapping[str, str] = field(default_factory=dict)
     in_any_order: frozenset[str] = frozenset()
+    by_clock: frozenset[str] = frozenset()
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

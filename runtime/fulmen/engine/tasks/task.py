@@ -222,7 +222,8 @@ class Task(ABC):
         batch.number, batch.attempt = header.number, header.tag
         batch.looks_ahead = header.looks_ahead
         self.context.timers.clock = header.clock
-        _, batch.watermark = header.watermarks.get(self.component, (0, None))
+        watermarks = header.watermarks.get(self.component, (None, None))
+        batch.next_watermark, batch.watermark = watermarks
         if self._is_told or not self.hears_commits or number < 1:
             return
         self._is_told = self.was_told = True

@@ -21,6 +21,8 @@ the same. The invariants:
   are left out, and so are those whose sources have all ended. Results that these still have must
   not be late for what they meet: so they go on with the source that is furthest then, which is at
   least as far as what they meet is. Where they meet nothing that goes on, they stand.
+- A bolt that goes by the clock has the time of day when the batch began, and for what is behind it
+  it is as a source that declares event times.
 """
 
 from __future__ import annotations
@@ -224,18 +226,23 @@ class Watermarks:
     ended: frozenset[str] = field(default=frozenset(), compare=False)
 
     def with_passed(
-        self, inputs: Mapping[str, Sequence[str]], ended: Collection[str]
+        self,
+        inputs: Mapping[str, Sequence[str]],
+        ended: Collection[str],
+        by_clock: Mapping[str, int] = MappingProxyType({}),
     ) -> Watermarks:
         """Copy with the watermarks of all bolts made anew.
 
         Args:
             inputs: Bolt -> the components that it receives tuples from, each behind its own.
             ended: Components that declare event times, and will never emit again.
+            by_clock: Bolt that goes by the clock -> the time of the batch.
         """
         out: dict[str, int | None] = {
-            name: source.watermark for name, source in self.sources.items() if name not in ended
+            **by_clock,
+            **{name: one.watermark for name, one in self.sources.items() if name not in ended},
         }
-        known = {*self.sources}
+        known = {*self.sources, *by_clock}
         furthest = max((at for at in out.values() if at is not None), default=None)
         meets = _meeting_what_goes_on(inputs, out)
         passed: dict[str, int] = {}
@@ -244,11 +251,12 @@ class Watermarks:
             times = [out[name] for name in timed if name in out]
             least = furthest if timed and bolt in meets else _least(times)
             before = self.passed.get(bolt)
+            least = by_clock.get(bolt, least)
             if least is None or (before is not None and before > least):
                 least = before
             if least is not None:
                 passed[bolt] = least
-            if timed and bolt not in self.sources:
+            if timed and bolt not in known:
                 known.add(bolt)
                 if times:
                     out[bolt] = least

@@ -33,6 +33,7 @@ class HeldBy(NamedTuple):
         idle_timeout: As the component declares it; None: a part is never idle.
         untimed: How many of its component's tuples had no usable time.
         advances: Whether event time goes on with the clock while all parts are idle.
+        is_clock: Whether the component is a bolt that goes by the clock, and declares none.
     """
 
     component: str
@@ -45,6 +46,7 @@ class HeldBy(NamedTuple):
     idle_timeout: str | None = None
     untimed: int = 0
     advances: bool = False
+    is_clock: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def _waits_for(held: HeldBy, watermark: int | None, due: int) -> str:
     mark = "the watermark is not known yet"
     if watermark is not None:
         mark = f"the watermark is {said(watermark)}"
+    if held.is_clock:
+        return f"{mark}, and goes on with the clock"
     source, needed = repr(held.component), f"a time of {said(due + held.lag)} or later"
     if held.part is None:
         if watermark is None:
@@ -179,6 +183,7 @@ def times_of(
         clock: The batch clock of the last batch.
     """
     held = {name: _held_by(placed, watermarks, counts, name, clock) for name in placed.event_times}
+    clocks = {name: HeldBy(name, is_clock=True) for name in placed.by_clock if name not in held}
     declaring, times = _declaring(placed), {}
     for component in placed.topology.spec.components:
         name = component.name
@@ -195,7 +200,7 @@ def times_of(
         if not froms and not number:
             continue
         live = sorted(froms - watermarks.ended, key=lambda n: (_order(watermarks, n), n))
-        by = held[live[0]] if live else None
+        by = (held | clocks)[live[0]] if live else None
         has_ended = bool(froms) and not live
         at = watermarks.passed.get(name)
         times[name] = ComponentTime(name, at, by, has_ended, number, due)
@@ -204,14 +209,18 @@ def times_of(
 
 def _order(watermarks: Watermarks, source: str) -> tuple[bool, int]:
     """Sort unknown watermarks first, then the one furthest behind."""
-    at = watermarks.sources.get(source, SourceTime()).watermark
+    of_source = watermarks.sources.get(source)
+    at = watermarks.passed.get(source) if of_source is None else of_source.watermark
     return at is not None, at or 0
 
 
 def _declaring(placed: PlacedTopology) -> Mapping[str, frozenset[str]]:
-    """Bolt -> the components that declare the event times that it has its watermark of."""
+    """Bolt -> the components that its watermark is of: they declare event times, or are clocks."""
     declaring: dict[str, frozenset[str]] = {}
     for bolt, froms in placed.inputs.items():
+        if bolt in placed.by_clock:
+            declaring[bolt] = frozenset((bolt,))
+            continue
         own = frozenset(name for name in froms if name in placed.event_times)
         others = [declaring[n] for n in froms if n in declaring and n not in own]
         declaring[bolt] = own.union(*others)

@@ -96,9 +96,10 @@ def windowed(
     """Aggregates of windows."""
     given = {spelling(word): value for word, value in options.items()}
     is_by_count = isinstance(given.get("window"), dict) and given["window"].get("type") == "count"
+    needs_none = is_by_count or given.get("by") == "clock"
 
     def configure(taps: Sequence[RowSources]) -> Config:
-        time = {} if is_by_count else times_of(taps[0], given)
+        time = {} if needs_none else times_of(taps[0], given)
         return {"key": list(key), **time, **given, "aggregates": dict(aggregates)}
 
     says = _named(parent, key, "window", name) | {"code": Aggregate, "configure": configure}
@@ -285,7 +286,8 @@ def times_of(taps: RowSources, given: Config, *, is_named: bool = False) -> Conf
     if found is None or None in times:
         raise _wrong(
             "the rows have no event time here",
-            'Give it: event_time="at" of the source, or time="at" here if a map has made new rows.',
+            'Give it: event_time="at" of the source, or time="at" here if a map has made new rows.'
+            ' For windows by the clock: by="clock".',
         )
     if all(tap.is_timed for tap in taps) and not is_named:
         return {}

@@ -41,6 +41,7 @@ class Checked:
         printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class is a committer.
         in_any_order: Names of the bolts that take their streams in any order.
+        by_clock: Names of the bolts whose watermark is the time of day.
     """
 
     problems: tuple[Problem, ...]
@@ -50,6 +51,7 @@ class Checked:
     printing: tuple[str, ...] = ()
     committers: frozenset[str] = frozenset()
     in_any_order: frozenset[str] = frozenset()
+    by_clock: frozenset[str] = frozenset()
 
     @property
     def errors(self) -> list[Problem]:
@@ -86,7 +88,13 @@ class Checked:
         topology = with_checkpoint_tasks(self.topology(), checkpoint_tasks or {})
         topology = with_committers(topology, self.committers)
         return Runnable(
-            topology, self.streams, self.pinned, code_folder, self.printing, self.in_any_order
+            topology,
+            self.streams,
+            self.pinned,
+            code_folder,
+            self.printing,
+            self.in_any_order,
+            self.by_clock,
         )
 
 
@@ -101,6 +109,7 @@ class Runnable:
         code_folder: The folder of the author's modules; None: installed packages.
         printing: Names of the bolts that write rows to standard output.
         in_any_order: Names of the bolts that take their streams in any order.
+        by_clock: Names of the bolts whose watermark is the time of day.
     """
 
     topology: Topology
@@ -109,6 +118,7 @@ class Runnable:
     code_folder: Path | None
     printing: Sequence[str] = ()
     in_any_order: frozenset[str] = frozenset()
+    by_clock: frozenset[str] = frozenset()
 
 
 def check(
@@ -181,6 +191,7 @@ def check(
         tuple(classes.printing),
         frozenset(classes.committers),
         frozenset(classes.in_any_order),
+        frozenset(classes.by_clock),
     )
 
 

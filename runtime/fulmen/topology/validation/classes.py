@@ -47,7 +47,7 @@ from fulmen.topology.validation.input_steps import (
     mistaken_function,
     mistaken_steps,
 )
-from fulmen.topology.validation.inputs import checked_inputs
+from fulmen.topology.validation.inputs import answer, checked_inputs
 from fulmen.topology.validation.lateness import stricter_in_front
 from fulmen.topology.validation.transactions import (
     in_transactions,
@@ -84,6 +84,7 @@ class Classes:
         pinned: Names of the spouts that the driver hosts.
         printing: Names of the bolts that write rows to standard output.
         in_any_order: Names of the bolts that take their streams in any order.
+        by_clock: Names of the bolts whose watermark is the time of day.
         committers: Names of the bolts whose class has the marker `Committer`, and of the sinks of a
             transactional topology.
         sinks: Names of the bolts that are sinks, and whether these take any stream.
@@ -104,6 +105,7 @@ class Classes:
     pinned: list[str] = field(default_factory=list)
     printing: list[str] = field(default_factory=list)
     in_any_order: list[str] = field(default_factory=list)
+    by_clock: set[str] = field(default_factory=set)
     committers: list[str] = field(default_factory=list)
     sinks: dict[str, bool] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
@@ -294,8 +296,10 @@ class Classes:
                 instance, checked = self.checks[part.name]
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
                 yield from checked_inputs(part, instance, checked, streams, of_all)
+                if answer(instance, "goes_by_clock", checked.options)[0]:
+                    self.by_clock.add(part.name or "")
         yield from stricter_in_front(parts, self.checks)
-        yield from without_watermark(parts, self.checks, self.severity)
+        yield from without_watermark(parts, self.checks, self.by_clock, self.severity)
         yield from transactional_graph(
             parts, self.streams, self.committers, self.sinks, self.refused
         )

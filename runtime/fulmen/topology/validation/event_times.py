@@ -1,7 +1,7 @@
 """Mistakes in what components declare of event times."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -95,6 +95,7 @@ def timed_stream(part: ComponentPart, streams: Mapping[str, api.Stream]) -> Iter
 def without_watermark(
     parts: Sequence[ComponentPart],
     checks: Mapping[str, tuple[Any, CheckedOptions]],
+    by_clock: Collection[str],
     severity: Severity,
 ) -> Iterator[Problem]:
     """Components that go by event time, though nothing in front of them declares any.
@@ -102,11 +103,12 @@ def without_watermark(
     Args:
         parts: All components.
         checks: Component -> an instance that can be asked, and its options as far as known.
+        by_clock: Those whose watermark is the time of day.
         severity: The severity of results that are kept back until the topology is drained.
     """
     by_name = {part.name: part for part in parts if part.name}
     for part in parts:
-        known, sources = checks.get(part.name or ""), _untimed_sources(part, by_name)
+        known, sources = checks.get(part.name or ""), _untimed_sources(part, by_name, by_clock)
         if known is None or not sources:
             continue
         instance, checked = known
@@ -137,7 +139,9 @@ def _stands_still(
     return [Problem(path, message, cure, "warning" if isinstance(what, Warning) else severity)]
 
 
-def _untimed_sources(part: ComponentPart, by_name: Mapping[str, ComponentPart]) -> list[str]:
+def _untimed_sources(
+    part: ComponentPart, by_name: Mapping[str, ComponentPart], by_clock: Collection[str]
+) -> list[str]:
     """The spouts that a bolt descends from; none if there may be event time, or isn't known."""
     sources: list[str] = []
     seen, todo = {part.name}, [part]
@@ -147,6 +151,8 @@ def _untimed_sources(part: ComponentPart, by_name: Mapping[str, ComponentPart]) 
             if source is None or source.model is None or source.wrong & {"eventTime", "inputs"}:
                 return []
             if source.model.event_time is not None or source.kind == "transactional spout":
+                return []
+            if source.name in by_clock:
                 return []
             if source.name not in seen:
                 seen.add(source.name)

@@ -1,4 +1,4 @@
-"""A bolt that says what there was in each window of event time, by key."""
+"""A bolt that says what there was in each window, by key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fulmen.windows.aggregate.kinds.windower import Windower
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.clock import EventClock
-from fulmen.windows.columns import ArrowValues, keys_of, times_in
+from fulmen.windows.columns import ArrowValues, all_at, keys_of, times_in
 from fulmen.windows.disk import is_on_disk
 from fulmen.windows.inputs import (
     LATE,
@@ -76,7 +76,7 @@ class StreamFields:
 
 
 class Aggregate(ChunkBolt):
-    """Counts, sums and more in windows of event time, by key: see `AggregateOptions`.
+    """Counts, sums and more in windows of event time or the clock, by key: see `AggregateOptions`.
 
     It emits, on the stream `default`, the values of `key`, `window_start` and `window_end` (both in
     UTC), and each of `aggregates`: once for each window, when the watermark says that it has
@@ -116,7 +116,7 @@ class Aggregate(ChunkBolt):
     def check_inputs(
         self, options: AggregateOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterable[str | Warning]:
-        if isinstance(options.window, CountWindow):
+        if isinstance(options.window, CountWindow) or options.goes_by_clock:
             return list(taken_back(inputs))
         takes_back = any(RETRACTION in stream.fields for stream in inputs.values())
         if takes_back and options.partial is True:
@@ -129,7 +129,12 @@ class Aggregate(ChunkBolt):
 
     @override
     def lateness(self, options: AggregateOptions) -> int | None:
-        return None if isinstance(options.window, CountWindow) else options.lateness
+        has_none_late = isinstance(options.window, CountWindow) or options.goes_by_clock
+        return None if has_none_late else options.lateness
+
+    @override
+    def goes_by_clock(self, options: AggregateOptions) -> bool:
+        return options.goes_by_clock
 
     @override
     def needs_event_time(self, options: AggregateOptions) -> str | None:
@@ -142,10 +147,12 @@ class Aggregate(ChunkBolt):
         if options.time is not None:
             name, _ = time_field(options.time, options.reader(), stream)
             needed[name or ""] = "time"
-        elif stream.time is None and not isinstance(options.window, CountWindow):
+        elif stream.time is None and not (
+            isinstance(options.window, CountWindow) or options.goes_by_clock
+        ):
             yield (
                 "time is missing: name the field with the event time, or declare eventTime of what"
-                " emits this input"
+                " emits this input. For windows by the clock: by: clock"
             )
         yield from aggregated_fields(options.aggregates, self.own, needed, stream)
 
@@ -214,8 +221,10 @@ class Aggregate(ChunkBolt):
 
     def _windower(self, window: Any) -> Windower:
         options, context = self._options, self._context
-        has_times = options.time is not None or all(
-            context.input(component, stream).time for component, stream in context.sources
+        has_times = (
+            options.goes_by_clock
+            or options.time is not None
+            or all(context.input(component, stream).time for component, stream in context.sources)
         )
         clock = EventClock(self, context, options.allowed_lateness)
         panes = Panes(options, context, self._aggregates, has_times)
@@ -288,19 +297,28 @@ class Aggregate(ChunkBolt):
     def _time_of(self, component: str, stream: str) -> tuple[str | None, TimeReader]:
         """The field with the event time of an input, and what reads it."""
         options, of = self._options, self._context.input(component, stream)
+        if options.goes_by_clock:
+            return None, TimeReader()
         return time_field(options.time, options.reader(), of)
+
+    @property
+    def _arrival(self) -> int:
+        """The time of tuples without an event time: when their batch began, by the clock."""
+        return (self._context.batch.next_watermark or 0) if self._options.goes_by_clock else 0
 
     # Tuples
 
     @override
     def execute_chunk(self, tup: Tuple, rows: ChunkValues) -> Sequence[int] | None:
         source = self._source_at(tup) if self._takes_chunks else None
-        if source is None or source.time_at is None:
+        if source is None or (source.time_at is None and not self._options.goes_by_clock):
             return None
         some = [rows.values(i) for i in source.key_at]
         if not all(map(are_alike, some)):
             return None
-        times = times_of(rows.values(source.time_at), source.reader)
+        times: Sequence[int | None] = [self._arrival] * len(rows)
+        if source.time_at is not None:
+            times = times_of(rows.values(source.time_at), source.reader)
         keys = some[0] if len(some) == 1 else list(zip(*some, strict=True)) or [()] * len(times)
         more: Sequence[Sequence[Any]] = ()
         if source.filtered is not None:
@@ -325,13 +343,18 @@ class Aggregate(ChunkBolt):
     def _add_columns(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
         """Add the rows of a batch without a value of Python for each; None: that can't be."""
         source = self._source_at(tup) if self._takes_columns else None
-        if source is None or source.time_at is None or source.filtered is not None:
+        if source is None or source.filtered is not None:
             return None
         keys = keys_of([batch.column(i) for i in source.key_at], batch.num_rows)
         if keys is None:
             return None
         values = {at: batch.column(at) for at in source.values_at.all}
-        times = times_in(batch.column(source.time_at), source.reader)
+        if source.time_at is not None:
+            times = times_in(batch.column(source.time_at), source.reader)
+        elif self._options.goes_by_clock:
+            times = all_at(self._arrival, batch.num_rows)
+        else:
+            return None
         return self._windows.add_columns(ColumnRows(values, keys, times, source.values_at))
 
     @override
@@ -351,7 +374,7 @@ class Aggregate(ChunkBolt):
         values = self._aggregates.values(row, source.values_at)
         at, time = source.time_at, None
         try:
-            time = 0 if at is None else time_of(tup, at, source.reader)
+            time = self._arrival if at is None else time_of(tup, at, source.reader)
             self._windows.add(key, time, values, tup, collector)
         except NoEdgesError:
             self._windows.too_late(tup, time, collector)

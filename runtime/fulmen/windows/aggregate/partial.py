@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count
 from math import copysign
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from typing_extensions import override
 
@@ -58,7 +58,9 @@ def partial_windows(
     if options.partial == "auto" and not all(one.aggregation.splits for one in aggregates):
         return None
     time, reader = time_field(options.time, options.reader(), stream)
-    if time is None:
+    if options.goes_by_clock:
+        time = None
+    elif time is None:
         return None
     return PartialWindows(options, stream, time, reader, Aggregates(aggregates))
 
@@ -74,15 +76,15 @@ class PartialWindows(Combiner):
         self,
         options: AggregateOptions,
         stream: Stream,
-        time: str,
+        time: str | None,
         reader: TimeReader,
         aggregates: Aggregates,
     ) -> None:
-        """`time`: the field with the event time."""
+        """`time`: the field with the event time; None: it is when the batch began."""
         self._always = options.partial is True
         self._aggregates, self._reader = aggregates, reader
         self._spans = options.window.spans()  # type: ignore[union-attr]
-        self._time_at = stream.fields.index(time)
+        self._time_at = None if time is None else stream.fields.index(time)
         self._key_at = [stream.fields.index(name) for name in options.key]
         self._values_at = aggregates.places(stream.fields)
         self._plain_at = {*self._key_at, *self._values_at.all}
@@ -90,8 +92,8 @@ class PartialWindows(Combiner):
         self.begin(None)
 
     @override
-    def begin(self, watermark: float | None) -> None:
-        self._watermark = watermark
+    def begin(self, watermark: float | None, next_watermark: int | None = None) -> None:
+        self._watermark, self._arrival = watermark, next_watermark
         self._since, self._until, self._is_open, self._is_over = 0, 0, False, True
         self._forget()
 
@@ -113,7 +115,9 @@ class PartialWindows(Combiner):
             keys = [()] * len(columns[0])
         if not (self._always or _are_few(keys)):
             return None
-        times = times_of(columns[self._time_at], self._reader)
+        times: Sequence[int | None] = [self._arrival] * len(keys)
+        if self._time_at is not None:
+            times = times_of(columns[self._time_at], self._reader)
         at_hand = {place: columns[place] for place in self._values_at.all}
         rows = self._aggregates.chunk_rows(keys, times, at_hand, self._values_at)
         if self._are_here(times):
@@ -159,8 +163,9 @@ class PartialWindows(Combiner):
         """Whether all times are in the current place, and its windows have not ended."""
         if None in times:
             return False
-        self._go_to(times[0])
-        return self._is_open and self._since <= min(times) and max(times) < self._until
+        some = cast("Sequence[int]", times)
+        self._go_to(some[0])
+        return self._is_open and self._since <= min(some) and max(some) < self._until
 
     def _by_place(self, times: Sequence[int | None]) -> dict[int, list[int]] | None:
         """The positions of times whose windows have not ended, by place.

@@ -109,4 +109,4 @@ def test_one_task_whose_timer_is_rarely_due_is_enough(timers):
 def test_timers_of_the_batch_clock_are_so_far_away(timers):
     say(timers, a=PendingTimers(10, 52.5), b=PendingTimers(10, None))
     say(timers, stage=2, b=PendingTimers(None, 40.0))
-    assert list(timers.seconds_until(50.0)) == [2.5, 0.0]
+    assert list(timers.seconds_until(50.0, {})) == [2.5, 0.0]

@@ -28,7 +28,11 @@ class Topology:
         self.rests = Rests(self.idle, skipping)
         spec = SimpleNamespace(batch_interval_millis=interval_millis)
         self.placed = SimpleNamespace(
-            run="run", plan=PLAN, event_times={"a"}, topology=SimpleNamespace(spec=spec)
+            run="run",
+            plan=PLAN,
+            event_times={"a"},
+            by_clock=(),
+            topology=SimpleNamespace(spec=spec),
         )
 
     def committed(
@@ -43,7 +47,8 @@ class Topology:
         self.rests.committed(done, self.placed, wants_batch=wants_batch, may_gather=may_gather)
 
     def seconds(self, clock=100.0, is_held=False, ticks=(), resting=()):
-        return self.rests.seconds(clock, is_held=is_held, ticks=ticks, resting=resting)
+        given = {"ticks": ticks, "resting": resting, "by_clock": {}}
+        return self.rests.seconds(clock, is_held=is_held, **given)
 
 
 @pytest.fixture

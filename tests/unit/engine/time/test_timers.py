@@ -384,7 +384,8 @@ def test_a_batch_in_which_a_timer_is_due_leaves_nothing_out():
     assert not timers.is_due(header(7.0, a=9, b=50), Plan())
     assert timers.is_due(header(7.0, a=10), Plan())
     assert timers.is_due(header(7.5), Plan())
-    assert list(timers.seconds_until(7.0)) == [0.5]
+    assert list(timers.seconds_until(7.0, {})) == [0.5]
+    assert list(timers.seconds_until(7.0, {1: 4, 2: 4})) == [0.006, 0.5]
     timers.committed("run", [Summary(0, 0)])  # a light batch
     assert timers.is_due(header(7.5), Plan())
     timers.committed("run", [Summary(1, 0)])

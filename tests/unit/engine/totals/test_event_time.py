@@ -48,6 +48,12 @@ def unknown(**more):
             id="exhausted",
         ),
         pytest.param(
+            {"held_by": HeldBy("orders", is_clock=True)},
+            f"{MARK}, and goes on with the clock",
+            False,
+            id="the-clock",
+        ),
+        pytest.param(
             {"held_by": held()},
             f"{MARK}, and it needs a tuple of 'orders' with {NEEDS}",
             False,

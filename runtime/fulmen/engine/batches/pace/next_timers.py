@@ -67,8 +67,15 @@ class NextTimers:
                 self._last_due[task] = self._batches
         return is_due
 
-    def seconds_until(self, clock: float) -> Iterator[float]:
-        """Yield the seconds until the next timers of the batch clock."""
-        for _, timers in self.by_task():
+    def seconds_until(self, clock: float, by_clock: Mapping[int, int]) -> Iterator[float]:
+        """Yield the seconds until the next timers of the batch clock, and of the time of day.
+
+        Args:
+            clock: The batch clock.
+            by_clock: Task that goes by the time of day -> this, in milliseconds.
+        """
+        for task, timers in self.by_task():
             if timers.clock is not None:
                 yield max(0.0, timers.clock - clock)
+            if timers.event is not None and task in by_clock:
+                yield max(0.0, (timers.event - by_clock[task]) / 1000)

@@ -7,7 +7,7 @@ longer. No rest goes beyond what is due: a tick, a timer, a failed message that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.pace.idle import HOLD_SECONDS, Idle
@@ -65,7 +65,13 @@ class Rests:
         return self._next_timers.is_due(header, plan)
 
     def seconds(
-        self, clock: float, *, is_held: bool, ticks: Iterable[float], resting: Iterable[float]
+        self,
+        clock: float,
+        *,
+        is_held: bool,
+        ticks: Iterable[float],
+        resting: Iterable[float],
+        by_clock: Mapping[int, int],
     ) -> float:
         """Seconds to wait before the next batch: next to none if something happened.
 
@@ -77,6 +83,7 @@ class Rests:
             is_held: Whether bolts hold the spouts, and nothing happened.
             ticks: The seconds between two ticks, of each bolt that has them.
             resting: When what has failed comes again, by the batch clock.
+            by_clock: Task of a bolt that goes by the time of day -> that of the last batch.
         """
         idle, light_rest = self._idle, self._skipping.rest_seconds
         if is_held:
@@ -89,5 +96,5 @@ class Rests:
             return light_rest
         waits = [longest, *(period - clock % period for period in ticks)]
         waits += [max(LEAST_WAIT, due - clock) for due in resting]
-        waits += self._next_timers.seconds_until(clock)
+        waits += self._next_timers.seconds_until(clock, by_clock)
         return min(waits)

@@ -112,7 +112,7 @@ class CommitWriter:
         if done.transactions is not None:
             transient[TRANSACTIONS] = done.transactions.ledger.encode()
         sections: dict[str, bytes | None] = dict(change.sections) if change else {}
-        if after.watermarks.sources:
+        if after.watermarks.passed or after.watermarks.sources:
             sections[TIME] = after.watermarks.encode()
         if after.has_looked != bool(self.log.manifest.sections.get(LOOKED)):
             sections[LOOKED] = b"1" if after.has_looked else None
