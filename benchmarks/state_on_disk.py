@@ -2,7 +2,12 @@
 
 One task's state is committed to a folder as workers and drivers do it, without Spark. Keys are of
 16 bytes, values of 34, and batches change keys of a Zipf distribution. Times are of this process's
-CPU, RocksDB's threads included, but for those that say `wall`.
+CPU, RocksDB's threads included, but for those that say `wall`, and those of batches: `cpu_ms` is of
+the thread that runs them, and `wall_ms` has what it waits for as well. Each has the median, the
+99th percentile and the largest.
+
+A very large state takes `--steps written lost hot restart`: `written` makes the checkpoint alone,
+by the same segments, and `lost` then makes the store of it, as after the loss of a disk.
 """
 
 from __future__ import annotations
@@ -20,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bulk_state import AT_ONCE, shuffled, write_state
 from benchmarks.state import TASK, memory
 from fulmen.checkpoint import CommitLog, Store, load, save
 from fulmen.engine.state.entries.disk_journals import DiskJournals, restored_entries
 from fulmen.engine.state.journals import STATE
 
-AT_ONCE = 100_000
 SKEW = 1.2
 HOT_BATCH, HOT_BATCHES = 20_000, 100
 
@@ -80,6 +85,19 @@ class Peak:
         return round((max(self.most, memory()) - self.before) / 1e6)
 
 
+def written(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
+    """Write the checkpoint of all keys, and nothing else."""
+    store = Store.open(f"file://{folder / 'checkpoint'}?fsync=false")
+    log = CommitLog(store, "benchmark", "me")
+    log.claim()
+    before = time.process_time()
+    write_state(store, log, [TASK], keys, lambda n: (_key(n), _value(n)))
+    return {
+        "written_us": round((time.process_time() - before) / keys * 1e6, 2),
+        "checkpoint_mb": _size(folder / "checkpoint"),
+    }
+
+
 def _key(n: int) -> str:
     return f"key-{n:012d}"
 
@@ -91,11 +109,10 @@ def _value(n: int) -> bytes:
 def fill(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
     """Set all keys, in an order that is none of theirs."""
     peak, life = Peak(), Life(folder, on_disk=on_disk)
-    numbers = np.random.default_rng(1).permutation(keys)
     before, wall, walls = time.process_time(), time.monotonic(), []
     for start in range(0, keys, AT_ONCE):
         began = time.monotonic()
-        for n in numbers[start : start + AT_ONCE].tolist():
+        for n in shuffled(np.arange(start, min(keys, start + AT_ONCE)), keys).tolist():
             life.state[_key(n)] = _value(n)
         life.commit()
         walls.append(time.monotonic() - began)
@@ -114,11 +131,10 @@ def hot(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
     """Count in batches of keys of a Zipf distribution."""
     peak, life = Peak(), Life(folder, on_disk=on_disk)
     rng = np.random.default_rng(2)
-    places = rng.permutation(keys)
-    batches = [places[_zipf(rng, keys)].tolist() for _ in range(HOT_BATCHES + 10)]
-    cpu, walls = 0.0, []
-    for i, batch in enumerate(batches):
-        began, wall = time.process_time(), time.monotonic()
+    cpu, walls, cpus, sizes = 0.0, [], [], []
+    for i in range(HOT_BATCHES + 10):
+        batch = shuffled(_zipf(rng, keys), keys).tolist()
+        began, wall, of_thread = time.process_time(), time.monotonic(), time.thread_time()
         state = life.state
         for n in batch:
             key = _key(n)
@@ -129,11 +145,16 @@ def hot(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
         if i >= 10:
             cpu += time.process_time() - began
             walls.append(time.monotonic() - wall)
+            cpus.append(time.thread_time() - of_thread)
+        sizes.append(len(set(batch)))
     return {
         "hot_us": round(cpu / HOT_BATCH / HOT_BATCHES * 1e6, 2),
+        "hot_batch_cpu_ms": _percentiles(cpus),
         "hot_batch_wall_ms": _percentiles(walls),
-        "hot_keys_a_batch": round(sum(len(set(b)) for b in batches) / len(batches)),
+        "hot_keys_a_batch": round(float(np.mean(sizes))),
         "hot_mb": peak.megabytes,
+        "hot_rss_mb": round(peak.most / 1e6),
+        "hot_checkpoint_mb": _size(folder / "checkpoint"),
     }
 
 
@@ -168,6 +189,8 @@ def _restarted(folder: Path, keys: int, name: str, *, on_disk: bool) -> dict[str
         f"{name}_wall_seconds": round(wall, 2),
         f"{name}_us": round(seconds / keys * 1e6, 2),
         f"{name}_mb": peak.megabytes,
+        f"{name}_rss_mb": round(peak.most / 1e6),
+        "disk_mb": _size(folder / "disk"),
     }
 
 
@@ -179,7 +202,7 @@ def _size(folder: Path) -> int:
     return round(sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6)
 
 
-STEPS = {step.__name__: step for step in (fill, hot, restart, lost)}
+STEPS = {step.__name__: step for step in (fill, hot, restart, lost, written)}
 
 
 def main() -> None:
@@ -187,7 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--backend", choices=("memory", "disk"), nargs="+", default=["disk"])
-    parser.add_argument("--steps", nargs="+", default=list(STEPS))
+    parser.add_argument("--steps", nargs="+", default=["fill", "hot", "restart", "lost"])
     parser.add_argument("--folder", type=Path, help="kept afterwards, for more steps")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
