@@ -61,7 +61,8 @@ def table(file: str) -> Iterator[dict[str, Any]]:
 
 def changelog_lines() -> Iterator[str]:
     """The lines of all changelogs that are UTF-8."""
-    for path in {path.resolve(): path for path in sorted(Path("doc").glob("*/changelog*.gz"))}:
+    names = sorted(Path("doc").glob("*/changelog.Debian.gz"))
+    for path in {path.resolve(): path for path in names}:
         with gzip.open(path, "rb") as file:
             for line in file:
                 try:

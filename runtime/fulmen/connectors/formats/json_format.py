@@ -23,7 +23,13 @@ from fulmen.connectors.formats.base import (
 )
 from fulmen.connectors.formats.encodings import UTF_8, is_utf_8, without_mark
 from fulmen.connectors.formats.types import convert_all, convert_column, converters
-from fulmen.connectors.formats.values import DEFAULT, OPTIONS, ValueWriter, have_unfinite
+from fulmen.connectors.formats.values import (
+    DEFAULT,
+    OPTIONS,
+    ValueWriter,
+    have_unfinite,
+    rows_have_unfinite,
+)
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _AT_ONCE = 256
@@ -177,7 +183,7 @@ class JsonFormat(Format):
 
         def some_of(rows: Rowlike) -> list[bytes]:
             data = orjson.dumps([dict(zip(names, row)) for row in rows], plain, OPTIONS)  # noqa: B905 (as above)
-            if b"null" in data and have_unfinite(chain.from_iterable(rows)):
+            if b"null" in data and rows_have_unfinite(rows):
                 raise ValueError("there is NaN or an infinity, which have names")
             made = data[1 + len(first) : -2].split(between)
             if len(made) != len(rows):

@@ -24,7 +24,7 @@ import numpy as np
 import orjson
 from pydantic import BaseModel
 
-from fulmen.connectors.formats.base import Malformed
+from fulmen.connectors.formats.base import Malformed, Rowlike
 from fulmen.errors import repr_of
 
 SMALLEST, LARGEST = -(1 << 63), (1 << 64) - 1
@@ -36,6 +36,8 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 _NATURAL = _PLAIN | {
     *(float, bytes, list, tuple, dict, Decimal, datetime, date, time, timedelta, UUID),
 }
+_WITHOUT_FLOATS = _NATURAL - {float, list, tuple, dict}
+_FLOAT = {float}
 _SECONDS = 86_400
 _CURE = "Convert it in a bolt before"
 
@@ -252,6 +254,18 @@ def checked_text(value: str) -> str:
     return value if type(value) is str else "".join(value)
 
 
+def rows_have_unfinite(rows: Rowlike) -> bool:
+    """Whether there is NaN or an infinity in rows of which orjson writes such values by itself."""
+    for column in zip(*rows, strict=True):
+        kinds = set(map(type, column)) - _WITHOUT_FLOATS
+        if kinds == _FLOAT:
+            if not all(map(math.isfinite, filter(None, column))):
+                return True
+        elif kinds and have_unfinite(column):
+            return True
+    return False
+
+
 def have_unfinite(values: Iterable[Any]) -> bool:
     """Whether there is NaN or an infinity in values that orjson writes by itself."""
     for value in values:
@@ -259,7 +273,7 @@ def have_unfinite(values: Iterable[Any]) -> bool:
         if kind is float:
             if not math.isfinite(value):
                 return True
-        elif kind not in _PLAIN and _has_unfinite(value):
+        elif kind not in _WITHOUT_FLOATS and _has_unfinite(value):
             return True
     return False
 
@@ -267,7 +281,7 @@ def have_unfinite(values: Iterable[Any]) -> bool:
 def _has_unfinite(value: Any) -> bool:
     """Whether there is NaN or an infinity in what orjson writes by itself."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _WITHOUT_FLOATS:
         return False
     if kind is float:
         return not math.isfinite(value)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from fulmen.api.collector import MessageId
+from fulmen.connectors.base.blocks import kept_bytes
 from fulmen.connectors.sql.database import SqlDatabase
 from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
@@ -147,7 +148,7 @@ class GrowingSpout(SqlSource):
         self.emitted += 1
         key = self.emitted * BLOCK
         self.blocks[key] = len(rows)
-        self.state[key] = pickle.dumps(rows, 5)  # the state's pickler is much slower
+        self.state[key] = kept_bytes(rows)
         if tuple not in set(map(type, rows)):
             self.collector.emit_many(rows, msg_ids=range(key + 1, key + 1 + len(rows)))
         else:
@@ -243,8 +244,7 @@ class GrowingSpout(SqlSource):
         if msg_id not in self.state:
             if (rows := self.state.get(block * BLOCK)) is None:
                 return
-            rows = pickle.loads(rows) if type(rows) is bytes else rows  # in 0.1.0 they were rows
-            self.state[msg_id] = rows[place - 1]
+            self.state[msg_id] = pickle.loads(rows)[place - 1]
             self._end(block * BLOCK)
         super().fail(msg_id, reason)
 

@@ -1,11 +1,14 @@
 """Blocks of a source against one entry for each message."""
 
+import math
 import pickle
+from decimal import Decimal
+from uuid import UUID
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fulmen.connectors.base.blocks import EmittedBlocks
+from fulmen.connectors.base.blocks import EmittedBlocks, kept_bytes
 
 STEPS = st.lists(
     st.one_of(
@@ -48,3 +51,9 @@ def test_blocks_know_what_waits_and_what_was_kept_of_it(steps, keeps):
         assert set(waiting) <= set(blocks.ids()) <= set(waiting) | acked_before
         assert all(msg_id in blocks for msg_id in waiting)
         assert bool(state) == bool(waiting) == bool(blocks.ids())
+
+
+def test_values_of_databases_are_kept_as_they_are():
+    given = [UUID(int=7), *map(Decimal, ["1.10", "-0", "1E+400", "sNaN", "-Infinity"]), math.inf]
+    kept = pickle.loads(kept_bytes([given, {"a": given[0]}]))
+    assert repr(kept) == repr([given, {"a": given[0]}])

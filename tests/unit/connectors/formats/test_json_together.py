@@ -46,6 +46,7 @@ def together_and_singly(form, rows):
 @example(rows=[("},{", 1), (1, [1, {"a": 2}])])
 @example(rows=[(None, math.nan), (None, 1)])
 @example(rows=[([math.inf], None)])
+@example(rows=[(None, 0.0), (None, math.nan)])
 def test_rows_are_the_same_together_and_one_by_one(options, rows):
     together, singly = together_and_singly(JsonOptions(type="json", **options).make(), rows)
     assert together == singly
