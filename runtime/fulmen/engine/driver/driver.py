@@ -186,7 +186,9 @@ class RunningTopology:
         self._pinned = PinnedHost(planner.current, self.store, self.recovery, driver.generator)
         self.end: EndOfRun | None = None
         self._looked = 0.0
-        self._looked_at: Topology | None = None
+        self._looked_at = planner.wanted
+        if self._looked_at is not None and self._is_over:  # nothing holds it up
+            self.coordinator.active = False
         self._ahead = StateAhead(planner, driver.observer.note)
         self._ended = self.clocks.steady()
         self._transactions.count(self.coordinator)
@@ -249,8 +251,9 @@ class RunningTopology:
                 self._end_tasks()
 
     def _run(self, stop: Stop, end: EndOfRun) -> None:
-        self._take_shape(stop)
-        while not stop.now and not end.is_reached(self.coordinator):
+        while not stop.now:
+            if end.is_reached(self.coordinator, changes=self._wanted(stop) is not None):
+                break
             if not stop.drain:
                 self.follow(stop)
             end.give_up(self.coordinator)
@@ -260,20 +263,9 @@ class RunningTopology:
             elif stop.drain and self.coordinator.idle.batches > 1:
                 self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
 
-    def _take_shape(self, stop: Stop) -> None:
-        """Become what is to run, if the checkpoint is of other numbers of tasks.
-
-        Trees that are pending there end in the shape in which they began. Spouts wait.
-        """
-        active = self.coordinator.active
-        while (wanted := self.planner.wanted) and not (stop.now or stop.drain):
-            self.coordinator.active = False
-            self.look_for_workers()
-            if self._is_over:
-                self._become(wanted)
-                self.coordinator.active = active
-            elif self.step():
-                self._rest(self.coordinator.idle_seconds(), stop)
+    def _wanted(self, stop: Stop) -> Topology | None:
+        """What it is to become: as `stop` says, or because the checkpoint has other numbers."""
+        return stop.topology or self.planner.wanted
 
     @property
     def _is_over(self) -> bool:
@@ -285,8 +277,8 @@ class RunningTopology:
         was_active = self.coordinator.active
         if stop.active is not None:
             self.coordinator.active = stop.active
-        if stop.topology is not None:
-            self._approach(stop, stop.topology, was_active)
+        if (wanted := self._wanted(stop)) is not None:
+            self._approach(stop, wanted, was_active)
         else:
             self._ahead.forget()
 

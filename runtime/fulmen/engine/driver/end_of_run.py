@@ -40,8 +40,12 @@ class EndOfRun:
         """Seconds since the run began."""
         return self._clocks.steady() - self._started
 
-    def is_reached(self, coordinator: Coordinator) -> bool:
+    def is_reached(self, coordinator: Coordinator, *, changes: bool) -> bool:
         """Have the topology drained if it is time for it. Returns whether there is no next batch.
+
+        Args:
+            coordinator: Decides about batches.
+            changes: Whether it is about to become another topology, and ends as that.
 
         Raises:
             TopologyFailed: It can't be drained.
@@ -49,7 +53,7 @@ class EndOfRun:
         stop, was_active = self._stop, coordinator.active
         if stop.after_seconds is not None and self.seconds >= stop.after_seconds:
             stop.drain = True
-        if stop.when_drained and self._has_nothing_more(coordinator):
+        if stop.when_drained and not changes and self._has_nothing_more(coordinator):
             spouts = coordinator.spouts_without_end
             seconds = coordinator.seconds_without_input
             self.assumed = AssumedEnd(spouts, seconds) if spouts else None

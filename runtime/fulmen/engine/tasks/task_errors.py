@@ -23,7 +23,7 @@ from fulmen.engine.tasks.author.errors import (
     service_of,
     shortened,
 )
-from fulmen.errors import PASSED_ON, FulmenError, error_text, text_of
+from fulmen.errors import PASSED_ON, Denied, FulmenError, Unreachable, error_text, text_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -83,10 +83,13 @@ class TaskErrors:
 
         Raises:
             Unavailable: It did, as what it needs is away for now.
+            Unreachable, Denied: The checkpoint is away, which is read for state on disk.
             ComponentFailed: It did.
         """
 
         def fail(error: BaseException) -> NoReturn:
+            if isinstance(error, Unreachable | Denied):
+                raise error
             if isinstance(error, ServiceUnavailable) and not self.crashes:
                 raise Unavailable(self.report(error, what=what)) from error
             raise ComponentFailed(self.report(error, fatal=True, what=what)) from error

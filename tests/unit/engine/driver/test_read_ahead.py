@@ -53,14 +53,16 @@ class Life:
     """A running topology whose bolt gets other numbers of tasks."""
 
     def __init__(self, fault=None):
-        self.store, self.told, clock = new_store(), Told(), ManualClock()
-        jobs = Steady(clock, fault=fault, store=self.store)
-        first = self.topology(2)
-        self.driver = make_driver(
-            first, store=self.store, observer=self.told, jobs=jobs, clock=clock
-        ).start()
+        self.store, self.told, self.clock = new_store(), Told(), ManualClock()
+        self.start(2, fault)
         for _ in range(8):
             self.driver.step()
+
+    def start(self, tasks, fault=None):
+        jobs = Steady(self.clock, fault=fault, store=self.store)
+        self.driver = make_driver(
+            self.topology(tasks), store=self.store, observer=self.told, jobs=jobs, clock=self.clock
+        ).start()
 
     def topology(self, tasks, limit="10Gi"):
         builder = TopologyBuilder(max_spout_pending=60, keyed_state={"diskLimit": limit})
@@ -119,6 +121,18 @@ def test_what_was_read_ahead_is_not_read_again_by_the_tasks_to_come(read):
     assert life.told.notes.count(note) == 1
     life.change(3)
     life.end()
+
+
+def test_it_is_read_ahead_at_a_restart_as_well_if_trees_are_pending(read):
+    life = Life()
+    read.clear()
+    life.start(5)
+    assert life.driver.coordinator.active
+    life.end()
+    assert len(life.driver.plan.tasks("counts")) == 5
+    ahead = {(task, journal) for is_ahead, task, journal in read if is_ahead}
+    assert "state of 'counts' is read ahead" in life.told.notes[0]
+    assert ahead
 
 
 @pytest.mark.parametrize("at", [1, 30])
