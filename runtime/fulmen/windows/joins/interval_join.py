@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from typing_extensions import override
@@ -86,8 +87,10 @@ class IntervalJoin(Join):
             joined.failed += failed.items()
             alone = {*arrivals.alone, *failed}
             arrivals = SideRows(*arrivals[:3], alone, arrivals.retracted, failed.keys())
-        has_match = self._match_all(side, arrivals, lasts, joined)
-        self._kept.keep(side, arrivals, lasts, has_match)
+        kept = self._match_at_once(side, arrivals, lasts, joined)
+        if kept is None:
+            kept = self._match_all(side, arrivals, lasts, joined)
+        self._kept.keep(side, arrivals, lasts, kept)
 
     def _own_lasts(
         self, arrivals: SideRows, upper: int
@@ -101,8 +104,37 @@ class IntervalJoin(Join):
             lasts.append(min(end, time + upper) if isinstance(end, int) else time + upper)
         return lasts, failed
 
-    # A row costs about as much as what is done for it in this loop, and in that of `RowsInMemory`:
-    # so what is the same for all is looked up before them, and lists are made in place of objects.
+    # A row costs about as much as what is done for it in these loops, and in those that keep it: so
+    # what is the same for all is looked up before them, and lists are made in place of objects.
+
+    @property
+    def _emits_all_pairs(self) -> bool:
+        return self._condition is None and self._kind not in ("semi", "anti")
+
+    def _match_at_once(
+        self, side: int, arrivals: SideRows, lasts: Sequence[int], joined: JoinedRows
+    ) -> dict[int, bool] | None:
+        """Emit the matches of arrivals that are all kept. As `_match_all`; None: not all are."""
+        keys, times, rows, alone = arrivals[:4]
+        least, is_left = self._clock.least(), side == LEFT
+        if alone or not times or min(times) < least or min(lasts) < least:
+            return None
+        if not self._emits_all_pairs or not (is_left or self._ends is None):
+            return None
+        lower, tracks = self._within[side][0], self._tracks[1 - side]
+        of_others, kept = self._kept.sides[1 - side], dict.fromkeys(range(len(keys)), False)
+        for place in self._kept.places_of(1 - side, keys):
+            theirs = of_others.get(keys[place])
+            if theirs is None or not theirs.rows:
+                continue
+            others, row = theirs.between(times[place] + lower, lasts[place]), rows[place]
+            if others:
+                kept[place] = True
+                joined.rows += [row + one[ROW] if is_left else one[ROW] + row for one in others]
+                joined.places += repeat(place, len(others))
+                if tracks:
+                    self._kept.end(1 - side, others)
+        return kept
 
     def _match_all(
         self, side: int, arrivals: SideRows, lasts: Sequence[int], joined: JoinedRows
@@ -120,8 +152,7 @@ class IntervalJoin(Join):
         """
         lower, tracks = self._within[side][0], self._tracks[1 - side]
         least, of_others, is_left = self._clock.least(), self._kept.sides[1 - side], side == LEFT
-        is_plain = self._condition is None and self._kind not in ("semi", "anti")
-        is_plain = is_plain and (is_left or self._ends is None)
+        is_plain = self._emits_all_pairs and (is_left or self._ends is None)
         rows, places, kept = joined.rows, joined.places, dict[int, bool]()
         for place, (key, time, row) in enumerate(zip(*arrivals[:3], strict=True)):
             if place in arrivals.alone:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -261,8 +262,7 @@ class Join(ManyBolt):
             if set(map(type, marks)) != {bool}:
                 return None
             retracted = {i for i, mark in enumerate(marks) if mark}
-        fields = [tuples.column(name) for name in self._fields[side]]
-        rows = list(map(list, zip(*fields, strict=True))) if fields else [[] for _ in times]
+        rows = _rows_of(tuples, [tuples.fields.index(name) for name in self._fields[side]])
         return SideRows(list(zip(*columns, strict=True)), times, rows, alone, retracted)
 
     @override
@@ -398,3 +398,12 @@ class Join(ManyBolt):
         if self._kind in ("semi", "anti"):
             return row if side == LEFT else nothing
         return [*row, *nothing] if side == LEFT else [*nothing, *row]
+
+
+def _rows_of(tuples: Tuples, places: Sequence[int]) -> list[Row]:
+    """The values at some places of each tuple. Where these are all, it is the row that came."""
+    if [*places] == [*range(len(tuples.fields))]:
+        return [row if type(row) is list else [*row] for row in tuples]
+    if len(places) < 2:
+        return [[row[i] for i in places] for row in tuples]
+    return [*map(list, map(itemgetter(*places), tuples))]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fulmen.windows.disk import is_on_disk, on_disk
+from fulmen.windows.joins.row_block import RowBlock
 
 Of = tuple[Any, ...]
 """Begins the keys of the state that a group has; a number of the batch ends them."""
@@ -85,7 +86,7 @@ class RowLog:
         """Write something that is forgotten with a group."""
         place = (*of, self._next)
         self._next += 1
-        self._state[place] = rows
+        self._state[place] = RowBlock(rows)
         group.written.append(place)
 
     def end_batch(self) -> None:

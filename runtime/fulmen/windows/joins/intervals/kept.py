@@ -51,6 +51,8 @@ class OfKey:
         """The rows with times from the first to the last."""
         self._order()
         rows = self.rows
+        if rows and rows[0][TIME] >= first and rows[-1][TIME] <= last:
+            return rows
         end = bisect_right(rows, last, key=_time)
         return rows[bisect_left(rows, first, 0, end, key=_time) : end]
 
@@ -124,6 +126,10 @@ class KeptRows(ABC):
         last: int = one[LAST] if len(one) > LAST else one[TIME] + self._reach.uppers[side]
         return last
 
+    def places_of(self, side: int, keys: Sequence[Key]) -> Sequence[int]:  # noqa: ARG002 (as below)
+        """The places of those keys that may have rows on a side."""
+        return range(len(keys))
+
     @abstractmethod
     def keep(
         self, side: int, arrivals: SideRows, lasts: Sequence[int], kept: Mapping[int, bool]
@@ -151,6 +157,11 @@ class KeptRows(ABC):
     @abstractmethod
     def end_batch(self) -> None:
         """Write what the batch has brought."""
+
+
+def bucket_end(over: int, grid: int) -> int:
+    """When a row is forgotten that is over at this time."""
+    return over + -over % grid
 
 
 def own_grid(length: int) -> int:

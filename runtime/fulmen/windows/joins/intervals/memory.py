@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -22,11 +22,14 @@ from fulmen.windows.joins.intervals.kept import (
     KeptRows,
     OfKey,
     Waiting,
+    bucket_end,
     own_grid,
 )
 from fulmen.windows.joins.join import LEFT
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.side_rows import Key, SideRows
+
+_ByKey = defaultdict[Key, OfKey]
 
 
 @dataclass(eq=False, slots=True)
@@ -35,11 +38,13 @@ class RowBucket(RowGroup):
 
     Attributes:
         rows: All of them.
+        last: The last time that matches one of them.
         count: How many of them the state has.
         ended: The numbers and keys of those of earlier batches that have ended in this one.
     """
 
     rows: list[Waiting] = field(default_factory=list)
+    last: int = -1 << 63
     count: int = 0
     ended: list[tuple[int, Key]] = field(default_factory=list)
 
@@ -55,7 +60,7 @@ class RowsInMemory(KeptRows):
     def __init__(self, *of: Any) -> None:
         super().__init__(*of)
         self._log = RowLog(self._state)
-        self.sides: tuple[dict[Key, OfKey], dict[Key, OfKey]] = {}, {}
+        self.sides: tuple[_ByKey, _ByKey] = defaultdict(OfKey), defaultdict(OfKey)
         self._buckets: dict[tuple[int, int], RowBucket] = {}
         self._alone: dict[tuple[int, int], list[Waiting]] = {}
         self._next = 0  # number of a row
@@ -84,7 +89,8 @@ class RowsInMemory(KeptRows):
 
     def _put(self, side: int, bucket: RowBucket, one: Waiting) -> None:
         bucket.rows.append(one)
-        self.sides[side].setdefault(one[KEY], OfKey()).rows.append(one)
+        bucket.last = max(bucket.last, self._last_of(side, one))
+        self.sides[side][one[KEY]].rows.append(one)
         self._emit_alone_later(side, one)
 
     def _take_over(self, place: Any, rows: list[Waiting]) -> None:
@@ -110,35 +116,63 @@ class RowsInMemory(KeptRows):
         some.append(one)
 
     @override
+    def places_of(self, side: int, keys: Sequence[Key]) -> Sequence[int]:
+        there = self.sides[side]
+        return [i for i, key in enumerate(keys) if key in there] if there else ()
+
+    @override
     def keep(
         self, side: int, arrivals: SideRows, lasts: Sequence[int], kept: Mapping[int, bool]
     ) -> None:
-        keys, times, rows = arrivals[:3]
-        since = until = due = 0  # what ends after the first, and up to the last, is of the bucket
-        in_bucket: list[Waiting] = []
-        by_key, number, outer = self.sides[side], self._next, self._reach.outer[side]
         has_ends = self._reach.has_ends and side == LEFT
+        if not has_ends and kept and self._keep_together(side, arrivals, lasts, kept):
+            return
+        keys, times, rows = arrivals[:3]
+        since = until = 0  # what ends after the first, and up to the last, is of the bucket
+        bucket: RowBucket | None = None
+        by_key, number, outer = self.sides[side], self._next, self._reach.outer[side]
         for place, has_match in kept.items():
             key, last = keys[place], lasts[place]
-            if has_ends or not since < last <= until:
+            if bucket is None or has_ends or not since < last <= until:
                 grid = own_grid(last - times[place]) if has_ends else self._grids[side]
-                over = self._over(last)
-                bucket = self._bucket_due(side, over + -over % grid)
-                due, in_bucket = bucket.of[2], bucket.rows
-                until = due - self._over(0)
+                bucket = self._bucket_due(side, bucket_end(self._over(last), grid))
+                until = bucket.of[2] - self._over(0)
                 since = until - grid
-            one = [number, key, times[place], rows[place], has_match, due]
+            one = [number, key, times[place], rows[place], has_match, bucket.of[2]]
             if has_ends:
                 one.append(last)
             number += 1
-            in_bucket.append(one)
-            of_key = by_key.get(key)
-            if of_key is None:
-                of_key = by_key[key] = OfKey()
-            of_key.rows.append(one)
+            bucket.rows.append(one)
+            bucket.last = max(bucket.last, last)
+            by_key[key].rows.append(one)
             if outer:
                 self._emit_alone_later(side, one)
         self._next = number
+
+    def _keep_together(
+        self, side: int, arrivals: SideRows, lasts: Sequence[int], kept: Mapping[int, bool]
+    ) -> bool:
+        """Keep arrivals that are all forgotten at one time: a third of the time. False: not all."""
+        n, grid = len(lasts), self._grids[side]
+        if len(kept) < n:
+            return False
+        last = max(lasts)
+        due = bucket_end(self._over(last), grid)
+        if bucket_end(self._over(min(lasts)), grid) != due:
+            return False
+        bucket, by_key = self._bucket_due(side, due), self.sides[side]
+        numbers = range(self._next, self._next + n)
+        columns = numbers, *arrivals[:3], kept.values(), [due] * n
+        ones: list[Waiting] = [*map(list, zip(*columns, strict=True))]
+        self._next += n
+        bucket.rows += ones
+        bucket.last = max(bucket.last, last)
+        for key, one in zip(arrivals.keys, ones, strict=True):
+            by_key[key].rows.append(one)
+        if self._reach.outer[side]:
+            for one in ones:
+                self._emit_alone_later(side, one)
+        return True
 
     def _bucket_due(self, side: int, due: int) -> RowBucket:
         """The bucket of the rows of a side that are forgotten at this time."""
@@ -179,7 +213,7 @@ class RowsInMemory(KeptRows):
         bucket = self._buckets.get((side, time))
         if bucket is None:  # another task has rows of it
             return
-        over = self._over(max(self._last_of(side, one) for one in bucket.rows))
+        over = self._over(bucket.last)
         if over > at:  # `allowedLateness` was shorter when the timer was set
             self._timers.set(timer, over)
             return
@@ -196,6 +230,7 @@ class RowsInMemory(KeptRows):
         self._log.forget(self._buckets.pop((side, due)))
         by_key = self.sides[side]
         for key, count in Counter(map(itemgetter(KEY), bucket.rows)).items():
-            by_key[key].forget(due, count)
-            if not by_key[key].rows:
+            if len(by_key[key].rows) == count:
                 del by_key[key]
+            else:
+                by_key[key].forget(due, count)

@@ -20,6 +20,7 @@ from fulmen.windows.joins.intervals.kept import (
     KeptRows,
     OfKey,
     Waiting,
+    bucket_end,
     own_grid,
 )
 from fulmen.windows.joins.join import LEFT, RIGHT
@@ -86,7 +87,7 @@ class RowsOnDisk(KeptRows):
             if has_ends:
                 grid = own_grid(last - times[place])
             over = self._over(last)
-            one = [number, key, times[place], rows[place], has_match, over + -over % grid]
+            one = [number, key, times[place], rows[place], has_match, bucket_end(over, grid)]
             if has_ends:
                 one.append(last)
             self._put(side, one)
