@@ -43,6 +43,8 @@ class Stream:
             Who receives the stream may refuse it by them before the topology runs.
         no_key: Fields that do not tell rows apart, and why: a sink that replaces rows by such a
             field warns of it.
+        parts: Of each field of the key that divides rows among tasks: the outputs that have it.
+            Rows that differ in one come from several tasks, so in no order. Empty: not known.
         time: Its event time; None: it has none, or its component does not know the topology.
     """
 
@@ -50,6 +52,7 @@ class Stream:
     direct: bool = False
     types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     no_key: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    parts: Sequence[frozenset[str]] = field(default=(), compare=False, repr=False)
     time: StreamTime | None = field(default=None, compare=False, repr=False)
 
 
@@ -92,7 +95,9 @@ class OutputFieldsDeclarer:
     def know(self, stream: str, like: Stream) -> None:
         """Keep what is known of a declared stream's fields."""
         known = self.streams[stream]
-        self.streams[stream] = replace(known, types=like.types, no_key=like.no_key)
+        self.streams[stream] = replace(
+            known, types=like.types, no_key=like.no_key, parts=like.parts
+        )
 
     def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:
         if isinstance(fields, str) or not isinstance(fields, Sequence):

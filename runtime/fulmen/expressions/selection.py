@@ -77,8 +77,9 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
         return done
     types = {n: stream.types[n] for n in stream.fields[: steps.kept] if n in stream.types}
     renamed: dict[str, str] = {}
+    made_of: dict[str, set[str]] = {}
     for name, text in steps.select:
-        of, source = _checked(text, name, columns, done)
+        of, source, made_of[name] = _checked(text, name, columns, done)
         if source is not None:
             renamed.setdefault(source, name)
             known = stream.types.get(source)
@@ -91,6 +92,7 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
         fields=steps.selected,
         types=types,
         no_key={renamed[n]: why for n, why in stream.no_key.items() if n in renamed},
+        parts=[frozenset(n for n, of in made_of.items() if of & same) for same in stream.parts],
         time=stream.time
         and (
             replace(stream.time, field=renamed[stream.time.field])
@@ -103,13 +105,13 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
 
 def _checked(
     text: str, name: str, columns: dict[str, Fragment], done: Selection
-) -> tuple[SqlType, str | None]:
-    """The type of an expression, and the field that it only passes on."""
+) -> tuple[SqlType, str | None, set[str]]:
+    """The type of an expression, the field that it only passes on, and all that it is made of."""
     try:
         tree = parsed(text)
     except ExpressionError as error:
         done.mistakes.append((name, error))
-        return SqlType.UNKNOWN, None
+        return SqlType.UNKNOWN, None, set()
     wrong: list[ExpressionError] = []
     scope = Scope()
     fragment = Fragment("None", SqlType.UNKNOWN)
@@ -127,7 +129,8 @@ def _checked(
         wrong.append(error)
     done.mistakes += [(name, error) for error in wrong]
     is_passed_on = tree.key == "column" and not wrong
-    return fragment.type, tree.name if is_passed_on else None
+    names = {part.name for part in tree.walk() if part.key == "column"}
+    return fragment.type, tree.name if is_passed_on else None, names
 
 
 def _fragment(

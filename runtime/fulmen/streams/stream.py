@@ -113,25 +113,36 @@ class DataStream(Generic[T]):
         node = steps.of_texts(self.node, "where", {"": condition}, name, self.node.row)
         return DataStream(node, self._kept)
 
-    def select(self, *fields: str, row: type[Any] | None = None, **more: str) -> DataStream[Any]:
+    def select(
+        self, *fields: str, row: type[Any] | str | None = None, **more: str
+    ) -> DataStream[Any]:
         """Keep some fields, and add others by expressions: `select("user", euros="price * 0.9")`.
 
         Args:
             fields: Those that stay as they are.
-            row: The class of what functions get behind it.
+            row: The class of what functions get behind it; a text: the expression of a field `row`.
             more: The name of each new field, and its expression.
         """
         texts = {name: quoted(name) for name in fields} | more
-        return DataStream(steps.of_texts(self.node, "select", texts, None, row), self._kept)
+        of = row if isinstance(row, type) else None
+        if isinstance(row, str):
+            texts["row"] = row
+        return DataStream(steps.of_texts(self.node, "select", texts, None, of), self._kept)
 
     def with_fields(
-        self, *, row: type[Any] | None = None, **more: str | Callable[[T], Any]
+        self,
+        *,
+        row: type[Any] | str | Callable[[T], Any] | None = None,
+        **more: str | Callable[[T], Any],
     ) -> DataStream[Any]:
         """Add fields, or replace some: each by an expression of SQL, or by a function of the row.
 
-        All of one call see the row as it was before.
+        All of one call see the row as it was before. `row` is the class of what functions get
+        behind it, and else a field as any other.
         """
-        return DataStream(steps.with_fields(self.node, more, row), self._kept)
+        if row is None or isinstance(row, type):
+            return DataStream(steps.with_fields(self.node, more, row), self._kept)
+        return DataStream(steps.with_fields(self.node, {**more, "row": row}, None), self._kept)
 
     def branch(self, **conditions: str | Callable[[T], object]) -> Branches[DataStream[T]]:
         """Divide rows among streams: each goes to the first whose condition is true.
@@ -142,6 +153,8 @@ class DataStream(Generic[T]):
         texts = [given for given in conditions.values() if isinstance(given, str)]
         if texts and len(texts) < len(conditions):
             raise refusal("branch takes texts or functions, not both", "Write all in one way.")
+        if "rest" in conditions:
+            raise refusal("rest is what no branch takes", "Choose another name for that branch.")
         names = [*conditions, "rest"]
         nots = [f"({text}) is not true" for text in texts]
         tests = [] if texts else [checked("branch", given) for given in conditions.values()]

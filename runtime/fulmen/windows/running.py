@@ -95,7 +95,7 @@ class RunningAggregate(ManyBolt):
     @override
     def outputs_for(self, options: RunningOptions) -> Outputs:
         types = result_types(options.aggregates, self.own)
-        return Stream(options.names, types=types)
+        return Stream(options.names, types=types, parts=[frozenset([n]) for n in options.key])
 
     @override
     def check_input(self, options: RunningOptions, stream: Stream) -> Iterable[str | Warning]:

@@ -195,6 +195,18 @@ def test_each_row_is_in_the_first_branch_that_takes_it(pipeline):
         assert found == {"big": [7, 8, 9], "odd": [1, 3, 5], "rest": [0, 2, 4, 6]}
     with pytest.raises(AttributeError, match="no branch 'odds'"):
         _ = of_texts.odds
+    with pytest.raises(ValidationFailed, match="rest is what no branch takes"):
+        rows.branch(rest="n > 6")
+
+
+def test_a_field_may_be_called_row(pipeline):
+    rows = source(pipeline)
+    rows.select("n", row="n * 2").sink("selected", CollectBolt)
+    rows.with_fields(row="n * 2").select("row").sink("text", CollectBolt)
+    rows.with_fields(row=lambda r: r.n * 2).select("row").sink("function", CollectBolt)
+    outcome = pipeline.test(rows=[row(3)])
+    assert outcome["selected"] == [{"n": 3, "row": 6}]
+    assert outcome["text"] == outcome["function"] == [{"row": 6}]
 
 
 def test_merged_streams_have_the_rows_of_all_with_fields_in_one_order(pipeline):

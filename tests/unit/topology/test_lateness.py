@@ -87,3 +87,31 @@ def test_a_sink_that_replaces_rows_by_a_field_that_does_not_tell_them_apart_warn
     builder.set_bolt("sink", SqliteSink).set_config(table).shuffle_grouping("join")
     found = warnings(builder)
     assert [said in one for one in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("key", "select", "tasks", "said"),
+    [
+        pytest.param(["at"], None, 2, "tasks divide rows by 'k'", id="other-field"),
+        pytest.param(["at", "k"], None, 2, None, id="with-the-key"),
+        pytest.param(["at"], None, 1, None, id="one-task"),
+        pytest.param(["at", "of"], {"at": "at", "of": "k"}, 2, None, id="renamed"),
+        pytest.param(["at"], {"at": "at"}, 2, "by a field that is not received", id="left-out"),
+        pytest.param(["id"], {"id": "concat(at, k)"}, 2, None, id="made-of-both"),
+    ],
+)
+def test_deletions_that_may_overtake_what_replaces_their_rows_warn(
+    key, select, tasks, said, tmp_path
+):
+    builder = joined(RegularJoin)
+    builder.set_bolt("wide", RegularJoin, tasks).set_config(
+        {**SIDES, "right": {"from": "join", "fields": {"price": "price"}}}
+    ).fields_grouping("orders", ["k"]).fields_grouping("join", ["k"])
+    table = {"table": "t", "mode": "upsert", "key": key, "path": str(tmp_path / "t.db")}
+    sink = builder.set_bolt("sink", SqliteSink)
+    sink.set_config({**table, "deletedField": "is_retraction"})
+    sink.shuffle_grouping("wide")
+    if select is not None:
+        sink.select({**select, "is_retraction": "is_retraction"})
+    found = [one for one in warnings(builder) if "bolt 'sink'" in one]
+    assert [said in one for one in found] == ([True] if said else [])

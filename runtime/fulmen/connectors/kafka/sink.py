@@ -13,6 +13,7 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Mark, Rows, ServiceUnavailable
+from fulmen.connectors.base.retractions import retraction_warnings
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import (
     BytesOptions,
@@ -55,11 +56,17 @@ class KafkaSink(MessageSink):
     _is_compacted: bool | None
 
     @override
-    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str | Warning]:
         missing = refused(lambda: _places(options, stream.fields))
         names = tuple(stream.fields[i] for i in _kept(options, stream.fields))
         types = {name: stream.types[name] for name in names if name in stream.types}
-        return [*missing, *options.format.mistakes(Stream(names, types=types))]
+        # without deletedField a topic is a log of all changes
+        keys = [options.key_field] if options.deleted_field is not None else []
+        return [
+            *missing,
+            *options.format.mistakes(Stream(names, types=types)),
+            *retraction_warnings(stream, keys, options.deleted_field),
+        ]
 
     @property
     @override

@@ -15,6 +15,7 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Mark, Rows
+from fulmen.connectors.base.retractions import retraction_warnings
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import readable
 from fulmen.connectors.formats.base import refused
@@ -31,6 +32,14 @@ AT_ONCE = 500
 MARKS = "fulmen:mark:"
 
 
+def fields_of_key(options: RedisSinkOptions) -> list[str]:
+    """The fields by which a row takes the place of another; none: it takes none."""
+    if options.type not in ("string", "hash"):
+        return []
+    parts = parts_of(options.key) + parts_of(options.field)
+    return [name for _, name in parts if name is not None]
+
+
 class RedisSink(MessageSink):
     """Adds to sets, hashes, streams and lists, or sets strings.
 
@@ -42,8 +51,12 @@ class RedisSink(MessageSink):
     _deletes: bool | None
 
     @override
-    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
-        return refused(lambda: commands(options, stream.fields))
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str | Warning]:
+        fields = fields_of_key(options)
+        return [
+            *refused(lambda: commands(options, stream.fields)),
+            *retraction_warnings(stream, fields, options.deleted_field),
+        ]
 
     @property
     @override
@@ -53,10 +66,8 @@ class RedisSink(MessageSink):
     @property
     @override
     def key_fields(self) -> Sequence[str]:
-        of = self._options
-        if of.type not in ("string", "hash") or not self._may_delete():
-            return ()
-        return [name for _, name in parts_of(of.key) + parts_of(of.field) if name is not None]
+        fields = fields_of_key(self._options)
+        return fields if fields and self._may_delete() else ()
 
     def _may_delete(self) -> bool:
         """Whether the user may delete what rows have written."""

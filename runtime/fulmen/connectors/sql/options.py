@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import RETRACTION
+from fulmen.connectors.base.retractions import retraction_warnings
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.types import Type
 from fulmen.connectors.options import Options, SinkOptions
@@ -105,11 +105,8 @@ class TableSinkOptions(SinkOptions):
             yield str(error)
             return
         keys = self.key if self.mode == "upsert" else ()
-        if keys and RETRACTION in stream.fields and self.deleted_field is None:
-            yield UserWarning(
-                f"rows with {RETRACTION!r} take back others, and are written like these. Write"
-                f" deletedField: {RETRACTION}, and what is taken back is deleted"
-            )
+        fields = [name for name, column in self.columns_of(stream.fields).items() if column in keys]
+        yield from retraction_warnings(stream, fields, self.deleted_field)
         for name, column in self.columns_of(stream.fields).items():
             if column in keys and (why := stream.no_key.get(name)) is not None:
                 yield UserWarning(f"key has {column!r}, by which rows can't be told apart: {why}")

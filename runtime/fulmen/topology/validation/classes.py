@@ -1,7 +1,7 @@
 """Mistakes that only the author's classes show: what they are, and which streams they declare."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,8 @@ class Classes:
         known = streams
         if self.is_transactional and issubclass(cls, api.Sink):
             known = {name: with_attempt(stream) for name, stream in streams.items()}
+        if isinstance(part.model, BoltSpec) and part.model.tasks == 1:
+            known = {name: replace(stream, parts=()) for name, stream in known.items()}
         self.streams.setdefault(part.name or "", known)
         is_known = getattr(cls, "config_model", None) is None or checked.options is not None
         if part.name and is_known and not isinstance(instance, type):

@@ -106,7 +106,8 @@ class Aggregate(ChunkBolt):
     def outputs_for(self, options: AggregateOptions) -> Outputs:
         types = dict.fromkeys(FIXED, "timestamp") | result_types(options.aggregates, self.own)
         names = (*options.key, *FIXED, *options.aggregates, *options.pane_fields)
-        return {"default": Stream(names, types=types), LATE: Stream(LATE_FIELDS)}
+        rows = Stream(names, types=types, parts=[frozenset([name]) for name in options.key])
+        return {"default": rows, LATE: Stream(LATE_FIELDS)}
 
     @override
     def check_input(self, options: AggregateOptions, stream: Stream) -> Iterable[str | Warning]:

@@ -85,7 +85,7 @@ class Join(ManyBolt):
     def outputs_for(self, options: JoinOptions) -> Outputs:
         names = (*options.names, *options.more_outputs())
         late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times(options) else {}
-        rows = Stream(names, no_key=options.no_key())
+        rows = Stream(names, no_key=options.no_key(), parts=options.parts())
         return {"default": rows, LATE: Stream(LATE_FIELDS), **late}
 
     @override

@@ -126,6 +126,19 @@ class JoinOptions(TimedOptions):
                 found |= {n: reason for i, n in enumerate(side.outputs) if i not in of_key}
         return found
 
+    def parts(self) -> Sequence[frozenset[str]]:
+        """Of each field of the key: the outputs that have it."""
+        sides = self.sides if self.emits_right else self.sides[:1]
+        return [
+            frozenset(
+                name
+                for side in sides
+                for name, source in side.outputs.items()
+                if source == self.key_of(side)[place]
+            )
+            for place in range(len(self.key_of(self.left)))
+        ]
+
     def of_key(self, side: Side) -> Sequence[tuple[int, int]]:
         """Outputs of a side that are the key of either side, as that of `USING` in SQL.
 
