@@ -8,7 +8,7 @@ containers of them. They call no code of an author's that could raise.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -91,20 +91,9 @@ def _several(values: Iterator[Any], count: int, depth: int) -> int:
 
 def rows_bytes(rows: Sequence[Any], start: int = 0) -> int:
     """About how many bytes the rows from `start` on take: some of them stand for all."""
-    return sample_bytes(rows.__getitem__, start, len(rows))
-
-
-def sample_bytes(row: Callable[[int], Any], start: int, end: int) -> int:
-    """About how many bytes the rows `start` to `end` take.
-
-    Args:
-        row: Gives a row by its number.
-        start: The first one's.
-        end: That after the last one.
-    """
-    count = end - start
-    if count <= 0:
-        return 0
+    count = len(rows) - start
+    if count < _ROWS_EACH:
+        return value_bytes(rows[start]) * count if count > 0 else 0
     looks = min(SAMPLE, 1 + count // _ROWS_EACH)
-    some = [value_bytes(row(i)) for i in range(start, end, -(-count // looks))]
+    some = [value_bytes(rows[i]) for i in range(start, len(rows), -(-count // looks))]
     return sum(some) * count // len(some)
