@@ -45,7 +45,7 @@ JOINS = {
 }
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @pytest.mark.parametrize("kind", JOINS)
 @SOME
 @given(left=ROWS, right=ROWS)
@@ -64,13 +64,15 @@ def test_joins_have_each_pair_once_and_what_has_no_other(kind, how, left, right)
         if one["user"] == other["user"] and are_together(one, other)
     ]
     expected = Counter((left[i]["n"], right[j]["n"]) for i, j in pairs)
-    if how in ("left", "full"):
-        with_other = {i for i, _ in pairs}
+    with_other = {i for i, _ in pairs}
+    if how in ("semi", "anti"):
+        expected = Counter((left[i]["n"], None) for i in with_other if how == "semi")
+    if how in ("left", "full", "anti"):
         expected += Counter((r["n"], None) for i, r in enumerate(left) if i not in with_other)
     if how in ("right", "full"):
         with_other = {j for _, j in pairs}
         expected += Counter((None, r["n"]) for j, r in enumerate(right) if j not in with_other)
-    assert Counter((r["n"], r["m"]) for r in outcome["out"]) == expected
+    assert Counter((r["n"], r.get("m")) for r in outcome["out"]) == expected
 
 
 @SOME
