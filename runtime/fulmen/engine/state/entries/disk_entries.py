@@ -309,7 +309,7 @@ class DiskEntries:
         self._anew = set()
         if not new:
             return {}
-        dropped = list(victims(self._segments.values(), _FULL_BYTES))
+        dropped = list(victims(self._segments.values(), len(new), _FULL_BYTES))
         changes: dict[bytes, EntryRecord | None] = {}
         self._drop(dropped, new, changes)
         records: dict[str, tuple[bytes | None, int]] = {

@@ -8,7 +8,8 @@ has changed:
 - One of which nothing is needed any more.
 - Eight small ones of about the same size, which become one. So there are few.
 - Those of which least is needed, while all together are larger than `MOST_WASTE` times what is
-  needed. A batch writes in proportion to what it changed, since only changes make waste.
+  needed. A batch writes in proportion to what it changed, since only changes make waste. When keys
+  have moved to other tasks there is much of it at once: then it goes bit by bit.
 
 A large value is in a segment of its own: it is written when it changes, and never again.
 
@@ -33,6 +34,10 @@ FULL_BYTES = 1 << 20
 MOST_WASTE = 1.6
 FREE_BYTES = 16 << 10
 """So much more may be there in any case."""
+REWRITTEN_BYTES = 512 << 10
+"""So much of what is still needed is written anew with a commit, about, to be rid of waste."""
+REWRITTEN_TIMES = 4
+"""Or so many times what has changed. More than what changes makes: there is always less waste."""
 ALONE_BYTES = 64 << 10
 """A value of this size or more has a segment of its own."""
 _OF_A_SIZE = 8
@@ -183,7 +188,7 @@ class Segments:
             state: What is kept now.
         """
         self._supersede(changed)
-        dropped = list(victims(self._segments.values()))
+        dropped = list(victims(self._segments.values(), len(changed)))
         for segment in dropped:
             del self._segments[segment.journal]
             self.bytes -= segment.bytes
@@ -215,14 +220,15 @@ class Segments:
         return newest
 
 
-def victims(segments: Iterable[S], full_bytes: int = FULL_BYTES) -> Iterator[S]:
+def victims(segments: Iterable[S], changed: int, full_bytes: int = FULL_BYTES) -> Iterator[S]:
     """Those of all segments of a keyed state that are dropped with a commit.
 
     Args:
         segments: All of them.
+        changed: How many keys have changed.
         full_bytes: One of this size or more is not merged with others of its size.
     """
-    total, needed = 0, 0.0
+    total, needed, keys = 0, 0.0, changed
     rest: list[S] = []
     small: dict[int, list[S]] = defaultdict(list)
     for segment in segments:
@@ -231,6 +237,7 @@ def victims(segments: Iterable[S], full_bytes: int = FULL_BYTES) -> Iterator[S]:
             continue
         total += segment.bytes
         needed += segment.live_bytes
+        keys += segment.live
         if not segment.alone:
             of_size = rest if segment.bytes >= full_bytes else small[_size_class(segment)]
             of_size.append(segment)
@@ -242,9 +249,11 @@ def victims(segments: Iterable[S], full_bytes: int = FULL_BYTES) -> Iterator[S]:
             rest += alike
     most = MOST_WASTE * needed + FREE_BYTES
     if total > most:
+        room = max(REWRITTEN_BYTES, REWRITTEN_TIMES * changed * needed / keys)
         for segment in sorted(rest, key=lambda s: s.live_bytes / s.bytes):
-            if total <= most:
+            if total <= most or room <= 0:
                 return
+            room -= segment.live_bytes
             total -= segment.bytes - int(segment.live_bytes)
             yield segment
 

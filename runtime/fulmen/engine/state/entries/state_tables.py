@@ -145,7 +145,7 @@ class StateTable:
         self._supersede(changed)
         rows, records = [changed], dict[str, Update]()
         numbers = {id(segment): n for n, segment in self._segments.items()}
-        for segment in list(victims(self._segments.values())):
+        for segment in list(victims(self._segments.values(), len(changed))):
             n = numbers[id(segment)]
             del self._segments[n]
             self.bytes -= segment.bytes
