@@ -12,6 +12,7 @@ PYTEST_ARGS ?=
 
 # What benchmarks compare with, and nothing else uses.
 BYTEWAX := bytewax==0.21.1
+PYFLINK := apache-flink==2.3.0
 # What `make mutants` alone uses.
 MUTMUT := mutmut==3.8.1
 # What `make sbom` and `make audit` alone use, each in an environment of its own.
@@ -117,6 +118,16 @@ mutants: setup ## break pure code in one place at a time, and list what no test 
 bench: classes ## measure latency and throughput on this machine (BENCH_ARGS=--small: a minute)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps '$(BYTEWAX)'
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# In an environment of its own: it wants older versions of what Fulmen needs. setuptools has the
+# pkg_resources that it imports.
+artifacts/pyflink: | setup
+	@$(BIN)/uv venv --quiet --python $(BIN)/python $@
+	@VIRTUAL_ENV=$@ $(BIN)/uv pip install --quiet '$(PYFLINK)' 'setuptools<80' || { rm -rf $@; exit 1; }
+
+.PHONY: bench-pyflink
+bench-pyflink: artifacts/pyflink ## keyed counts on disk, beside those of PyFlink, which is downloaded for it
+	@$(BIN)/python -m benchmarks.pyflink_state --python $</bin/python $(BENCH_ARGS)
 
 .PHONY: format
 format: setup ## format the code and mend what the linter can
