@@ -41,7 +41,9 @@ def called(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) 
     types = [value.type for value in values]
     fitting = [one for one in functions.BY_NAME[known] if one.takes(types)]
     if fitting:
-        found = inlined(scope, fitting[0], values, nodes) or _call(scope, fitting[0], values)
+        best = fitting[0]
+        inline = inlined(scope, known, best.call, values, nodes)
+        found = inline or _call(scope, best, values)
         if SqlType.UNKNOWN in types and any(one.result is not found.type for one in fitting):
             return replace(found, type=SqlType.UNKNOWN)  # the value of each row decides
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from fulmen.expressions.fragments import Fragment, Scope
 from fulmen.expressions.repeated import split_by
@@ -16,36 +16,26 @@ if TYPE_CHECKING:
 SIZE_BITS: Final = 48
 """Nothing in memory has more characters or values than a number of so many bits says."""
 Values = Sequence[Fragment]
-
-
-class Function(Protocol):
-    """A function of the library."""
-
-    @property
-    def name(self) -> str:
-        """Its name in lower case."""
-
-    @property
-    def call(self) -> Callable[..., Any] | str:
-        """What is called."""
+Call = Callable[..., Any] | str
 
 
 def inlined(
-    scope: Scope, function: Function, values: Values, nodes: Sequence[exp.Expr]
+    scope: Scope, name: str, call: Call, values: Values, nodes: Sequence[exp.Expr]
 ) -> Fragment | None:
     """A call of a function without a call of ours; None: that can't be.
 
     Args:
         scope: Where it is.
-        function: Which.
+        name: The function's.
+        call: What it calls otherwise.
         values: Its arguments; they are of the types that it takes.
         nodes: The same as they are in the tree.
     """
-    if function.name == "split_part":
+    if name == "split_part":
         return _split_part(scope, values, nodes)
-    if function.name in ("lower", "upper"):
-        return _letters(scope, function, values)
-    make = _MAKERS.get(function.name)
+    if name in ("lower", "upper"):
+        return _letters(scope, name, call, values)
+    make = _MAKERS.get(name)
     return None if make is None else make(scope, values)
 
 
@@ -77,12 +67,12 @@ def _split_part(scope: Scope, values: Values, nodes: Sequence[exp.Expr]) -> Frag
     return scope.strict([parts], SqlType.VARCHAR, source)
 
 
-def _letters(scope: Scope, function: Function, values: Values) -> Fragment:
-    name = scope.bind(function.call)
+def _letters(scope: Scope, method: str, call: Call, values: Values) -> Fragment:
+    otherwise = scope.bind(call)
 
     def source(of: str) -> str:
         first, again = twice(scope, of)
-        return f"({again}.{function.name}() if {first}.isascii() else {name}({again}))"
+        return f"({again}.{method}() if {first}.isascii() else {otherwise}({again}))"
 
     return scope.strict(values, SqlType.VARCHAR, source)
 
