@@ -47,6 +47,10 @@ CASES = {
         lambda s, t: s.join(t, "user", within="1h"),
         {**KINDS, "n_right": "float64", "at_right": "timestamp"},
     ),
+    "join of windows": (
+        lambda s, t: s.join(t, "user", window=tumbling("1h")),
+        {**KINDS, "n_right": "float64", "at_right": "timestamp", **WINDOW},
+    ),
     "join as of": (
         lambda s, t: s.join_as_of(t, "user"),
         {**KINDS, "n_right": "float64", "at_right": "timestamp"},

@@ -193,6 +193,19 @@ def test_all_mistakes_are_told_at_once():
     assert len(failed.value.problems) == 3
 
 
+def test_mistakes_behind_others_are_told_with_them():
+    pipeline = Streams("mistaken")
+    config = {"type": "json", "fields": {"user": "string", "n": "int64"}}
+    rows = pipeline.source("rows", FileSpout, pth="x", format=config)
+    rows.where("m > 1").sink("one", CollectBolt)
+    rows.key_by("usr").count(name="a").sink("two", StdoutSink, formt={})
+    with pytest.raises(ValidationFailed) as failed:
+        pipeline.build()
+    told = " ".join(map(str, failed.value.problems))
+    assert all(f"'{name}'" in told for name in ("path", "pth", "m", "usr", "formt"))
+    assert len(failed.value.problems) == 5
+
+
 CALLS = {
     "filter of text": (lambda s: s.filter("n > 1"), "Write where for an expression"),
     "where of a function": (lambda s: s.where(len), "Write filter for a function"),

@@ -204,6 +204,18 @@ def test_the_builder_finds_all_mistakes_at_once():
     ]
 
 
+def test_what_is_behind_mistaken_options_is_looked_at_if_they_say_nothing_of_streams():
+    config = {"pth": "x", "buffer": "large", "format": {"type": "json", "fields": ["word"]}}
+    spout = {"name": "sentences", "class": "fulmen.connectors.files.FileSpout", "config": config}
+    changes = {"spec.spouts.0": spout, "spec.bolts.0.inputs.0.where": "wrod > 1"}
+    told = [problem.path for problem in check(word_count(changes)).problems]
+    where = "spec.bolts[0].inputs[0].where"
+    of_spout = [f"spec.spouts[0].config.{name}" for name in ("path", "pth", "buffer")]
+    assert sorted(told) == sorted([*of_spout, where])
+    config["format"] = {"type": "json", "fields": 5}
+    assert where not in [problem.path for problem in check(word_count(changes)).problems]
+
+
 def test_a_task_gets_its_options():
     result = run(builder(Writer, {"dsn": "x", "columns": ["a", "b"]}), emits=True)
     assert "dsn='x', batch_size=100" in result.state("count")["options"]

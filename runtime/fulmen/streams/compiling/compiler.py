@@ -15,7 +15,7 @@ from fulmen.streams.bolts.async_step import AsyncStep
 from fulmen.streams.bolts.fused import ERROR_FIELDS, FusedSteps
 from fulmen.streams.bolts.loops import typed
 from fulmen.streams.compiling import ahead, ends, transactions
-from fulmen.streams.compiling.declared import check_key, declared, wrong
+from fulmen.streams.compiling.declared import check_key, declared, mistaken_options, wrong
 from fulmen.streams.compiling.explained import explained
 from fulmen.streams.compiling.field_reads import mistaken_reads
 from fulmen.streams.compiling.passed_on import with_passed_types
@@ -334,7 +334,8 @@ class StreamsCompiler:
     def _component(self, node: ComponentNode) -> Mapping[str, Stream]:
         taps = [self._rows_of(parent) for parent in node.parents]
         if any(tap.received is ANY for some in taps for tap in some):
-            return {}  # whose mistakes are told
+            self._problems += mistaken_options(node)
+            return {}  # the other mistakes are told
         taps = ahead.apart(taps, self._bolt_of)
         for some, grouping in zip(taps, node.groupings, strict=True):
             check_key(some, grouping)

@@ -11,7 +11,7 @@ from fulmen.api.declarer import StreamTime
 from fulmen.errors import DeclarationError, ValidationFailed
 from fulmen.streams.graph.nodes import ComponentNode, Division
 from fulmen.streams.rows.folding import WINDOW_LAST, RowSource
-from fulmen.topology.configuration.options import check_options
+from fulmen.topology.configuration.options import CheckedOptions, check_options
 from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
 from fulmen.windows import Aggregate, WindowJoin
 
@@ -27,15 +27,12 @@ def declared(node: ComponentNode, code: Any, config: Mapping[str, Any]) -> dict[
     Raises:
         ValidationFailed: Its class is none, or declares nothing that can be.
     """
-    kind = "spout" if node.is_spout else "bolt"
-    cls = code if isinstance(code, type) else type(code)
-    if not issubclass(cls, Component):
-        raise wrong(f"{shown(code)} is no {kind}", "Give its class, or an object of it.")
-    options = check_options(cls, config, "", f"{kind} {node.name!r}")
-    if options.problems and options.options is None and cls.config_model is not None:
+    cls, checked = _checked(node, code, config)
+    options = checked.options or checked.mended
+    if checked.problems and options is None and cls.config_model is not None:
         return {}
     try:
-        streams = dict(output_streams(code, options.options))
+        streams = dict(output_streams(code, options))
     except DeclarationError as error:
         raise wrong(str(error), "") from error
     if "set_event_time" in node.says:
@@ -48,6 +45,28 @@ def declared(node: ComponentNode, code: Any, config: Mapping[str, Any]) -> dict[
     elif code in (Aggregate, WindowJoin):  # each row has a window_end
         streams["default"] = replace(streams["default"], time=StreamTime(WINDOW_LAST))
     return streams
+
+
+def mistaken_options(node: ComponentNode) -> list[Problem]:
+    """The mistakes in the options of a component whose input is not known.
+
+    Raises:
+        ValidationFailed: Its class is none.
+    """
+    if not node.is_sink:  # others may be configured by what they get
+        return []
+    _, checked = _checked(node, node.code, node.configure(()))
+    return [Problem("", f"{node.place}: {one.message}", one.cure) for one in checked.problems]
+
+
+def _checked(
+    node: ComponentNode, code: Any, config: Mapping[str, Any]
+) -> tuple[type[Component], CheckedOptions]:
+    kind = "spout" if node.is_spout else "bolt"
+    cls = code if isinstance(code, type) else type(code)
+    if not issubclass(cls, Component):
+        raise wrong(f"{shown(code)} is no {kind}", "Give its class, or an object of it.")
+    return cls, check_options(cls, config, "", f"{kind} {node.name!r}")
 
 
 def check_key(taps: Sequence[RowSource], grouping: Division) -> None:

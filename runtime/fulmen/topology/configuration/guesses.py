@@ -86,6 +86,48 @@ def unknown_streams(cls: Any, config: Any, unknown: Collection[Place]) -> list[P
     return sorted(found, key=str)
 
 
+def mended(cls: Any, config: Any, unknown: Collection[Place]) -> BaseModel | None:
+    """Options with guesses in place of wrong ones; None: streams may depend on what is wrong.
+
+    Args:
+        cls: The class.
+        config: With defaults in place of variables that have one.
+        unknown: The places of texts with other variables.
+    """
+    config, places = deepcopy(config), {*unknown}
+    while True:
+        try:
+            validated(cls, config)
+        except ValidationError as error:
+            mistakes = error.errors(include_url=False)
+        else:
+            break
+        wrong = {place_of(cls.config_model, one, config): one["type"] for one in mistakes}
+        todo = [one for one in wrong.items() if one[0] not in places]
+        if not (todo and all(_mend(config, *one, places) for one in todo)):
+            break
+    options, left_out = guessed(cls, config, places)
+    if options is None or left_out or unknown_streams(cls, config, places):
+        return None
+    return options
+
+
+def _mend(config: Any, place: Place, kind: str, places: set[Place]) -> bool:
+    """Leave out an option that does not exist, or have a wrong one guessed, if that can be."""
+    parent = _at(config, place[:-1])
+    if not place or not isinstance(parent, dict):
+        return False
+    last = place[-1]
+    if kind == "extra_forbidden":
+        del parent[last]
+        return True
+    if isinstance(parent.get(last), dict | list):
+        return False
+    parent[last] = "${WRONG}"
+    places.add(place)
+    return True
+
+
 class Guesses:
     """The possible options of a component, for some values of its variables.
 

@@ -12,7 +12,7 @@ from fulmen.api import Component
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
 from fulmen.topology.code.sinks import with_guarantee
-from fulmen.topology.configuration.guesses import Guesses, unknown_streams, validated
+from fulmen.topology.configuration.guesses import Guesses, mended, unknown_streams, validated
 from fulmen.topology.configuration.option_problems import option_problems, within
 from fulmen.topology.configuration.placeholders import (
     PLACEHOLDER,
@@ -54,12 +54,14 @@ class CheckedOptions:
         has_streams: Whether the component's streams are known: they don't depend on unknown
             options.
         guesses: Possible options, if they have variables without default.
+        mended: If there are mistakes: options with guesses in their places, for the streams alone.
     """
 
     problems: list[Problem] = field(default_factory=list)
     options: Any = None
     has_streams: bool = True
     guesses: Guesses | None = None
+    mended: Any = None
 
 
 def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -> CheckedOptions:
@@ -88,8 +90,11 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
     except ValidationError as error:
         checked.options, wrong = _wrong_whatever(guesses, error, path, f"{label}: ")
         checked.problems += wrong
-        checked.has_streams = not (wrong and depends_on_options(cls))
-    if checked.has_streams and variables and depends_on_options(cls):
+        if wrong and depends_on_options(cls):
+            checked.mended = mended(cls, known, unknown)
+            checked.has_streams = checked.mended is not None
+    is_mended = checked.mended is not None
+    if checked.has_streams and not is_mended and variables and depends_on_options(cls):
         for place in (*unknown_streams(cls, known, unknown), *guesses.keys_of_streams(known)):
             cure = "Write the value instead, or one that has a default: ${NAME:-value}."
             problem = Problem(within(path, place), f"{label}: {NOT_KNOWN}", cure)

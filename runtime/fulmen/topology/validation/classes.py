@@ -173,7 +173,7 @@ class Classes:
         if not checked.has_streams:
             return
         try:
-            streams = streams_of(part.model, instance, checked.options)
+            streams = streams_of(part.model, instance, checked.options or checked.mended)
         except DeclarationError as error:
             message = f"{part.label}: {str(error).rstrip('.')}"
             yield Problem(f"{part.path}.class", message)

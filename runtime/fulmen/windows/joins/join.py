@@ -39,6 +39,7 @@ from fulmen.windows.inputs import (
 from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
 from fulmen.windows.joins.pairs import mistaken_where, pairs_of, tracked
 from fulmen.windows.joins.side_rows import MAY_EQUAL_NONE, Emits, JoinedRows, Key, Row, SideRows
+from fulmen.windows.options import FIXED
 from fulmen.windows.spans import datetime_of
 
 LEFT, RIGHT = 0, 1
@@ -85,7 +86,8 @@ class Join(ManyBolt):
     def outputs_for(self, options: JoinOptions) -> Outputs:
         names = (*options.names, *options.more_outputs())
         late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times(options) else {}
-        rows = Stream(names, no_key=options.no_key(), parts=options.parts())
+        types = dict.fromkeys((n for n in options.more_outputs() if n in FIXED), "timestamp")
+        rows = Stream(names, types=types, no_key=options.no_key(), parts=options.parts())
         return {"default": rows, LATE: Stream(LATE_FIELDS), **late}
 
     @override

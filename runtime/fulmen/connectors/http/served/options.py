@@ -162,13 +162,21 @@ class CallSpoutOptions(ServingOptions):
     """The name of the call: its clients post to `/NAME`. Default: that of the component."""
     format: JsonOptions = JsonOptions(type="json")
     """How the arguments are written down: as JSON, whose members become fields behind `call`.
-    Default: any JSON value, in the field `value`."""
+    Default: any JSON value, in the field `value`. A call that lacks a field gets 422, unless
+    `required` names those that it must have: then another one that is missing is null."""
     results: Literal["one", "many"] = "one"
     """What a call is answered with: the value that was returned for it, or null if none was; or a
     list of all values."""
     remember_keys: Duration = "1h"
     """How long the answer to an `Idempotency-Key` is remembered: a call that comes again with its
     key meanwhile gets that answer, and is not run again."""
+
+    @field_validator("format")
+    @classmethod
+    def _needs_all_fields(cls, given: JsonOptions) -> JsonOptions:
+        if "required" in given.model_fields_set:
+            return given
+        return given.model_copy(update={"required": tuple(given.fields)})
 
 
 class ReturnOptions(Options):

@@ -10,6 +10,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.connectors.http import CallSpout, Return
 from fulmen.connectors.http.served.calls import TIMED_OUT
+from fulmen.connectors.http.served.options import CallSpoutOptions
 from fulmen.engine.acking import trees
 from fulmen.engine.worker.in_process import Crash
 from support.connectors.served_topologies import Client, served
@@ -30,7 +31,7 @@ from support.servers.ports import free_port
 
 def reach(port, **config):
     builder = TopologyBuilder()
-    json = {"type": "json", "fields": {"url": "string"}, "required": ["url"]}
+    json = {"type": "json", "fields": {"url": "string"}}
     builder.set_spout("reach", CallSpout).set_config({"port": port, "format": json, **config})
     builder.set_bolt("tweeters", Tweeters).shuffle_grouping("reach")
     builder.set_bolt("followers", Followers, 2).shuffle_grouping("tweeters")
@@ -79,6 +80,12 @@ def test_a_call_that_fails_is_told_why(port, body, path, status, reason):
     assert found == status
     assert said["error"].startswith(reason)
     client.close()
+
+
+def test_a_field_that_a_call_need_not_have_is_null():
+    given = {"type": "json", "fields": ["url", "depth"], "required": ["url"]}
+    options = CallSpoutOptions.model_validate({"port": 1, "format": given})
+    assert options.format.make().decode(b'{"url": "a.com"}') == ["a.com", None]
 
 
 def test_a_call_is_described(port):
