@@ -46,7 +46,7 @@ def called(compiler: Parts, scope: Scope, name: str, nodes: Sequence[exp.Expr]) 
         found = inline or _call(scope, best, values)
         if SqlType.UNKNOWN in types and any(one.result is not found.type for one in fitting):
             return replace(found, type=SqlType.UNKNOWN)  # the value of each row decides
-        return found
+        return replace(found, element=fitting[0].element)
     given = ", ".join(of.value for of in types)
     there_are = " or ".join(signature(one) for one in functions.BY_NAME[known])
     raise ExpressionError(f"there is no {known}({given})", f"There is {there_are}.")

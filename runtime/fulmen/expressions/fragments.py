@@ -28,6 +28,7 @@ class Fragment:
         is_name: Whether it may stand in the source twice, as that costs nothing.
         constant: Its value, if it is always the same.
         bits: It is a whole number of so many bits at most, without its sign.
+        element: The type of the values of a list, as far as it is known before there is one.
     """
 
     source: str
@@ -36,6 +37,7 @@ class Fragment:
     is_name: bool = False
     constant: Any = NOT_CONSTANT
     bits: int = 64
+    element: SqlType = SqlType.UNKNOWN
 
     @property
     def is_constant(self) -> bool:

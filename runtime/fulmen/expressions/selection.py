@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,14 @@ from fulmen.api import Stream
 from fulmen.expressions.compiling import Compiler
 from fulmen.expressions.fragments import Fragment, Scope
 from fulmen.expressions.mistakes import ExpressionError
-from fulmen.expressions.nested import NESTED, with_lists_as_columns, with_parts_as_columns
+from fulmen.expressions.nested import (
+    NESTED,
+    NestedPart,
+    with_lists_as_columns,
+    with_parts_as_columns,
+)
 from fulmen.expressions.parsing import column_of, parsed
-from fulmen.expressions.sql_types import SqlType, declared_name, declared_type
+from fulmen.expressions.sql_types import SqlType, declared_name, declared_type, element_name
 from fulmen.expressions.steps import Steps, compiled
 
 if TYPE_CHECKING:
@@ -65,8 +70,7 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
     if steps is None:
         return Selection(stream)
     columns: dict[str, Fragment] = {
-        name: Fragment(f"v{i}", declared_type(stream.types.get(name)), is_name=True)
-        for i, name in enumerate(stream.fields)
+        name: _column(f"v{i}", stream.types.get(name)) for i, name in enumerate(stream.fields)
     }
     if stream is ANY_FIELDS:
         columns = _AnyColumn()
@@ -84,7 +88,7 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
             renamed.setdefault(source, name)
             known = stream.types.get(source)
         else:
-            known = declared_name(of)
+            known = declared_name(of.type, of.element)
         if known is not None:
             types[name] = known
     done.stream = replace(
@@ -105,23 +109,25 @@ def selected(steps: Steps | None, stream: Stream) -> Selection:
 
 def _checked(
     text: str, name: str, columns: dict[str, Fragment], done: Selection
-) -> tuple[SqlType, str | None, set[str]]:
-    """The type of an expression, the field that it only passes on, and all that it is made of."""
+) -> tuple[Fragment, str | None, set[str]]:
+    """An expression's source, the field that it only passes on, and all that it is made of."""
+    fragment = Fragment("None", SqlType.UNKNOWN)
     try:
         tree = parsed(text)
     except ExpressionError as error:
         done.mistakes.append((name, error))
-        return SqlType.UNKNOWN, None, set()
+        return fragment, None, set()
     wrong: list[ExpressionError] = []
     scope = Scope()
-    fragment = Fragment("None", SqlType.UNKNOWN)
     try:
         plain = with_lists_as_columns(tree, text, columns)
-        for of in plain.lists.values():
+        values: dict[str, SqlType] = {}
+        for new, of in plain.lists.items():
             found = _fragment(of, text, columns, scope, wrong)
+            values[new] = found.element
             if (mistake := _no_list(of, text, found, is_condition=not name)) is not None:
                 wrong.append(mistake)
-        known = _with(columns, plain.lists)
+        known = _with(columns, values)
         fragment = _fragment(plain.tree, text, known, scope, wrong, is_condition=not name)
         if not wrong:
             compiled(fragment.source, scope, "_")
@@ -130,7 +136,7 @@ def _checked(
     done.mistakes += [(name, error) for error in wrong]
     is_passed_on = tree.key == "column" and not wrong
     names = {part.name for part in tree.walk() if part.key == "column"}
-    return fragment.type, tree.name if is_passed_on else None, names
+    return fragment, tree.name if is_passed_on else None, names
 
 
 def _fragment(
@@ -144,6 +150,7 @@ def _fragment(
 ) -> Fragment:
     """The fragment of an expression without `unnest`, whose parts are of fields that have some."""
     plain = with_parts_as_columns(tree, text, columns)
+    types = dict.fromkeys(plain.parts, SqlType.UNKNOWN)
     for name, part in plain.parts.items():
         of = columns.get(part.field)
         if of is None:
@@ -154,10 +161,33 @@ def _fragment(
             cure = f'Write "{name}" if that is its name.' if name.rstrip("'") in columns else ""
             message = f"{part.field!r} is a {of.type.value}, which has no parts"
             wrong.append(ExpressionError(message, cure, part.column))
-    compiler = Compiler(text, _with(columns, plain.parts), scope, wrong)
+        elif (mistake := _no_part(of, part)) is not None:
+            wrong.append(mistake)
+        else:
+            types[name] = of.element
+    compiler = Compiler(text, _with(columns, types), scope, wrong)
     if is_condition:
         return Fragment(compiler.condition(plain.tree, "where"), SqlType.BOOLEAN)
     return compiler.of(plain.tree)
+
+
+def _column(source: str, declared: str | None) -> Fragment:
+    element = declared_type(element_name(declared))
+    return Fragment(source, declared_type(declared), is_name=True, element=element)
+
+
+def _no_part(of: Fragment, part: NestedPart) -> ExpressionError | None:
+    """What is wrong with a part of a list."""
+    if of.type is not SqlType.LIST:
+        return None
+    first, *more = part.steps
+    if isinstance(first, str):
+        message, cure = f"{part.field!r} is a LIST, whose parts have numbers", "Write {}[1]."
+        return ExpressionError(message, cure.format(part.field), part.column)
+    if more and of.element not in NESTED:
+        message = f"{part.field}[{first}] is a {of.element.value}, which has no parts"
+        return ExpressionError(message, "", part.column)
+    return None
 
 
 def _no_list(
@@ -174,7 +204,7 @@ def _no_list(
     return ExpressionError(message, cure, column_of(of, text))
 
 
-def _with(columns: dict[str, Fragment], names: Iterable[str]) -> dict[str, Fragment]:
-    """The columns and more, of which nothing is known."""
-    more = {name: Fragment("v0", SqlType.UNKNOWN, is_name=True) for name in names}
+def _with(columns: dict[str, Fragment], types: Mapping[str, SqlType]) -> dict[str, Fragment]:
+    """The columns and more, of these types."""
+    more = {name: Fragment("v0", of, is_name=True) for name, of in types.items()}
     return columns if isinstance(columns, _AnyColumn) else columns | more

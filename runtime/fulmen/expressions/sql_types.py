@@ -76,6 +76,8 @@ _NAMES: Final[Mapping[SqlType, str]] = {
     SqlType.TIMESTAMP: "timestamp",
 }
 
+_LIST: Final = "list("
+
 UNCOMPARED: Final = (SqlType.LIST, SqlType.OTHER)
 """The types of values that are not compared, and have no text."""
 
@@ -85,12 +87,32 @@ NUMBERS: Final = (SqlType.BIGINT, SqlType.DECIMAL, SqlType.DOUBLE)
 
 def declared_type(name: str | None) -> SqlType:
     """The type of a field that is declared as `name` in `Stream.types`; None: it is not."""
+    if element_name(name) is not None:
+        return SqlType.LIST
     return _DECLARED.get(name or "", SqlType.UNKNOWN)
 
 
-def declared_name(of: SqlType) -> str | None:
-    """How `Stream.types` names a type; None: it has no name for it."""
+def declared_name(of: SqlType, element: SqlType = SqlType.UNKNOWN) -> str | None:
+    """How `Stream.types` names a type; None: it has no name for it.
+
+    Args:
+        of: The type.
+        element: The type of the values, if it is a list.
+    """
+    if of is SqlType.LIST and element in _NAMES:
+        return list_name(_NAMES[element])
     return _NAMES.get(of)
+
+
+def list_name(element: str) -> str:
+    """How `Stream.types` names a list of values whose type has this name."""
+    return f"{_LIST}{element})"
+
+
+def element_name(name: str | None) -> str | None:
+    """The name of the type of a list's values; None: it is no list, or nothing is known of them."""
+    is_list = name is not None and name.startswith(_LIST)
+    return name[len(_LIST) : -1] if name is not None and is_list else None
 
 
 def common(types: Iterable[SqlType]) -> SqlType | None:

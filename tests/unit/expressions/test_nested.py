@@ -110,3 +110,64 @@ def test_where_makes_no_rows():
     assert [str(error) for _, error in found.mistakes] == [
         "where can't make rows of a list (column 8)"
     ]
+
+
+TYPED = Stream(
+    ("tags", "numbers", "line", "any"),
+    types={"tags": "list(string)", "numbers": "list(int64)", "line": "string"},
+)
+OURS = {
+    "VARCHAR": "string",
+    "VARCHAR[]": "list(string)",
+    "BIGINT": "int64",
+    "BIGINT[]": "list(int64)",
+    "DOUBLE": "float64",
+    "BOOLEAN": "bool",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tags",
+        "tags[1]",
+        "numbers[-1] * 2",
+        "numbers[1] / 2",
+        "unnest(tags)",
+        "unnest(numbers) + 1",
+        "upper(unnest(tags)) = 'X'",
+        "string_split(line, ' ')",
+        "unnest(string_split(line, ' '))",
+        "regexp_extract_all(line, '[a-z]')",
+    ],
+)
+def test_the_types_of_what_is_in_lists_are_those_of_duckdb(text):
+    found = selected(steps_of(TYPED, None, {"x": text}), TYPED)
+    assert found.mistakes == []
+    lists = "['x']::VARCHAR[] tags, [1]::BIGINT[] numbers, 'a b' line"
+    [kind] = duckdb.sql(f"select {text} x from (select {lists})").types
+    assert found.stream.types == {"x": OURS[str(kind)]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tags[1] + 1", "+ takes numbers, but is between VARCHAR and BIGINT (column 1)"),
+        ("unnest(numbers) = 'x'", "BIGINT and VARCHAR can't be compared by = (column 8)"),
+        ("upper(numbers[2])", "there is no upper(BIGINT) (column 1)"),
+        ("tags.name", "'tags' is a LIST, whose parts have numbers (column 1)"),
+        ("numbers[1].x", "numbers[1] is a BIGINT, which has no parts (column 1)"),
+        ("unnest(tags)[1]", "'unnest(tags)' is a VARCHAR, which has no parts (column 8)"),
+        ("unnest(tags[1])", "unnest takes a LIST, and no VARCHAR"),
+    ],
+)
+def test_wrong_use_of_what_is_in_lists_is_told_before_it_runs(text, message):
+    found = selected(steps_of(TYPED, None, {"x": text}), TYPED)
+    [(_, error)] = found.mistakes
+    assert str(error).startswith(message)
+
+
+def test_lists_of_which_nothing_is_known_are_let_be():
+    texts = {"a": "any[1] + 1", "b": "upper(any.x)", "c": "unnest(any) + 1"}
+    found = selected(steps_of(TYPED, None, texts), TYPED)
+    assert found.mistakes == []

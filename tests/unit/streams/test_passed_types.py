@@ -15,8 +15,8 @@ AGGREGATES = {
     "big": "max(euros) filter (where n > 3)",
 }  # fmt: skip
 OF_AGGREGATES = {
-    "user": "string", "least": "int64", "best": "decimal", "newest": "timestamp", "two": "",
-    "all": "", "mean": "float64", "big": "decimal",
+    "user": "string", "least": "int64", "best": "decimal", "newest": "timestamp",
+    "two": "list(decimal)", "all": "list(int64)", "mean": "float64", "big": "decimal",
 }  # fmt: skip
 WINDOW = {"window_start": "timestamp", "window_end": "timestamp"}
 

@@ -21,6 +21,7 @@ from fulmen.connectors.formats.base import Malformed
 from fulmen.connectors.formats.values import DEFAULT
 from fulmen.connectors.formats.written_types import WrittenType, written_type
 from fulmen.errors import repr_of
+from fulmen.expressions.sql_types import element_name
 
 Kind = Literal[
     "string", "binary", "base64", "bool", "int32", "int64", "integer", "float32", "float64",
@@ -57,6 +58,14 @@ SAMPLES: Mapping[str, Sequence[Any]] = {
     "json": [[{}], {}, [], "text", 1],
 }
 """Values of each type. If none of them can be written, that is told before the topology runs."""
+
+
+def samples_of(kind: str) -> Sequence[Any]:
+    """Values of a type, which may be that of a list; of one that is not known: None."""
+    if (element := element_name(kind)) is not None:
+        return [[one] for one in samples_of(element)]
+    return SAMPLES.get(kind, [None])
+
 
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
@@ -305,7 +314,7 @@ def misfits(
     for name, write in writers:
         if (kind := types.get(name)) is None:
             continue
-        if (error := _refusal(write, SAMPLES[kind])) is not None:
+        if (error := _refusal(write, samples_of(kind))) is not None:
             wanted = str(error).partition(" is no ")[2].partition(".")[0]
             if wanted in SAMPLES:
                 cure = f"Give it that type where it is read: `fields: {{{name}: {wanted}}}`"

@@ -18,7 +18,7 @@ from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.base import is_deletion
-from fulmen.connectors.formats.types import SAMPLES
+from fulmen.connectors.formats.types import samples_of
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.tables import SqlTable, SqlTransaction
 from fulmen.services.errors import StoreRefused
@@ -87,7 +87,7 @@ class SqlSink(Sink):
 
     def _sample(self, column: int, kind: str) -> Any:
         """A value of a type: one that the column takes, if there is any."""
-        samples = SAMPLES.get(kind, [None])
+        samples = samples_of(kind)
         others = [None] * len(self._fields)
         rows = ([*others[:column], value, *others[column + 1 :]] for value in samples)
         return next((row[column] for row in rows if not self._tried(row).failed), samples[0])

@@ -40,6 +40,7 @@ class Function:
         fixed: The places of arguments, such as patterns, of which `call` makes what is called for
             the others. That is done once where they are constants.
         nullable: Whether the result may be NULL though no argument is.
+        element: The type of the values of a result that is a list.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Function:
     optional: int = 0
     fixed: tuple[int, ...] = ()
     nullable: bool = False
+    element: SqlType = SqlType.UNKNOWN
 
     def takes(self, types: Sequence[SqlType]) -> bool:
         """Whether the arguments may have these types."""
@@ -77,7 +79,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("rtrim", (V, V), SqlType.VARCHAR, text.rtrim, optional=1),
     Function("replace", (V, V, V), SqlType.VARCHAR, text.replace),
     Function("split_part", (V, V, I), SqlType.VARCHAR, text.split_part),
-    Function("string_split", (V, V), SqlType.LIST, text.split),
+    Function("string_split", (V, V), SqlType.LIST, text.split, element=SqlType.VARCHAR),
     Function("starts_with", (V, V), SqlType.BOOLEAN, ".startswith"),
     Function("ends_with", (V, V), SqlType.BOOLEAN, ".endswith"),
     Function("contains", (V, V), SqlType.BOOLEAN, ".__contains__"),
@@ -108,7 +110,15 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("regexp_matches", (V, V, V), SqlType.BOOLEAN, patterns.matches, 1, (1, 2)),
     Function("regexp_full_match", (V, V, V), SqlType.BOOLEAN, patterns.full_match, 1, (1, 2)),
     Function("regexp_extract", (V, V, I, V), SqlType.VARCHAR, patterns.extract, 2, (1, 2, 3)),
-    Function("regexp_extract_all", (V, V, I), SqlType.LIST, patterns.extract_all, 1, (1, 2)),
+    Function(
+        "regexp_extract_all",
+        (V, V, I),
+        SqlType.LIST,
+        patterns.extract_all,
+        1,
+        (1, 2),
+        element=SqlType.VARCHAR,
+    ),
     Function("regexp_replace", (V, V, V, V), SqlType.VARCHAR, patterns.replaced, 1, (1, 2, 3)),
     *(Function(name, (M,), SqlType.BIGINT, times.part(name)) for name in times.PARTS),
     Function("date_part", (V, M), SqlType.BIGINT, times.part, fixed=(0,)),

@@ -11,6 +11,7 @@ from typing import Any
 
 from fulmen.api import Stream
 from fulmen.connectors.base.lookup.bolt import TableLookup
+from fulmen.expressions.sql_types import element_name, list_name
 from fulmen.streams.bolts.folds import KeyedFold
 from fulmen.streams.graph.nodes import ComponentNode
 from fulmen.streams.rows.folding import RowSource
@@ -25,7 +26,17 @@ from fulmen.windows import (
     TemporalJoin,
     WindowJoin,
 )
-from fulmen.windows.aggregate_functions import First, Last, Max, MaxBy, Min, MinBy
+from fulmen.windows.aggregate_functions import (
+    First,
+    Last,
+    Listed,
+    Max,
+    MaxBy,
+    Min,
+    MinBy,
+    Values,
+)
+from fulmen.windows.greatest_rows import MaxByOfSeveral
 from fulmen.windows.wanted_aggregates import wanted
 
 Types = Mapping[str, str]
@@ -33,6 +44,8 @@ JOINS = (IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin)
 BY_KEY = (Aggregate, KeyedFold, PersistentAggregate, RunningAggregate)
 ONE_OF_ALL = (First, Last, Max, MaxBy, Min, MinBy)
 """Aggregations whose result is a value of their field."""
+LISTS = (Listed, Values, MaxByOfSeveral)
+"""Aggregations whose result is a list of such values."""
 
 
 def with_passed_types(
@@ -69,16 +82,19 @@ def _passed(
         for name in config["key"]:
             yield name, known[0].get(name)
         for name, text in config.get("aggregates", {}).items():
-            yield name, known[0].get(_chosen_field(text))
+            yield name, _type_of_chosen(text, known[0])
 
 
-def _chosen_field(text: str) -> str:
-    """The field that the result of an aggregate is a value of; nothing if it is none."""
+def _type_of_chosen(text: str, known: Types) -> str | None:
+    """The type of an aggregate whose result is a value of its field, or a list of such values."""
     try:
         found = wanted(text, {})
     except ValueError:  # one of the author's own, or a mistake that is told
-        return ""
-    return (found.field or "") if type(found.aggregation) in ONE_OF_ALL else ""
+        return None
+    kind = known.get(found.field or "")
+    if isinstance(found.aggregation, LISTS) and kind is not None:
+        return None if element_name(kind) else list_name(kind)
+    return kind if type(found.aggregation) in ONE_OF_ALL else None
 
 
 def _types(sources: Sequence[RowSource]) -> Types:
