@@ -15,6 +15,7 @@ from fulmen.engine.protocol.figures.statistics import (
     PENDING_MESSAGES,
     PENDING_RESULTS,
     PENDING_TREES,
+    STEP_FIGURES,
     STEP_ROWS,
     UNTIMED,
     UNUSABLE,
@@ -198,6 +199,10 @@ class Snapshot(Counted):
     def steps(self) -> Sequence[tuple[str, str]]:
         """Each step of a pipeline that has run, as (component, step), as they follow each other."""
         return [(c, step) for c, what, step in self.counts if what == STEP_ROWS]
+
+    def of_step(self, component: str, step: str) -> Mapping[str, int]:
+        """What a step has counted, by the names of `STEP_FIGURES`."""
+        return {name: self.counts[component, of, step] for name, of in STEP_FIGURES.items()}
 
     @cached_property
     def sums(self) -> Counter[tuple[str, str]]:

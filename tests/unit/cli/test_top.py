@@ -15,13 +15,19 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster.driver_figures import read_url
 from fulmen.cli.commands.cluster import top
 from fulmen.cli.commands.cluster.top import read_view
+from fulmen.cli.display.run.figures import summary_tables
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table
 from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.errors import FulmenError
 from fulmen.metrics import AccessRules, MetricsServer
+from fulmen.metrics.as_json.topology import TopologyJson
+from fulmen.metrics.snapshot import Snapshot
+from fulmen.streams import Streams
+from fulmen.testing import CollectBolt, ListSpout
 from support.cli.fake_kubectl import not_found, topology
 from support.cli.tables import lines_of
+from support.runs.engine_runs import make_driver
 from support.runs.metered import run_metered
 
 EXECUTORS = {"silent": "1/1", "keep": "2/3", "large": "1/1"}
@@ -420,3 +426,23 @@ def test_live_until_interrupted(monkeypatch):
 
     with pytest.raises(BadInput, match="no such topology"):
         top.show(wrong, console)
+
+
+def test_steps_of_a_pipeline_are_in_top_and_in_the_summary():
+    shop = Streams("steps")
+    rows = shop.source("rows", ListSpout(range(5), ["n"], replays=False))
+    found = rows.filter(lambda row: row.n > 0, name="some").map(
+        lambda row: 1 // (row.n - 2), fields="n"
+    )
+    found.sink("out", CollectBolt)
+    driver = make_driver(shop.build()).start()
+    driver.step()
+    driver.close()
+    totals, now = driver.totals, Snapshot.of(driver.totals)
+    view = read_view(json.dumps(TopologyJson(now, now, []).json()), "it")
+    _, steps = summary_tables(totals, driver.topology, {})
+    for picture in (topology_picture(view, "running"), steps):
+        lines = [line.split() for line in lines_of(picture)]
+        assert ["step", "rows", "given", "failed"] in lines
+        assert ["out:", "some", "5", "4", "0"] in lines
+        assert ["out:", "some.map", "4", "3", "1"] in lines

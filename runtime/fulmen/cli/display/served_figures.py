@@ -117,6 +117,7 @@ class ComponentView(CountsView):
     time: TimeView | None
     unread: dict[str, int]
     inputs: list[InputView]
+    steps: list[dict[str, Any]]
     busiest_task: BusiestView | None
 
     def has(self, figure: Figure) -> bool:

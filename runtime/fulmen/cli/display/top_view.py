@@ -8,7 +8,7 @@ from rich.text import Text
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds, sentence
 from fulmen.cli.display.output import FiguresTable
-from fulmen.cli.display.run.figures import count_cell, latency_line, trees_line
+from fulmen.cli.display.run.figures import count_cell, latency_line, steps_table, trees_line
 from fulmen.cli.display.run.transaction_lines import transactions_line
 from fulmen.cli.display.served_figures import (
     ComponentView,
@@ -39,6 +39,8 @@ def topology_picture(view: TopologyView, state: str, scaling: str = "") -> Group
     parts += [Text(scaling)] if scaling else []
     parts.append(Text(""))
     parts.append(components_table(view.components))
+    if steps := [(c.name, step["step"], step) for c in view.components for step in c.steps]:
+        parts += [Text(""), steps_table(steps)]
     parts += _times(view.components)
     if view.failures:
         parts.append(Text(""))

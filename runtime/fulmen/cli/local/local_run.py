@@ -13,7 +13,7 @@ from fulmen.cli.display.run.figures import (
     error_lines,
     failure_lines,
     summary_lines,
-    summary_table,
+    summary_tables,
     time_lines,
     unread_lines,
 )
@@ -215,8 +215,9 @@ class LocalRun:
         console = open_console(sys.stderr if runnable.printing or self._shown else sys.stdout)
         for line in summary_lines(totals, runnable.topology, end):
             console.print(visible(line), soft_wrap=True)
-        console.print()
-        console.print(summary_table(totals, runnable.topology, runnable.streams))
+        for table in summary_tables(totals, runnable.topology, runnable.streams):
+            console.print()
+            console.print(table)
         hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
         counted = [*counted_lines(totals, runnable.topology), *time_lines(totals)]
         counted += unread_lines(totals)

@@ -24,9 +24,6 @@ from fulmen.engine.protocol.figures.statistics import (
     REPLAYED,
     RESULTS_ACKED,
     RESULTS_FAILED,
-    STEP_FAILED,
-    STEP_GIVEN,
-    STEP_ROWS,
     TIMED_OUT,
     FigureKind,
     Of,
@@ -180,14 +177,8 @@ class TopologyJson:
             "unread": self._unread.get(name, {}),
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
-            "steps": [self._step(name, step) for of, step in now.steps if of == name],
+            "steps": [{"step": s, **now.of_step(name, s)} for of, s in now.steps if of == name],
         }
-
-    def _step(self, component: str, step: str) -> Json:
-        rows, given, failed = (
-            self.now.counts[component, of, step] for of in (STEP_ROWS, STEP_GIVEN, STEP_FAILED)
-        )
-        return {"step": step, "rows": rows, "given": given, "failed": failed}
 
     def _results(self, bolt: str) -> Json:
         """Counts of the results of a bolt, which it has emitted by itself."""

@@ -1,6 +1,6 @@
 """Figures as people read them: a line, a table, a summary. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
@@ -21,6 +21,7 @@ from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
     ERRORS,
+    STEP_FIGURES,
     UNTIMED,
     UNUSABLE,
     Figure,
@@ -159,6 +160,20 @@ def _counts(
     }
 
 
+def steps_table(steps: Sequence[tuple[str, str, Mapping[str, int]]]) -> FiguresTable:
+    """A line for each step of a pipeline.
+
+    Args:
+        steps: The component that has it, its name, and its numbers by the names of `STEP_FIGURES`.
+    """
+    names = [Text(f"{component}: {step}") for component, step, _ in steps]
+    columns = {
+        title: [count_cell(figure, numbers[title], has_it=True) for _, _, numbers in steps]
+        for title, figure in STEP_FIGURES.items()
+    }
+    return FiguresTable("step", names, columns)
+
+
 def count_cell(figure: Figure, number: float, has_it: bool) -> str | Text:
     """The cell of a figure in a table; a dash if a component can't have it."""
     if not has_it:
@@ -260,7 +275,10 @@ def time_lines(totals: Totals) -> Iterator[str]:
                 yield time.why
 
 
-def summary_table(totals: Totals, topology: Topology, streams: Streams) -> FiguresTable:
-    """The table of components at the end of a run."""
-    components = component_figures(Snapshot.of(totals), lines_of(topology, streams))
-    return component_table(components, rates=False)
+def summary_tables(totals: Totals, topology: Topology, streams: Streams) -> Iterator[FiguresTable]:
+    """The tables at the end of a run: of components, and of steps of pipelines if there are any."""
+    now = Snapshot.of(totals)
+    components = component_figures(now, lines_of(topology, streams))
+    yield component_table(components, rates=False)
+    if steps := now.steps:
+        yield steps_table([(name, step, now.of_step(name, step)) for name, step in steps])

@@ -169,8 +169,14 @@ STEP_GIVEN: Final = Figure(
     "step_given", Of.STEP, "Rows that a step of a pipeline gave.", label="step"
 )
 STEP_FAILED: Final = Figure(
-    "step_failed", Of.STEP, "Rows for which a step of a pipeline raised.", label="step"
+    "step_failed",
+    Of.STEP,
+    "Rows for which a step of a pipeline raised.",
+    label="step",
+    is_bad=True,
 )
+STEP_FIGURES: Final = {"rows": STEP_ROWS, "given": STEP_GIVEN, "failed": STEP_FAILED}
+"""As `StepRows`, the JSON and tables call them."""
 EXECUTED: Final = Figure("executed", Of.INPUT, "Calls of execute.", shown=_TABLES)
 ACKED: Final = Figure(
     "acked",
@@ -323,9 +329,8 @@ TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
 
 def count_step(counts: Counter[CountKey], component: str, step: StepRows) -> None:
     """Add what a step of a component has done."""
-    counts[component, STEP_ROWS, step.step] += step.rows
-    counts[component, STEP_GIVEN, step.step] += step.given
-    counts[component, STEP_FAILED, step.step] += step.failed
+    for name, figure in STEP_FIGURES.items():
+        counts[component, figure, step.step] += getattr(step, name)
 
 
 def shown(where: Shown) -> tuple[list[Figure], list[Figure]]:
