@@ -5,6 +5,8 @@ import os
 import re
 import socket
 import subprocess
+from datetime import date
+from decimal import Decimal
 
 import pytest
 
@@ -266,3 +268,22 @@ def test_a_change_is_undone_after_the_number_of_tasks_has_changed(fulmen, kept, 
     assert go_on(kept, ["word 2", "word 1", "word 19"], tasks) == ONCE | dict.fromkeys(
         ["word 1", "word 2", "word 19"], 2
     )
+
+
+ODD = [None, "None", 1, "1", "", date(2026, 1, 31), "2026-01-31", Decimal("2.50"), ("a", None)]
+
+
+def test_each_key_is_found_by_what_shows_it(fulmen, tmp_path):
+    uri = (tmp_path / "odd").as_uri()
+    counted(uri, ODD)
+    lines = [line for line in fulmen("state", "get", uri, "count").stdout.splitlines() if line]
+    names = [line.rpartition("  ")[0].rstrip() for line in lines]
+    assert sorted(names) == sorted(
+        ["None", "'None'", "1", "'1'", "''", "datetime.date(2026, 1, 31)", "2026-01-31",
+         "Decimal('2.50')", "('a', None)"]
+    )  # fmt: skip
+    for name in names:
+        told = fulmen("state", "set", uri, "count", name, "7", *WHY)
+        assert told.stdout == f"{name}  was 1, is 7\n"
+        assert "7" in fulmen("state", "get", uri, "count", "--key", name).stdout
+    assert set(read_state(Store.open(uri), "count").tasks[0].values()) == {7}

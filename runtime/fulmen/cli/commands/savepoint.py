@@ -38,6 +38,7 @@ from fulmen.errors import FulmenError
 from fulmen.visible import visible
 
 _POLL_SECONDS = 0.2
+_TOLD_SECONDS = 2
 _checkpoint = click.argument("checkpoint")
 _name = click.argument("name")
 _stopped = click.option(
@@ -237,14 +238,28 @@ def _do(store: Store, wish: Wish, is_stopped: bool, seconds: float) -> None:
             f"checkpoint {store.uri}: savepoint {wish.name!r} is asked for already, and the driver"
             f" has not answered yet. To withdraw that, delete the object {wish.key!r}."
         )
-    until = time.monotonic() + seconds
+    try:
+        _wait_for_driver(store, wish, seconds)
+    except BaseException:  # nobody waits for it any more
+        store.delete([wish.key])
+        raise
+
+
+def _wait_for_driver(store: Store, wish: Wish, seconds: float) -> None:
+    began, is_told = time.monotonic(), False
     while store.list(f"{wish.key.rpartition('/')[0]}/").count(wish.key):
-        if time.monotonic() > until:
-            store.delete([wish.key])
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise FulmenError(
                 f"no driver has answered within {seconds:g} s. If the topology does not run, give"
                 " --stopped; if it is slow, a larger --wait."
             )
+        if waited > _TOLD_SECONDS and not is_told:
+            tell(
+                f"no driver has answered yet: waiting for {seconds:g} s. If the topology does not"
+                " run, press Ctrl-C and give --stopped."
+            )
+            is_told = True
         time.sleep(_POLL_SECONDS)
 
 

@@ -1,5 +1,6 @@
 """State of a component in a checkpoint, as text: values, windows, timers. Pure."""
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,10 @@ class StateEntry:
 
 def state_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
     """A line for each entry: its key, and the value where all of them begin."""
-    width = min(40, max((len(shown(entry.key)) for entry in entries), default=0))
-    for entry in entries:
-        yield f"{shown(entry.key):{width}}  {shown(entry.value)}"
+    keys = [shown_key(entry.key) for entry in entries]
+    width = min(40, max(map(len, keys), default=0))
+    for key, entry in zip(keys, entries, strict=True):
+        yield f"{key:{width}}  {shown(entry.value)}"
 
 
 def field_lines(entries: Sequence[StateEntry]) -> Iterator[str]:
@@ -128,3 +130,24 @@ def brief(value: Any) -> str:
 def shown(value: Any) -> str:
     """A key or a value as text."""
     return value if isinstance(value, str) else repr(value)
+
+
+def shown_key(key: Any) -> str:
+    """A key as text that stands for it alone: a text that would be read as another one has quotes.
+
+    `set` and `delete` take it as it is shown.
+    """
+    text = shown(key)
+    if text is not key or (text and not _is_literal(text)):
+        return text
+    return repr(text)
+
+
+def _is_literal(text: str) -> bool:
+    if text.isidentifier():  # as most are
+        return text in ("None", "True", "False")
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return False
+    return True

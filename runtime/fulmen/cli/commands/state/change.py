@@ -18,7 +18,7 @@ from fulmen.cli.commands.state.kept import (
     on_component,
 )
 from fulmen.cli.commands.state.literals import key_of, value_of
-from fulmen.cli.display.kept_values import is_of_window, shown
+from fulmen.cli.display.kept_values import is_of_window, shown, shown_key
 from fulmen.cli.streams import echo, tell
 from fulmen.engine.driver.edits.changes import Author
 from fulmen.engine.driver.edits.edit import Edit
@@ -79,7 +79,7 @@ def set_value(
         writer.write(entry.task, entry.key, wanted, entry.value)
         writer.commit("set")
     before = "was not there" if entry.value is GONE else f"was {shown_as(entry.value)}"
-    echo(visible(f"{shown(entry.key)}  {before}, is {shown_as(wanted)}"))
+    echo(visible(f"{shown_key(entry.key)}  {before}, is {shown_as(wanted)}"))
     tell_undo(kept, edit)
 
 
@@ -137,13 +137,13 @@ def _key(edit: Edit, component: str, text: str, task: int | None, new: bool) -> 
 def matching(edit: Edit, component: str, text: str, task: int | None) -> list[Entry]:
     """The keys that are written like this, or as a literal."""
     there = _written(edit, component, text, task)
-    exact = [one for one in there if repr(one.key) == text]
+    exact = [one for one in there if shown_key(one.key) == text]
     if there:
         return exact or there
     literal = key_of(text)
     return [
         one
-        for one in _written(edit, component, shown(literal), task)
+        for one in _written(edit, component, str(literal), task)
         if one.key == literal and type(one.key) is type(literal)
     ]
 
@@ -164,9 +164,9 @@ def _check_type(entry: Entry, value: Any, any_type: bool) -> None:
         return
     if type(before) is not type(value):
         raise BadInput(
-            f"{shown(entry.key)} is {before!r} of type {type(before).__name__}, and {value!r} is of"
-            f" type {type(value).__name__}, with which the component may not be able to work. If it"
-            " is meant so, say --any-type."
+            f"{shown_key(entry.key)} is {before!r} of type {type(before).__name__}, and {value!r}"
+            f" is of type {type(value).__name__}, with which the component may not be able to work."
+            " If it is meant so, say --any-type."
         )
 
 
@@ -214,7 +214,7 @@ def delete(
             writer.write(one.task, one.key, GONE, one.value)
         writer.commit("delete")
     for one in removed:
-        echo(visible(f"task {one.task}  {shown(one.key)}"))
+        echo(visible(f"task {one.task}  {shown_key(one.key)}"))
     tell(f"{len(removed)} taken out of {edit.store.uri}.")
     tell_undo(kept, edit)
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from fulmen.cli.commands.state.kept import (
     on_component,
     output_option,
 )
+from fulmen.cli.commands.state.literals import key_of
 from fulmen.cli.display.kept_values import (
     ShownRow,
     StateEntry,
@@ -134,11 +134,15 @@ def _entries(
     kept: KeptState, kind: StateKind, key: str | None, like: str | None
 ) -> Sequence[StateEntry]:
     """Read its values; if a key is given, only that one, which has to be there."""
-    read = VALUES[kind][0]
-    if key is not None and kind is StateKind.STATE:
-        read = partial(read_key, text=key)
+    read, wanted = VALUES[kind][0], key
     with kept.opened() as store:
-        found = read(store, kept.component).tasks
+        if key is not None and kind is StateKind.STATE:
+            found = read_key(store, kept.component, key).tasks
+            if not any(found.values()):
+                wanted = str(key_of(key))
+                found = read_key(store, kept.component, wanted).tasks
+        else:
+            found = read(store, kept.component).tasks
         entries = [StateEntry(k, v, task) for task, of in found.items() for k, v in of.items()]
     if (key, like) == (None, None):
         if not entries:
@@ -147,13 +151,14 @@ def _entries(
     entries = [
         entry
         for entry in entries
-        if key in (None, str(entry.key)) and (like is None or fnmatchcase(shown(entry.key), like))
+        if wanted in (None, str(entry.key))
+        and (like is None or fnmatchcase(shown(entry.key), like))
     ]
     if not entries:
         what = "field" if kind is StateKind.FIELDS else "key"
         where = "" if kind is StateKind.FIELDS else " in its state"
-        wanted = f"no {what} {key!r}" if key is not None else f"no {what} like {like!r}"
-        raise FulmenError(f"component {kept.component!r} has {wanted}{where}.")
+        none = f"no {what} {key!r}" if key is not None else f"no {what} like {like!r}"
+        raise FulmenError(f"component {kept.component!r} has {none}{where}.")
     return entries
 
 

@@ -2,8 +2,12 @@
 
 import ast
 import json
+from collections.abc import Mapping
 from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.engine.state.values.json_form import from_json
@@ -32,10 +36,34 @@ def value_of(text: str, where: str) -> Any:
 
 
 def key_of(text: str) -> Any:
-    """The key that a text stands for: a literal of Python if it is one, or the text itself."""
+    """The key that a text stands for: a literal of Python if it is one, or the text itself.
+
+    So are `datetime.date(2026, 1, 31)`, `Decimal('1.5')` and others as `state get` shows them.
+    """
     try:
-        key = ast.literal_eval(text)
+        key = _made(text)
         hash(key)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, ArithmeticError):
         return text
     return key
+
+
+_CLASSES: Mapping[str, type] = {
+    "datetime.date": date,
+    "datetime.datetime": datetime,
+    "datetime.time": time,
+    "datetime.timedelta": timedelta,
+    "Decimal": Decimal,
+    "UUID": UUID,
+}
+
+
+def _made(text: str) -> Any:
+    name, _, rest = text.partition("(")
+    if (cls := _CLASSES.get(name)) is None:
+        return ast.literal_eval(text)
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call) or not rest.endswith(")"):
+        raise ValueError(text)
+    named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    return cls(*map(ast.literal_eval, call.args), **named)

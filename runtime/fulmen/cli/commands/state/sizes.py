@@ -11,7 +11,7 @@ import click
 
 from fulmen.checkpoint import Manifest, Store, read_newest, tasks_in
 from fulmen.cli.commands.state.kept import KeptState, output_option
-from fulmen.cli.display.kept_values import shown
+from fulmen.cli.display.kept_values import shown_key
 from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import code_folder_type
 from fulmen.engine.state.committed_entries import entries_in
@@ -104,9 +104,9 @@ def _of(store: Store, manifest: Manifest, component: str, top: int) -> Iterator[
         one.bytes += size
         heap = heaps.setdefault(task, [])
         if len(heap) < top:
-            heappush(heap, (size, -next(numbers), shown(key)))
+            heappush(heap, (size, -next(numbers), shown_key(key)))
         elif heap and size > heap[0][0]:
-            heappushpop(heap, (size, -next(numbers), shown(key)))
+            heappushpop(heap, (size, -next(numbers), shown_key(key)))
     for task, one in sorted(tasks.items()):
         largest = sorted(heaps[task], reverse=True)
         one.largest = [(key, size) for size, _, key in largest]
