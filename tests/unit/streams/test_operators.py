@@ -199,6 +199,24 @@ def test_each_row_is_in_the_first_branch_that_takes_it(pipeline):
         rows.branch(rest="n > 6")
 
 
+@pytest.mark.parametrize("kind", ["text", "function", "both"])
+def test_branches_of_one_stream_may_be_merged_and_joined_with_it(pipeline, kind):
+    """A bolt can't receive a stream twice: all but one of the branches become bolts."""
+    rows = timed(pipeline)
+    texts = rows.branch(big="n > 6", odd="n % 2 = 1")
+    functions = rows.branch(big=lambda r: r.n > 6, odd=lambda r: r.n % 2)
+    big = (texts if kind == "text" else functions).big.with_fields(kind="'big'")
+    odd = (functions if kind == "function" else texts).odd.with_fields(kind="'odd'")
+    big.merge(odd).sink("out", CollectBolt)
+    joined = rows.select("user", "at", m="n").join(rows, on={"m": "n"}, window=tumbling("10s"))
+    joined.sink("with-itself", CollectBolt)
+    outcome = pipeline.test(rows=[row(n) for n in range(10)])
+    found = {(r["n"], r["kind"]) for r in outcome["out"]}
+    assert found == {(n, "big") for n in (7, 8, 9)} | {(n, "odd") for n in (1, 3, 5)}
+    assert len(outcome["out"]) == 6
+    assert sorted(r["m"] for r in outcome["with-itself"]) == [*range(10)]
+
+
 def test_a_field_may_be_called_row(pipeline):
     rows = source(pipeline)
     rows.select("n", row="n * 2").sink("selected", CollectBolt)

@@ -67,15 +67,18 @@ def with_steps(chain: Sequence[StepNode], source: RowSource) -> RowSource:
 def apart(
     inputs: Sequence[Sequence[RowSource]], bolt_of: Callable[[RowSource], RowSource]
 ) -> list[list[RowSource]]:
-    """Inputs of which no two have the same stream: a bolt for steps is a stream of its own."""
+    """Inputs of which no two have the same stream: a bolt of its own is a stream of its own."""
     counts = Counter((one.component, one.stream) for some in inputs for one in some)
-    return [
-        [
-            bolt_of(one) if one.ahead and counts[one.component, one.stream] > 1 else one
-            for one in some
-        ]
-        for some in inputs
-    ]
+    direct: set[tuple[str, str]] = set()
+
+    def alone(one: RowSource) -> RowSource:
+        place = one.component, one.stream
+        if counts[place] > 1 and (one.ahead or place in direct):
+            return bolt_of(one)
+        direct.add(place)
+        return one
+
+    return [[alone(one) for one in some] for some in inputs]
 
 
 def through(source: RowSource, pipeline: str) -> Config:

@@ -223,7 +223,9 @@ class StreamsCompiler:
                     "Give them the same ones by select.",
                 )
         return [
-            (self._bolt_of(tap) if tap.received.fields != fields else tap).ordered(fields)
+            (self._bolt_of(tap) if tap.ahead and tap.received.fields != fields else tap).ordered(
+                fields
+            )
             for tap in taps
         ]
 
@@ -258,10 +260,9 @@ class StreamsCompiler:
         return taps
 
     def _bolt_of(self, tap: RowSource) -> RowSource:
-        """A bolt for the steps that are ahead, if there are any."""
-        if tap.before is None:
-            return tap
-        return self._fuse(tap.ahead, [replace(tap, received=tap.before, ahead=(), before=None)])
+        """A bolt for the steps that are ahead; without any, one that passes rows on."""
+        before = tap.received if tap.before is None else tap.before
+        return self._fuse(tap.ahead, [replace(tap, received=before, ahead=(), before=None)])
 
     def _check(self, chain: Sequence[StepNode], stream: Stream) -> None:
         """Note what is wrong with expressions, each with its line."""
@@ -280,30 +281,30 @@ class StreamsCompiler:
                 stream = typed([step], stream)
 
     def _fuse(self, chain: Sequence[StepNode], taps: Sequence[RowSource]) -> RowSource:
-        """A bolt of its own for steps."""
-        first, last = chain[0], chain[-1]
-        if first.is_async and self._has_transactions:
+        """A bolt of its own for steps; without any, it has what the input makes of the rows."""
+        is_async = any(step.is_async for step in chain)
+        if is_async and self._has_transactions:
             raise wrong("a transaction waits for no async function", "Write one that is not async.")
         (taps,) = ahead.apart([taps], self._bolt_of)
         stream = ahead.behind(chain, taps[0].received)
-        name = self._name(taps[0].component, chain)
+        name = self._name(taps[0], chain)
         config = ahead.found_again(chain, self._graph.key)
         if self._has_transactions:
             config["attempt"] = transactions.ATTEMPT
-        if last.operator != "for_each":
+        if not chain or chain[-1].operator != "for_each":
             config |= {"fields": list(stream.fields)}
             if stream.types:
                 config["types"] = dict(stream.types)
-        if last in self._wanted:
+        if chain and chain[-1] in self._wanted:
             config["errors"] = True
-        grouped = _regroups(first)
+        grouped = _regroups(chain[0]) if chain else None
         grouping = grouped.grouping if grouped else LOCAL
         parallelism = (grouped and grouped.parallelism) or self._beside(taps)
         declarer = self._builder.set_bolt(
-            name, AsyncStep if first.is_async else FusedSteps, parallelism
+            name, AsyncStep if is_async else FusedSteps, parallelism
         ).set_config(config)
         self._bolts.append(name)
-        self._places[name] = first.place
+        self._places[name] = chain[0].place if chain else self._places[taps[0].component]
         for tap in taps:
             self._subscribe(declarer, tap, grouping)
         for step in chain:
@@ -323,8 +324,10 @@ class StreamsCompiler:
             if isinstance(node, ComponentNode)
         }
 
-    def _name(self, component: str, chain: Sequence[StepNode]) -> str:
-        name = "-".join([component, *dict.fromkeys(s.operator.replace("_", "-") for s in chain)])
+    def _name(self, tap: RowSource, chain: Sequence[StepNode]) -> str:
+        of_input = [word for word in ("where", "select") if getattr(tap, word)] or ["again"]
+        words = dict.fromkeys(step.operator.replace("_", "-") for step in chain) or of_input
+        name = "-".join([tap.component, *words])
         name, taken = name[:60], {node.name for node in self._graph.nodes} | {*self._bolts}
         numbered = (f"{name}-{n}" for n in range(2, 1000))
         return name if name not in taken else next(n for n in numbered if n not in taken)
